@@ -4,7 +4,7 @@ import type { FileFault } from './readable.js'
 import type { ProjectEntry } from './schema.js'
 import type { AccessPolicy } from './types.js'
 
-/** Projects that do not exist; no faults while the declared projects are unknown. */
+/** Faults of entries that name unknown projects; none while the declared projects are not known. */
 export function checkAccess(
   files: readonly AccessPolicy[],
   projects: readonly ProjectEntry[] | undefined,

@@ -4,7 +4,7 @@ import { Name, Strict, Version, Word } from './fields.js'
 import { Mode, Since } from './policy-schema.js'
 import { ACCESS_ACTIONS } from './words.js'
 
-/** The kind whose entries decide before any rule is asked. */
+/** The policy kind whose entries are evaluated before any rule. */
 export const ACCESS = 'access'
 
 const MOST_PLACES = 10_000

@@ -8,7 +8,7 @@ interface CostlyPattern {
 }
 export type PatternEntry = string | CostlyPattern
 
-/** As it is written. */
+/** A bucket as written in YAML. */
 export type BucketEntry =
   | readonly PatternEntry[]
   | {
@@ -26,7 +26,7 @@ export interface BucketPattern {
   readonly costPath: readonly (string | number)[] | undefined
 }
 
-/** The quota of a bucket's rule, or that it is unlimited. */
+/** The quota of a bucket's rule, or a marker that it is unlimited. */
 export type BucketConfig = CountedBucket | { readonly unlimited: true }
 export type CountedBucket = Quota & Costs
 
@@ -35,12 +35,12 @@ interface Costs {
   readonly costs?: Readonly<Record<string, number>>
 }
 
-/** What a bucket counts by: projects, unless it says otherwise. */
+/** The parts of a bucket's key; by default it counts per project. */
 export function keyOf(bucket: BucketEntry): readonly BucketKeyPart[] {
   return ('length' in bucket ? undefined : bucket.key) ?? ['project']
 }
 
-/** The patterns of the bucket that is written at `path`, in their order. */
+/** The patterns of the bucket written at `path`, in their order. */
 export function patternsOf(bucket: BucketEntry, path: readonly (string | number)[]): BucketPattern[] {
   const isList = 'length' in bucket
   const { match, cost } = isList ? { match: bucket, cost: undefined } : bucket

@@ -1,11 +1,11 @@
-/** The certificates and keys that gateway.yaml names: whether they are there, and fit together. */
+/** Checks that the certificates and keys named in gateway.yaml exist and belong together. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { ConfigFiles } from './files.js'
 import type { UnplacedProblem } from './problem.js'
 import type { Gateway } from './schema.js'
 import { urlsOf } from './upstream-schema.js'
 
-/** A fault is a sentence that says why not. */
+/** Reads a file; `fault` is a sentence that says why it failed. */
 type ReadText = ConfigFiles['text']
 
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g

@@ -165,7 +165,7 @@ function checkNames(
   return [...owners.faults, ...reserved]
 }
 
-/** Values that may occur only once. */
+/** Tracks values that may occur only once, and reports repetitions. */
 class Owners {
   readonly faults: FileFault[] = []
   readonly #read: Readable

@@ -52,8 +52,8 @@ function checkClaims(read: Readable, rows: readonly Row[], words: PlanWords): Fi
 }
 
 /**
- * Two files may each add buckets to one plan and environment, but not two quotas to one bucket, whatever their modes: logs
- * and metrics go by the name, so a quota that is tried beside another has a bucket of its own.
+ * Two files may each add buckets to one plan and environment, but not two quotas to one bucket, whatever their modes:
+ * logs and metrics go by the name, so a quota that is tried beside another needs its own bucket.
  */
 function checkDoubleQuotas(read: Readable, rows: readonly Row[], words: PlanWords): FileFault[] {
   // One row per file; further rows of a file are reported as double claims.

@@ -1,14 +1,15 @@
-/** Plans and environments, as people name them. */
+/** Describes sets of plans and environments in words. */
 import { listed } from './problem.js'
 import { columnName, type PlanWords } from './words.js'
 
-/** Beyond these, plans are counted and only the first of them named. */
+/** Longer lists of plans are shortened to their number and the first few names. */
 const MOST_NAMED = 6
 const FIRST_NAMED = 3
 const NUMBERS = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten']
 
 /**
- * In one line, whatever their number: `all plans in development and staging; developer in production`,
+ * Describes columns in one line, however many there are:
+ * `all plans in development and staging; developer in production`,
  * `all environments of five plans (a, b, c, d and e)`.
  */
 export function describeColumns(columns: ReadonlySet<string>, { plans, environments }: PlanWords): string {

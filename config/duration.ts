@@ -9,10 +9,10 @@ const SHAPE = new RegExp(DURATION_PATTERN)
 
 /** The keyword that turns the text into milliseconds while the document is validated. */
 export interface DurationBounds {
-  /** Duration texts, both included. Default `1ms` and `24h`. */
+  /** Duration texts, both inclusive. Default `1ms` and `24h`. */
   readonly minimum?: string
   readonly maximum?: string
-  /** A duration text: only whole multiples of it are taken, and it is the default minimum. */
+  /** A duration text: only whole multiples of it are accepted, and it is the default minimum. */
   readonly unit?: '1s'
 }
 

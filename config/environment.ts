@@ -10,7 +10,7 @@ const NUMBER = /^-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,9})?$/
 export type Expanded =
   | {
       readonly value: string | number | boolean
-      /** The variables whose values it holds: messages name them and do not quote it. */
+      /** The variables whose values it contains: messages name these instead of quoting the value. */
       readonly variables?: readonly string[]
     }
   | { readonly fault: string }
@@ -40,7 +40,7 @@ export function expand(text: string, env: NodeJS.ProcessEnv): Expanded {
 
 type Found = { readonly value: string } | { readonly fault: string }
 
-/** What a variable, or the file that `NAME_FILE` names, holds; undefined when neither is given. */
+/** The value of a variable, or of the file that `NAME_FILE` names; undefined when neither is set. */
 export function readVariable(name: string, env: NodeJS.ProcessEnv): Found | undefined {
   const set = env[name]
   const file = env[`${name}_FILE`]
@@ -49,7 +49,7 @@ export function readVariable(name: string, env: NodeJS.ProcessEnv): Found | unde
   return readSecret(name, file)
 }
 
-/** Absent if the default was used. */
+/** `variable` is absent if the default was used. */
 type Looked = { readonly value: string; readonly variable?: string } | { readonly fault: string }
 
 function look(name: string, fallback: string | undefined, env: NodeJS.ProcessEnv): Looked {

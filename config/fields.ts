@@ -2,13 +2,13 @@
 import { type Static, type TSchema, type TSchemaOptions, type TUnsafe, Type } from 'typebox'
 import { ON_STORE_ERROR } from './words.js'
 
-/** Names of buckets, rules and upstreams: they become metric labels and parts of answers. */
+/** Names of buckets, rules and upstreams: they become metric labels and appear in responses. */
 const NAME = { pattern: '^[a-z][a-z0-9._-]{0,63}$', maxLength: 64 }
 const NAME_EXPECTED =
   'a name of at most 64 characters: a lowercase letter, then lowercase letters, digits, ".", "_" or "-"'
 const MAX_QUOTA = 1_000_000_000
 
-/** An object that takes no key beside its own. */
+/** An object that accepts no other keys. */
 export function Strict<P extends Record<string, TSchema>>(properties: P, options: TSchemaOptions = {}) {
   return Type.Object(properties, { ...options, additionalProperties: false })
 }

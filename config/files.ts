@@ -1,10 +1,10 @@
-/** The configuration's files: where they are, and their text. */
+/** The configuration's files: their paths and their contents. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 
 const MAX_FILE_BYTES = 1024 * 1024
 
-/** gateway.yaml, which `path` names by itself or by its folder. */
+/** The path of gateway.yaml; `path` is the file itself or its folder. */
 export function gatewayFileOf(path: string): string {
   try {
     return statSync(path).isDirectory() ? join(path, 'gateway.yaml') : path
@@ -13,21 +13,24 @@ export function gatewayFileOf(path: string): string {
   }
 }
 
-/** A file or folder as gateway.yaml names it. */
+/** Path of a file or folder named in gateway.yaml, resolved against the folder of gateway.yaml. */
 export function fileBeside(gatewayFile: string, named: string): string {
   return isAbsolute(named) ? named : join(dirname(gatewayFile), named)
 }
 
-/** Of a file: its text, or what is wrong with it as a sentence. */
+/** A file's text, or a sentence that says what is wrong with it. */
 type Content = { readonly text: string } | { readonly fault: string }
 
-/** All that a load has read, as plain data. */
+/** Everything that a load has read, as plain data. */
 export interface FileContents {
   readonly texts: readonly (readonly [file: string, content: Content])[]
   readonly folders: readonly (readonly [folder: string, names: readonly string[]])[]
 }
 
-/** The files as one load sees them: each is read once. Given the contents of another load, it finds what that one found. */
+/**
+ * The files as one load sees them: each is read once. Created with the contents of another load, it returns what that
+ * load read.
+ */
 export class ConfigFiles {
   readonly #texts: Map<string, Content>
   readonly #folders: Map<string, readonly string[]>
@@ -48,7 +51,7 @@ export class ConfigFiles {
     return content
   }
 
-  /** The names in a folder. Throws what the file system says. */
+  /** The names in a folder. Throws the file system's error. */
   list(folder: string): readonly string[] {
     const names = this.#folders.get(folder) ?? readdirSync(folder)
     this.#folders.set(folder, names)
@@ -72,7 +75,7 @@ export function readText(file: string): Content {
   }
 }
 
-/** Why the file system refused, as the end of a sentence. */
+/** Why a file operation failed, as the end of a sentence. */
 export function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code ?? 'unknown error'
   return REASONS[code] ?? code

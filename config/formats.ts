@@ -2,7 +2,7 @@
 import { isIP } from 'node:net'
 import { getCiphers } from 'node:tls'
 
-/** An http(s) address that names only a host and a port, so that nothing written in it is silently unused. */
+/** An http(s) address that names only a host and a port, so that no part of it is silently ignored. */
 export function isHttpOrigin(text: string): boolean {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return false
   const url = new URL(text)
@@ -15,7 +15,7 @@ export function isHttpOrigin(text: string): boolean {
   )
 }
 
-/** URL accepts more, such as "${PORT}" that was never replaced. */
+/** Stricter than URL, which also accepts an unexpanded "${PORT}", for example. */
 const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/
 
 /**
@@ -31,7 +31,9 @@ export function originMeantBy(text: string): string | undefined {
   return isHttpOrigin(meant) ? meant : undefined
 }
 
-/** A redis(s) address, one of a Cluster's nodes or of Sentinels and the master they know, or empty for none. */
+/**
+ * A redis(s) address: of a server, of a Cluster's nodes, or of Sentinels with the name of their master. Empty for none.
+ */
 export function isRedisUrl(text: string): boolean {
   const many = /^rediss?\+(cluster|sentinel):\/\/([^@/]*@)?([^@/]+)\/?([^/]*)$/.exec(text)
   if (many === null) return text === '' || (/^rediss?:\/\/[^/\s]/.test(text) && URL.canParse(text))
@@ -74,7 +76,7 @@ export function isTimeZone(text: string): boolean {
   }
 }
 
-/** A day that the calendar has: `2026-02-28`, not `2026-02-30`. */
+/** A day that exists in the calendar: `2026-02-28`, not `2026-02-30`. */
 export function isDay(text: string): boolean {
   const date = new Date(`${text}T00:00:00Z`)
   return (
@@ -97,7 +99,7 @@ export function isDayOrInstant(text: string): boolean {
 
 const DAY_MS = 86_400_000
 
-/** When a day (by UTC) or a moment has passed, in milliseconds since the epoch. */
+/** The end of a day (UTC), or the moment itself, in milliseconds since the epoch. */
 export function endOf(text: string): number {
   return Date.parse(text) + (text.includes(':') ? 0 : DAY_MS)
 }

@@ -1,4 +1,4 @@
-/** The schemas for editors: draft-07, for yaml-language-server. */
+/** JSON Schemas for editors (draft-07, for yaml-language-server). */
 import type { TSchema } from 'typebox'
 import { ACCESS, accessSchema } from './access-schema.js'
 import { DURATION_PATTERN } from './duration.js'
@@ -10,7 +10,7 @@ interface Schema {
   readonly [keyword: string]: unknown
 }
 
-/** Keywords only our own validator knows. */
+/** Keywords that only our own validator knows. */
 const OWN_KEYWORDS = new Set([
   'expected',
   'secret',
@@ -32,7 +32,7 @@ const HOLDS_ONE = new Set([
 ])
 const HOLDS_LIST = new Set(['allOf'])
 const HOLDS_NAMED = new Set(['properties'])
-/** Of these, the ones for values that an operator writes, where a `${NAME}` may stand instead. */
+/** Of these, the keywords whose values an operator writes and may replace by `${NAME}`. */
 const HOLDS_VALUE = new Set(['items', 'additionalProperties', 'properties'])
 
 const REFERENCE = {
@@ -84,7 +84,7 @@ function inner(keyword: string, value: unknown): unknown {
   return Object.fromEntries(named.map(([name, schema]) => [name, convert(schema)]))
 }
 
-/** A number, a duration or one of a few words may also be written as `${NAME}`; free text takes it anyway. */
+/** A number, a duration or one of a list of words may also be written as `${NAME}`; free text allows it anyway. */
 function valueSchema(schema: Schema): Schema {
   const converted = editorSchema(schema)
   const types = [schema.type].flat()

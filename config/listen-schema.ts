@@ -1,4 +1,4 @@
-/** The shapes of `listen` and `admin` in gateway.yaml: the two ports, and what clients may cost. */
+/** The shapes of `listen` and `admin` in gateway.yaml: the two ports, and the limits on clients' connections. */
 import { Type } from 'typebox'
 import { Duration } from './duration.js'
 import { Strict, Word, when } from './fields.js'
@@ -6,7 +6,7 @@ import { Strict, Word, when } from './fields.js'
 export const CertificateFile = (description: string) =>
   Type.String({ minLength: 1, maxLength: 1024, description: `${description}, relative to this file.` })
 
-/** Those of TLS 1.2 that RFC 9325 section 4.2 recommends: forward secrecy, and encryption that authenticates. */
+/** The TLS 1.2 ciphers that RFC 9325, section 4.2 recommends: forward secrecy and authenticated encryption. */
 export const TLS12_CIPHERS = ['ECDSA', 'RSA'].flatMap(signature =>
   ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map(rest => `ECDHE-${signature}-${rest}`),
 )
@@ -54,7 +54,7 @@ const address = (port: number) => ({
 
 const MOST_CONNECTIONS = 1_000_000
 
-/** The most workers that a configuration may ask for. */
+/** Largest number of workers that a configuration may ask for. */
 export const MOST_WORKERS = 64
 const WORKERS = `a whole number from 1 to ${MOST_WORKERS}, or auto`
 const Workers = Type.Unsafe<number | 'auto'>({

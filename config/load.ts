@@ -1,4 +1,4 @@
-/** Reads gateway.yaml, the projects and the policy files; all problems of all files are found at once. */
+/** Reads gateway.yaml, the projects and the policy files, and reports the problems of all files at once. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ACCESS, accessSchema } from './access-schema.js'
@@ -38,7 +38,7 @@ export interface ConfigOptions {
   readonly plugins: PluginSchemas
   /** A folder of policies to read instead of the one that gateway.yaml names. */
   readonly policies?: string | undefined
-  /** Read instead of the disk. */
+  /** Files that have been read already; default: read from disk. */
   readonly files?: ConfigFiles
 }
 
@@ -60,7 +60,7 @@ interface Validators {
   readonly policies: ReadonlyMap<string, Validator>
 }
 
-/** Compiling schemas takes tens of milliseconds, which a reload must not take from requests. */
+/** Cached because compiling schemas takes tens of milliseconds, during which a reload would block requests. */
 const compiled = new WeakMap<PluginSchemas, Validators>()
 
 function validatorsOf(plugins: PluginSchemas): Validators {
@@ -106,7 +106,7 @@ class Loader {
       this.#report(gatewayFile, fault)
     }
 
-    // While gateway.yaml is not even YAML, the other files are looked for under their usual names.
+    // If gateway.yaml is not even YAML, the other files are looked for under their usual names.
     const isGuess = named.data === undefined
     const projectsFile = besideOf(gatewayFile, named.data, 'projects', 'projects.yaml')
     const list = isGuess && !existsSync(projectsFile) ? undefined : this.#read(projectsFile)
@@ -212,7 +212,7 @@ class Loader {
     return faults.length === 0 ? (data as Valid) : undefined
   }
 
-  /** Kept even if the file has other faults, so that references from other files can still be checked. */
+  /** Usable even if the file has other faults, so that references from other files can still be checked. */
   #planWords(file: string, data: unknown): PlanWords | undefined {
     const isDeclaration = ({ file: where, path }: Problem) =>
       where === file && /^(plans|environments)\b/.test(path)
@@ -234,7 +234,7 @@ class Loader {
   }
 }
 
-/** A file or folder that gateway.yaml names, or its usual name while gateway.yaml cannot tell. */
+/** A file or folder that gateway.yaml names, or its usual name if gateway.yaml does not name it. */
 function besideOf(
   gatewayFile: string,
   written: unknown,

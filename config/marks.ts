@@ -1,13 +1,15 @@
-/** Where each value of a document stands in its text: a tree like the document itself, so that a look-up costs its depth. */
+/**
+ * Positions of a document's values in its text, as a tree of the same shape, so that a look-up costs only its depth.
+ */
 import type { Path } from './problem.js'
 
 export class Mark {
-  /** Offset of the value's key, or of the list that holds it. */
+  /** Offset of the value's key; for a list item, of the list. */
   readonly key: number
-  /** Offset of the value; of an alias, of what it stands for. */
+  /** Offset of the value; for an alias, of the value it refers to. */
   value: number
   readonly depth: number
-  /** Variables of the environment that the value came from. */
+  /** Environment variables that the value came from. */
   variables: readonly string[] = []
   readonly #parent: Mark | undefined
   readonly #name: string | number
@@ -25,14 +27,14 @@ export class Mark {
     }
   }
 
-  /** From the root. */
+  /** Keys and list positions from the root. */
   get path(): Path {
     const path: (string | number)[] = []
     for (let mark: Mark = this; mark.#parent !== undefined; mark = mark.#parent) path.push(mark.#name)
     return path.reverse()
   }
 
-  /** The mark at `path` below this one, or of the nearest parent that is written down. */
+  /** The mark at `path` below this one, or else its nearest ancestor in the document. */
   nearest(path: Path): Mark {
     let mark: Mark = this
     for (const part of path) {

@@ -5,7 +5,7 @@ import { type TUnsafe, Type } from 'typebox'
 export const PERCENT_PATTERN = '^[0-9]{1,3}(\\.[0-9]{1,3})?%$'
 const SHAPE = new RegExp(PERCENT_PATTERN)
 
-/** The keyword that turns the text into a number while the document is validated; both bounds in per cent, included. */
+/** The keyword that turns the text into a number while the document is validated; bounds in per cent, inclusive. */
 export interface PercentBounds {
   readonly minimum: number
   readonly maximum: number

@@ -1,4 +1,4 @@
-/** Plans and environments that are named must be declared: in projects, rows, rules and `unknownProject`. Pure. */
+/** Checks that all plans and environments named in projects, rows, rules and `unknownProject` are declared. Pure. */
 import { DECLARED_WORD } from './fields.js'
 import type { Path } from './problem.js'
 import type { FileFault, Readable } from './readable.js'
@@ -10,7 +10,7 @@ export function hasOwnWords({ plans, environments }: PlanWords): boolean {
   return plans.join('/') !== PLANS.join('/') || environments.join('/') !== ENVIRONMENTS.join('/')
 }
 
-/** Every plan and environment that nothing declares, at its word; also in files with faults of other kinds. */
+/** Reports every undeclared plan and environment where it is named, also in files with other faults. */
 export function checkPlans(read: Readable, words: PlanWords): FileFault[] {
   const { gatewayFile, projectsFile, written } = read
   const checker = new Checker(read, words)
@@ -51,7 +51,7 @@ class Checker {
     }
   }
 
-  /** A plan alone means the spec's production environment, so with words of one's own both must be named. */
+  /** A plan by itself means the spec's production environment, so with custom words both must be named. */
   unknownProject(): void {
     const { gatewayFile: file, written } = this.#read
     const path = ['unknownProject']
@@ -66,7 +66,7 @@ class Checker {
     }
   }
 
-  /** The schema reports values that are empty or not text. */
+  /** Values that are empty or not text are reported by the schema. */
   #word(word: unknown, declared: readonly string[], file: string, path: Path): void {
     if (typeof word !== 'string' || !DECLARED_WORD.test(word) || declared.includes(word)) return
     const message = wrongValue(word, { enum: declared }, this.#read.variablesOf(file, path))

@@ -1,4 +1,7 @@
-/** The plugins that gateway.yaml names: read before all else, because their schemas say what the files may hold. */
+/**
+ * Reads the list of plugins in gateway.yaml: it comes first because the plugins' schemas define what the files may
+ * hold.
+ */
 import type { TSchema } from 'typebox'
 import { expand } from './environment.js'
 import { ConfigFiles, gatewayFileOf } from './files.js'
@@ -24,7 +27,7 @@ export function readPluginList(path: string, env: NodeJS.ProcessEnv, files = new
     gatewayFile,
     /** As written; empty if the list in gateway.yaml is invalid, which loading it will report. */
     names,
-    /** A problem with one of them, or with the list. */
+    /** A problem with the plugin at `index`, or with the whole list. */
     problem(message: string, index?: number): Problem {
       const at = index === undefined ? ['plugins'] : ['plugins', index]
       return problemAt({ locate }, gatewayFile, at, message)

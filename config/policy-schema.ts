@@ -18,10 +18,10 @@ import { QuotaSchema } from './quota-schema.js'
 import { SHARE_PATTERN } from './rollout.js'
 import { ENVIRONMENTS, KEY_PARTS, type KeyPart, MISSING, MODES, PLANS } from './words.js'
 
-/** The kind whose buckets and limits stand apart, as in the spec's tables. */
+/** The policy kind that lists buckets and limits separately, as the spec's tables do. */
 export const PROJECT_LIMITS = 'project-limits'
 
-/** Parts a request may lack. */
+/** Key parts that a request may lack. */
 const ABSENT_PART = '^(header:.*|ja3|ja4|email-or-flow)$'
 
 export const Mode = Word(MODES, {
@@ -101,7 +101,7 @@ const KeyPartEntry = Type.Unsafe<KeyPart>({
 const Words = <S extends TSchema>(what: string, item: S) =>
   Type.Optional(Type.Array(item, { minItems: 1, maxItems: 1000, uniqueItems: true, description: what }))
 
-/** Names that other files declare: whether they do is checked where all files are seen together. */
+/** Names declared in other files; that they exist is checked once all files are read. */
 const Declared = Type.String({ minLength: 1, maxLength: 128 })
 
 const AUTHENTICATED = 'true, false or verified'
@@ -161,7 +161,7 @@ export const COMMON_RULE_KEYS: readonly string[] = Object.keys(commonProperties)
 
 const OPTIONAL = new Set(['enforceFor', 'since', 'onStoreError', 'when', 'reads'])
 
-/** The common keys of a rule, and the plugin's own beside them. */
+/** The common keys of a rule together with those of its plugin. */
 export type RuleEntry = Static<TObject<typeof commonProperties>> & { readonly [key: string]: unknown }
 export interface RuleFile {
   readonly version: 1
@@ -189,7 +189,7 @@ export function ruleFileSchema(kind: string, pluginSchema: TSchema) {
       Type.Unsafe<RuleEntry>({
         ...rule,
         required: [...ownRequired, ...Object.keys(always).filter(key => !OPTIONAL.has(key))],
-        // No silent fallback: a key whose part can be absent must say what happens then.
+        // No silent fallback: a rule whose key may lack a part must say what happens then.
         if: {
           properties: { key: { contains: { type: 'string', pattern: ABSENT_PART } } },
           required: ['key'],

@@ -1,4 +1,4 @@
-/** What is wrong with a configuration, at its place, as a sentence for the operator. */
+/** Problems of a configuration: where they are, and a sentence for the operator. */
 
 /** Where a value stands in a document: keys and list positions from the root. */
 export type Path = readonly (string | number)[]
@@ -40,13 +40,13 @@ export function formatPath(path: Path): string {
   return text
 }
 
-/** `a, b or c`, with each word passed through `show`. */
+/** `a, b or c`. */
 export function listed(words: readonly string[], last: 'or' | 'and' = 'or'): string {
   if (words.length < 2) return words.join('')
   return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
 }
 
-/** The candidate a person most likely meant, or undefined when none is near. */
+/** The candidate that was most likely meant, or undefined when none is close. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const allowed = Math.max(1, Math.floor(word.length / 3))
   let best: string | undefined
@@ -60,8 +60,8 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 }
 
 /**
- * Single-letter edits between two words, an exchange of neighbours counted as one (Damerau, restricted); `most` stands for
- * all that are no fewer.
+ * Single-letter edits between two words; swapping two neighbours counts as one edit (restricted Damerau–Levenshtein).
+ * Stops early and returns `most` once there are at least that many.
  */
 function editDistance(a: string, b: string, most: number): number {
   let beforeLast: number[] = []

@@ -1,19 +1,19 @@
-/** Projects that rules and access entries name. */
+/** Checks the projects named in rules and access entries. */
 import type { Path, UnplacedProblem } from './problem.js'
 import { unknownName } from './readable.js'
 import { HOST_NAME_PATTERN, type ProjectEntry } from './schema.js'
 
-/** Prefix of the ids that count requests of an unknown host; these need no declaration. */
+/** Prefix of the ids under which requests of unknown hosts are counted; these need no declaration. */
 const BY_HOST = 'host:'
 const HOST_NAME = new RegExp(HOST_NAME_PATTERN)
 
-/** Why no request is counted under this id of an unknown host; undefined when one may be, or when it is another id. */
+/** Why this `host:` id cannot match any request; undefined when it can, and for all other ids. */
 export function unknownHostFault(id: string): string | undefined {
   if (!id.startsWith(BY_HOST) || HOST_NAME.test(id.slice(BY_HOST.length))) return undefined
   return `"${id}" stands for no requests: write the host's name in lowercase and without a port, such as "${BY_HOST}example.com".`
 }
 
-/** Those of `named` that do not exist, each at its place in the list at `path`. */
+/** Reports the ids in `named` that do not exist, each at its place in the list at `path`. */
 export function unknownProjects(
   named: readonly string[] = [],
   projects: readonly ProjectEntry[],

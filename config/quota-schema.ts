@@ -1,4 +1,4 @@
-/** The shape of a quota in YAML: one for rows, projects' overrides and whatever else spends. */
+/** The shape of a quota in YAML, shared by rows and projects' overrides. */
 import { type TSchema, Type } from 'typebox'
 import { Requests, Strict, Word, when } from './fields.js'
 import type { Path, UnplacedProblem } from './problem.js'
@@ -91,10 +91,10 @@ const overrideProperties = {
   trial: Trial,
 }
 
-/** An object of these keys, or the word `unlimited`. */
+/** An object with these keys, or the word `unlimited`. */
 function orUnlimited<T>(properties: Record<string, TSchema>) {
   const expected = 'a map with burst, sustained or windows, or the word unlimited'
-  // The type is that of the union, so that a wrong one is reported once.
+  // The type is that of the union, so that a value of a wrong type is reported once.
   const { type: _, ...map } = Strict(properties, { minProperties: 1, expected })
   return Type.Unsafe<T | typeof UNLIMITED>({
     type: ['string', 'object'],
@@ -120,7 +120,7 @@ export function quotaFaults(quota: QuotaEntry, path: Path): UnplacedProblem[] {
   return faults
 }
 
-/** The same for an override, which may be partial. */
+/** Faults of the windows of a quota or an override, which may be partial. */
 export function windowFaults(quota: QuotaOverride, path: Path): UnplacedProblem[] {
   if (quota === UNLIMITED) return []
   const faults: UnplacedProblem[] = []

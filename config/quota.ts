@@ -1,16 +1,16 @@
-/** What a quota says: its windows, and how they count. Knows only words, so every room may know it. */
+/** A quota: its windows, and how they count. Depends only on the shared words, so every folder may import it. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Algorithm, type CalendarUnit, UNLIMITED } from './words.js'
 
-/** One window beside the spec's two. */
+/** One window: the spec's two, burst and sustained, take this form too. */
 export interface QuotaWindow {
   readonly name: string
   readonly requests: number
   /** A rolling length in milliseconds, or a period of the calendar. */
   readonly per: number | CalendarUnit
-  /** Of the calendar's periods; UTC when left out. */
+  /** Time zone of a calendar period. Default: UTC. */
   readonly timezone?: string
-  /** Of a rolling window; that of the quota when left out. */
+  /** Algorithm of a rolling window. Default: that of the quota. */
   readonly algorithm?: Algorithm
 }
 
@@ -25,23 +25,23 @@ export interface Quota {
   readonly trial?: Trial
 }
 
-/** A quota on trial beside another; settings it leaves out are those of the other. */
+/** A quota on trial beside the one in force; settings it leaves out are taken from that one. */
 export type Trial = Omit<Partial<Quota>, 'lease' | 'trial'>
 
 export type QuotaEntry = Quota | typeof UNLIMITED
-/** What it leaves out stays as in the row. */
+/** A project's override; what it leaves out stays as in the row. */
 export type QuotaOverride = Partial<Quota> | typeof UNLIMITED
 
-/** The most windows that one quota may have, burst and sustained among them. */
+/** Largest number of windows in one quota, including burst and sustained. */
 export const MOST_WINDOWS = 8
 
-/** How a quota counts when nothing is said. */
+/** The settings of a quota that states none. */
 const PLAIN: Quota = { algorithm: 'sliding-window', lease: false }
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60_000
 
-/** All windows in their order, the spec's two as any other. */
+/** All windows in order, with burst and sustained as ordinary windows. */
 export function windowsOf({ burst, sustained, windows = [] }: Partial<Quota>): readonly QuotaWindow[] {
   if (windows.length === 0 && burst === undefined && sustained === undefined) return windows
   return [
@@ -51,7 +51,7 @@ export function windowsOf({ burst, sustained, windows = [] }: Partial<Quota>): r
   ]
 }
 
-/** A row's quota with what an override says in its place; windows go by their names. */
+/** A row's quota with the override applied; windows are matched by name. */
 export function overridden(base: QuotaEntry | undefined, override: QuotaOverride): QuotaEntry {
   if (override === UNLIMITED) return UNLIMITED
   const { trial: tried, ...row } = base === undefined || base === UNLIMITED ? PLAIN : base
@@ -70,8 +70,8 @@ function merged<Q extends Partial<Quota>>(row: Q, override: Partial<Quota>): Q {
 }
 
 /**
- * The trial beside an overridden quota: the override's own, or that of the row as if it were in force, when the override
- * would still stand. Undefined when it would try what is in force.
+ * The trial beside an overridden quota: the override's own trial, or else the row's with the override applied to it.
+ * Undefined when that would equal the quota in force.
  */
 function trialUnder(
   quota: Quota,
@@ -85,7 +85,7 @@ function trialUnder(
   return isDeepStrictEqual(trial, present) ? undefined : trial
 }
 
-/** Why so many windows are no quota; undefined when they are. */
+/** Why these are too many windows, as a sentence; undefined when they are not. */
 export function tooMany(quota: Partial<Quota>): string | undefined {
   const count = windowsOf(quota).length
   if (count <= MOST_WINDOWS) return undefined

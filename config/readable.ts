@@ -4,21 +4,21 @@ import type { Gateway, ProjectEntry } from './schema.js'
 import type { AccessPolicy, PolicyFile } from './types.js'
 import type { PlanWords } from './words.js'
 
-/** What was read; undefined stands for a document with problems of its own, whose contents are unknown. */
+/** The documents as read; undefined for a document that has problems of its own. */
 export interface Readable {
   readonly gatewayFile: string
   readonly projectsFile: string
   readonly gateway: Gateway | undefined
   readonly projects: readonly ProjectEntry[] | undefined
   readonly planWords: PlanWords | undefined
-  /** What well-formed files say, by file, valid or not. */
+  /** The data of well-formed files, by file, whether or not it is valid. */
   readonly written: ReadonlyMap<string, unknown>
   readonly policies: readonly PolicyFile[]
   readonly access: readonly AccessPolicy[]
   /** False while a file that may define buckets is not valid. */
   readonly bucketsKnown: boolean
   locate(file: string, path: Path): Place
-  /** The variables of the environment that a value came from: a sentence must not quote it. */
+  /** The environment variables that a value came from: messages must not quote such a value. */
   variablesOf(file: string, path: Path): readonly string[]
 }
 
@@ -29,10 +29,10 @@ export interface FileFault extends UnplacedProblem {
 /** `policies/a.yaml:7`. */
 export const placeText = ({ file, line }: Place): string => `${file}:${line}`
 
-/** Most names that a sentence lists, or that a misspelt one is compared with. */
+/** At most this many names are compared with a misspelt one or listed. */
 const MOST_NAMES = 1000
 
-/** The fault of a name that does not exist, with what was probably meant. */
+/** The sentence about a name that does not exist, with what was probably meant. */
 export function unknownName(what: string, name: string, known: ReadonlySet<string>): string {
   const names = [...known].slice(0, MOST_NAMES)
   const meant = nearest(name, names)

@@ -1,10 +1,10 @@
-/** Names that no bucket, rule or access entry can have: logs and metrics give them to something else. */
+/** Names that no bucket, rule or access entry may have because logs and metrics use them for something else. */
 import { bucketOfTrial } from './rollout.js'
 
-/** Of all entries of the admin port together in metrics. */
+/** The metrics label of all access entries added by the admin port together. */
 export const RUNTIME_SERIES = 'run-time-access'
 
-/** Why nothing can be called this, as a sentence; undefined when it can. */
+/** Why this name is reserved, as a sentence; undefined when it is not. */
 export function reservedNameFault(name: string): string | undefined {
   if (name === RUNTIME_SERIES) {
     return `"${name}" is what metrics call the access entries of the admin port: choose another name.`

@@ -8,7 +8,7 @@ export function trialName(bucket: string): string {
   return `${bucket}${TRIAL}`
 }
 
-/** The bucket of a trial; undefined when it is no trial's name. */
+/** The bucket whose trial has this name; undefined when it is not the name of a trial. */
 export function bucketOfTrial(name: string): string | undefined {
   return name.endsWith(TRIAL) ? name.slice(0, -TRIAL.length) : undefined
 }
@@ -22,8 +22,8 @@ export function parseShare(text: string): number {
 }
 
 /**
- * True when `key` is among so many per cent of all keys. A hash decides, so it is the same on every gateway and after every
- * reload, and a larger share holds all of a smaller one.
+ * True when `key` belongs to this percentage of all keys. A hash decides, so the result is the same on every gateway
+ * and after every reload, and a larger share contains every smaller one.
  */
 export function isInside(percent: number, key: string): boolean {
   return fractionOf(key) * 100 < percent

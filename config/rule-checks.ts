@@ -8,7 +8,7 @@ import type { FileFault } from './readable.js'
 import type { ProjectEntry } from './schema.js'
 import type { RulesPolicy } from './types.js'
 
-/** @param projects undefined while nobody knows which there are */
+/** @param projects undefined when the declared projects are not known */
 export function checkRules(
   policies: readonly RulesPolicy[],
   projects: readonly ProjectEntry[] | undefined,
@@ -26,7 +26,7 @@ export function checkRules(
   )
 }
 
-/** The keys of a volumetric rule stand beside the common ones. */
+/** A volumetric rule's own keys are in the same map as the common ones. */
 function checkCost({ cost, quota }: RulesPolicy['document']['rules'][number], path: Path): UnplacedProblem[] {
   const { requests } = quota as { readonly requests: number }
   if (typeof cost !== 'number' || cost <= requests) return []

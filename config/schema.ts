@@ -21,15 +21,18 @@ import { Tracing } from './tracing-schema.js'
 import { Upstream } from './upstream-schema.js'
 import { ENVIRONMENTS, PLANS, type UnknownProject } from './words.js'
 
-/** Config schemas of the plugins, by plugin name; handed in because this folder imports nothing of the gateway. */
+/** Config schemas of the plugins, by plugin name; passed in because this folder imports nothing from the gateway. */
 export interface PluginSchemas {
   readonly identify: Readonly<Record<string, TSchema>>
-  /** A limit plugin's name is the `kind` of its policy files; its schema holds one rule's keys beside the common ones. */
+  /**
+   * A limit plugin's name is the `kind` of its policy files; its schema describes a rule's keys besides the common
+   * ones.
+   */
   readonly limit: Readonly<Record<string, TSchema>>
   readonly observe: Readonly<Record<string, TSchema>>
 }
 
-/** A host as requests are counted by it. */
+/** A host name in the form under which requests are counted. */
 export const HOST_NAME_PATTERN = '^(\\[[0-9a-f:.]+\\]|[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)$'
 const HostName = Type.String({
   pattern: HOST_NAME_PATTERN,
@@ -228,7 +231,7 @@ export interface PluginEntry {
   readonly [key: string]: unknown
 }
 
-/** One of some plugins with its settings; `host` is short for `{ plugin: host }`. */
+/** One of the given plugins with its settings; `host` is short for `{ plugin: host }`. */
 export function pluginEntry(schemas: Readonly<Record<string, TSchema>>) {
   const names = Object.keys(schemas)
   const whole = names.map(name => {
@@ -262,7 +265,7 @@ function observers(schemas: PluginSchemas['observe']) {
   return Type.Array(Type.Unsafe<PluginEntry>({}), { default: [], maxItems: 0, expected, description })
 }
 
-/** What a plugin's settings are when nothing is written. */
+/** A plugin's default settings. */
 function defaultsOf(schema: TSchema | undefined): Record<string, unknown> {
   const properties = (
     schema as { properties?: Record<string, { default?: unknown; duration?: object }> } | undefined

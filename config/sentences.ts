@@ -7,7 +7,7 @@ import { listed, nearest, type Path, type UnplacedProblem } from './problem.js'
 
 const MAX_QUOTED = 40
 
-/** The parts of a schema that a sentence is made of. */
+/** The schema keywords that sentences are built from. */
 interface Described {
   readonly type?: string | readonly string[]
   readonly enum?: readonly string[]
@@ -23,10 +23,10 @@ interface Described {
   readonly whyRequired?: string
 }
 
-/** The variables of the environment that the value at a path came from: it must not be quoted. */
+/** The environment variables that the value at a path came from: such a value must not be quoted. */
 export type VariablesOf = (path: Path) => readonly string[]
 
-/** The fault an error stands for; undefined for errors that only repeat others. */
+/** The fault for one of ajv's errors; undefined for errors that only repeat others. */
 export function faultOf(error: ErrorObject, variablesOf: VariablesOf): UnplacedProblem | undefined {
   const path = pathOf(error)
   const schema = (error.parentSchema ?? {}) as Described
@@ -63,7 +63,7 @@ export function faultOf(error: ErrorObject, variablesOf: VariablesOf): UnplacedP
     case 'minLength':
       return { path, message: 'Must not be empty.' }
     case 'maxLength':
-      // The inner finding about a key's name: `propertyNames` tells it whole.
+      // The inner error about a key's name: `propertyNames` reports it as a whole.
       return error.propertyName === undefined
         ? { path, message: `Must have at most ${params.limit} characters.` }
         : undefined
@@ -118,7 +118,7 @@ function helpFor(data: unknown, { type, const: only, format, secret, enum: words
   return meant === undefined ? '' : ` Did you mean "${meant}"?`
 }
 
-/** What the schema takes, as the end of "Must be …". */
+/** What the schema accepts, as the end of "Must be …". */
 export function expectedOf(schema: Described): string {
   if (schema.expected !== undefined) return schema.expected
   if (schema.duration !== undefined) return describeDuration(schema.duration)
@@ -152,7 +152,7 @@ function describe(data: unknown, secret: boolean): string | undefined {
   return typeof data === 'string' ? `"${quoted(data)}"` : String(data)
 }
 
-/** Bounded, and free of control characters, since it goes to a terminal. */
+/** Shortened and without control characters, since it is printed to a terminal. */
 export function quoted(text: string): string {
   const clean = text.replace(/\p{Cc}/gu, '?')
   return clean.length > MAX_QUOTED ? `${clean.slice(0, MAX_QUOTED)}…` : clean

@@ -4,7 +4,7 @@ import { isProjectLimits, type PolicyFile } from './types.js'
 
 type ShareFault = UnplacedProblem & { readonly file: string }
 
-/** Faults of an `enforceFor` beside report-only mode, where it has no effect. */
+/** Reports `enforceFor` in report-only mode, where it has no effect. */
 export function checkShares(policies: readonly PolicyFile[]): ShareFault[] {
   return policies.flatMap(policy => {
     const { file } = policy

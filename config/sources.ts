@@ -1,7 +1,7 @@
 /** The files that a load has read, and whether they have changed since. */
 import { readdirSync, statSync } from 'node:fs'
 
-/** Paths of files and folders, there or not, each with what it was like just before it was read. */
+/** Paths of files and folders, existing or not, each with its mark from just before it was read. */
 export type Sources = ReadonlyMap<string, string>
 
 /** True for files of the policies folder that are read, or probably meant to be. */
@@ -10,7 +10,7 @@ export function isPolicyName(name: string): boolean {
   return !name.startsWith('.') && /\.ya?ml$/.test(name)
 }
 
-/** What the file or folder at `path` is like now; links are followed. Never throws. */
+/** A mark that changes when the file or folder at `path` does; links are followed. Never throws. */
 export function markOf(path: string): string {
   try {
     const info = statSync(path)

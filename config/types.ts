@@ -1,4 +1,4 @@
-/** What the loader hands over. */
+/** The loader's result. */
 import type { ACCESS, AccessDocument } from './access-schema.js'
 import { PROJECT_LIMITS, type ProjectLimitsDocument, type RuleFile } from './policy-schema.js'
 import { formatPath, type Path, type Place, type Problem } from './problem.js'
@@ -26,7 +26,7 @@ export interface AccessPolicy {
   readonly document: AccessDocument
 }
 
-/** Everything the files say, valid by itself. Files are named as the path given leads to them. */
+/** Everything the files contain, validated. Their paths are built on the path that was given. */
 export interface Config {
   readonly gatewayFile: string
   readonly projectsFile: string
@@ -35,9 +35,9 @@ export interface Config {
   readonly planWords: PlanWords
   /** In the order of their file names. */
   readonly policies: readonly PolicyFile[]
-  /** Likewise: they count nothing, and decide before what counts. */
+  /** In the order of their file names; their entries count nothing and are evaluated before any rule. */
   readonly access: readonly AccessPolicy[]
-  /** Where the value at `path` is written, or its nearest parent that is. */
+  /** Where the value at `path`, or else its nearest ancestor, is written. */
   locate(file: string, path: Path): Place
 }
 
@@ -45,7 +45,7 @@ export function isProjectLimits(policy: PolicyFile): policy is ProjectLimitsPoli
   return policy.kind === PROJECT_LIMITS
 }
 
-/** A problem found later, such as by the matcher, at the place of its value. */
+/** A problem found after loading, for example by the matcher, at the place of its value. */
 export function problemAt(
   config: Pick<Config, 'locate'>,
   file: string,

@@ -82,7 +82,7 @@ const UrlsUpstream = Strict({
   }),
   ...external,
 })
-/** Where an upstream of its own address, or of several, is reached. */
+/** The addresses of an upstream outside this process. */
 export function urlsOf(upstream: Exclude<UpstreamEntry, { embedded: string }>): readonly string[] {
   return 'urls' in upstream ? upstream.urls : [upstream.url]
 }

@@ -1,4 +1,6 @@
-/** Checks plain data against a schema, fills defaults in place, and says in plain English what is wrong. The home of ajv. */
+/**
+ * Checks plain data against a schema, fills in defaults, and explains faults in plain English. The only user of ajv.
+ */
 import { Ajv } from 'ajv'
 import type { DataValidationCxt } from 'ajv/dist/types/index.js'
 import type { TSchema } from 'typebox'
@@ -16,20 +18,21 @@ import { type PercentBounds, shareWithin } from './percent.js'
 import type { UnplacedProblem } from './problem.js'
 import { faultOf, type VariablesOf } from './sentences.js'
 
-/** A word, and the map it is short for. */
+/** Maps by the word that abbreviates them. */
 type Shorthand = Readonly<Record<string, object>>
 
 /**
- * Reports every fault at once, and changes `data`: defaults are filled in, durations become milliseconds, shares numbers, a plugin's
- * bare name becomes the map it is short for. `variablesOf` says which values come from the environment.
+ * Reports all faults at once and changes `data`: defaults are filled in, durations become milliseconds, percentages
+ * numbers, and a plugin's bare name becomes the map it is short for. `variablesOf` says which values come from the
+ * environment.
  */
 export type Validator = (data: unknown, variablesOf: VariablesOf) => UnplacedProblem[]
 
-/** Compiles one schema. Throws an Error for one that is no JSON Schema. */
+/** Compiles one schema. Throws an Error if it is not a valid JSON Schema. */
 export function createValidator(schema: TSchema): Validator {
   compiler ??= createAjv()
   const validate = compiler.compile(schema)
-  // It would keep each of them for ever.
+  // The compiler would keep every schema for ever.
   compiler.removeSchema(schema)
   return (data, variablesOf) => {
     if (validate(data)) return []
@@ -39,12 +42,12 @@ export function createValidator(schema: TSchema): Validator {
   }
 }
 
-/** One for all, as each compiles the schema of schemas anew, which takes longer than most of ours. */
+/** Shared, because each instance compiles the meta-schema again, which takes longer than most of our schemas. */
 let compiler: Ajv | undefined
 
 function createAjv(): Ajv {
   const ajv = new Ajv({
-    // Costs half of the time and gains nothing for what is checked once.
+    // Optimizing takes half of the compile time and gains nothing for documents that are checked once.
     code: { optimize: false },
     allErrors: true,
     verbose: true,

@@ -1,6 +1,6 @@
-/** The words that configuration, policies and answers are written in. Imports nothing: every room may know it. */
+/** Words used in configuration, policies and responses. Imports nothing, so every folder may import it. */
 
-/** The plans and environments of the spec ('Project rate limits'), which count where projects.yaml declares none. */
+/** The plans and environments of the spec ('Project rate limits'), used when projects.yaml declares none. */
 export const PLANS = ['developer', 'production', 'essential', 'growth', 'scale', 'enterprise'] as const
 export const ENVIRONMENTS = ['development', 'staging', 'production'] as const
 
@@ -14,7 +14,7 @@ export interface PlanWords {
   readonly environments: readonly Environment[]
 }
 
-/** What a row or rule is for; what is left out stands for all. */
+/** The plans and environments a row or rule applies to; an omitted list means all. */
 export type Selector = Partial<PlanWords>
 
 /** `growth/production`: the name of one column of the spec's tables. Neither word holds a "/". */
@@ -33,10 +33,13 @@ export function columnsOf(selectors: readonly Selector[], words: PlanWords): Set
   return columns
 }
 
-/** `unknownProject` of gateway.yaml: a plan of the spec, in its production environment; a column of one's own; or `reject`. */
+/**
+ * `unknownProject` of gateway.yaml: a plan of the spec, in its production environment; a custom plan and environment;
+ * or `reject`.
+ */
 export type UnknownProject = string | { readonly plan: Plan; readonly environment: Environment }
 
-/** Where requests of unknown projects are counted; undefined where they are rejected. */
+/** The plan and environment under which requests of unknown projects are counted; undefined when they are rejected. */
 export function columnOfUnknown(setting: UnknownProject) {
   if (setting === 'reject') return undefined
   return typeof setting === 'string' ? { plan: setting, environment: 'production' } : setting
@@ -46,7 +49,7 @@ export function columnOfUnknown(setting: UnknownProject) {
 export const MODES = ['enforce', 'report-only'] as const
 export type Mode = (typeof MODES)[number]
 
-/** What a rule does while the counter store is away. */
+/** What a rule does while the counter store is unavailable. */
 export const ON_STORE_ERROR = ['local', 'open', 'closed'] as const
 export type OnStoreError = (typeof ON_STORE_ERROR)[number]
 
@@ -55,8 +58,8 @@ export const MISSING = ['skip', 'shared', 'deny'] as const
 export type Missing = (typeof MISSING)[number]
 
 /**
- * How a window counts. `sliding-window`: no interval of its length admits more than the quota. `fixed-window`: begins with
- * the first request and ends whole. `token-bucket`: holds the quota when full and refills evenly.
+ * How a window counts. `sliding-window`: no interval of its length admits more than the quota. `fixed-window`: begins
+ * with the first request and ends as a whole. `token-bucket`: holds the quota when full and refills evenly.
  */
 export const ALGORITHMS = ['sliding-window', 'fixed-window', 'token-bucket'] as const
 export type Algorithm = (typeof ALGORITHMS)[number]
@@ -64,14 +67,14 @@ export type Algorithm = (typeof ALGORITHMS)[number]
 /** What an access entry does: `exempt` lifts every limit, `deny` refuses. */
 export const ACCESS_ACTIONS = ['exempt', 'deny'] as const
 export type AccessAction = (typeof ACCESS_ACTIONS)[number]
-/** The periods of the calendar that a window may be of; weeks begin on Monday. */
+/** The calendar periods that a window may have; weeks begin on Monday. */
 export const CALENDAR_UNITS = ['day', 'week', 'month'] as const
 export type CalendarUnit = (typeof CALENDAR_UNITS)[number]
 
-/** In place of a quota: nothing is counted. */
+/** Written instead of a quota: nothing is counted. */
 export const UNLIMITED = 'unlimited'
 
-/** The parts a counter's key is made of, but for the headers it may name. */
+/** The parts that a counter's key may consist of, besides headers. */
 export const KEY_PARTS = [
   'project',
   'path',
@@ -84,6 +87,6 @@ export const KEY_PARTS = [
   'method',
 ] as const
 export type KeyPart = (typeof KEY_PARTS)[number] | `header:${string}`
-/** Those a bucket may count by: every request has them. */
+/** The parts that a bucket may count by: every request has them. */
 export const BUCKET_KEY_PARTS = ['project', 'client-ip'] as const satisfies readonly KeyPart[]
 export type BucketKeyPart = (typeof BUCKET_KEY_PARTS)[number]

@@ -1,4 +1,4 @@
-/** One YAML 1.2 document as plain data, with the place of every value. The home of package `yaml`. */
+/** One YAML 1.2 document as plain data, with the place of every value. The only user of package `yaml`. */
 
 import type { Document, ParsedNode } from 'yaml'
 import { Composer, CST, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, Parser } from 'yaml'
@@ -18,20 +18,22 @@ export interface Position {
   readonly col: number
 }
 
-/** A fault of the text itself, already at its place. */
+/** A fault in the text itself, with its position. */
 export interface TextFault extends UnplacedProblem, Position {}
 
 export interface YamlFile {
-  /** Plain data; undefined when the text is not one well-formed document. Not to be trusted beside faults. */
+  /** Plain data; undefined when the text is not one well-formed document. Not reliable when there are faults. */
   readonly data: unknown
   readonly faults: readonly TextFault[]
-  /** The place of the value at `path`, of its key when `atKey`, or of the nearest parent that is written down. */
+  /** The place of the value at `path`, of its key when `atKey`, or of its nearest ancestor in the document. */
   locate(path: Path, atKey?: boolean): Position
-  /** The variables that the value at `path` came from: messages must not quote it. */
+  /** The environment variables that the value at `path` came from: messages must not quote it. */
   variablesOf(path: Path): readonly string[]
 }
 
-/** Parses strictly: one document, no duplicate keys, no unknown tags, bounded depth and aliases; warnings are errors. */
+/**
+ * Parses strictly: one document, no duplicate keys, no unknown tags, limited depth and aliases; warnings are errors.
+ */
 export function parseYaml(text: string, expand: (scalar: string) => Expanded): YamlFile {
   const lines = new LineCounter()
   lines.addNewLine(0)
@@ -84,7 +86,7 @@ class Reader {
     if (document === undefined) return [{ path: [], offset: 0, message: 'The file is empty.' }]
     const mistake = mistakeAmong(document.errors, text)
     for (const { pos, message } of [...document.errors, ...document.warnings]) {
-      // What the parser makes of the rest of the file is of no interest.
+      // Errors after the mistake are only its consequences.
       if (mistake !== undefined && pos[0] >= mistake.offset) continue
       // Further errors at the same place, or after many others, only repeat the first.
       if (this.#faults.length === MAX_SYNTAX_FAULTS || this.#faults.at(-1)?.offset === pos[0]) continue
@@ -101,7 +103,7 @@ class Reader {
     this.#document = document
     this.marks = this.#markOf(document.contents, 0)
     this.data = this.#value(document.contents, this.marks)
-    // What is read is plain data: the tree it was read from need not live as long.
+    // The data is plain by now: the parsed tree can be garbage-collected.
     this.#document = undefined
     return this.#faults
   }
@@ -111,7 +113,7 @@ class Reader {
   }
 
   #markOf(node: ParsedNode | null, keyOffset: number, parent?: Mark, name?: string | number): Mark {
-    // Inside an alias the marks point at the anchored text: that is where a person must look.
+    // Inside an alias the marks point at the anchored text, which is where the operator must look.
     return new Mark(keyOffset, node?.range[0] ?? keyOffset, parent, name)
   }
 
@@ -153,7 +155,7 @@ class Reader {
     return data
   }
 
-  /** Each alias gets its own copy: validation changes values in place, and must not change one twice. */
+  /** Each alias gets its own copy, because validation changes values in place and must not change one twice. */
   #alias(node: Extract<ParsedNode, { source: string; resolve: unknown }>, mark: Mark): unknown {
     this.#aliases += 1
     if (this.#aliases > MAX_ALIASES) {
@@ -184,14 +186,14 @@ class Reader {
   }
 }
 
-/** What people write by mistake, as a line begins or goes on, and what to do. */
+/** Frequent mistakes, recognized by the text of the line, and how to correct them. */
 const MISTAKES: readonly (readonly [RegExp, (line: number, found: string) => string])[] = [
   [/^ *\t/, line => `Line ${line} begins with a tab. Indent with spaces.`],
   [/[{[,:]\s*(?<found>\$\{[^}]*\})/, (_line, found) => `Inside { } and [ ] write it in quotes: "${found}".`],
   [/[[,:]\s*\*(?=[\s,\]}]|$)/, () => 'An asterisk needs quotes: "*".'],
 ]
 
-/** The first error that such a mistake explains, at the mistake. */
+/** The first of these mistakes that explains an error, at its line. */
 function mistakeAmong(errors: Document.Parsed['errors'], text: string): OffsetFault | undefined {
   for (const { pos } of errors) {
     const start = text.lastIndexOf('\n', pos[0] - 1) + 1
@@ -208,7 +210,7 @@ function mistakeAmong(errors: Document.Parsed['errors'], text: string): OffsetFa
 
 const LONGEST_LINE = 1000
 
-/** The text of more levels than one may nest. */
+/** Thrown for text that is nested too deeply. */
 class TooDeep extends Error {
   readonly offset: number
 
@@ -218,9 +220,12 @@ class TooDeep extends Error {
   }
 }
 
-/** As the package's `parseAllDocuments`, but the text is lexed only once for it and for the bound. @throws {TooDeep} */
+/**
+ * Like the package's `parseAllDocuments`, but lexes the text only once, checking its depth on the way. @throws
+ * {TooDeep}
+ */
 function compose(text: string): Document.Parsed[] {
-  // The package's own check of unique keys takes time with the square of their number; ours is in #map.
+  // The package's own check of unique keys takes quadratic time; #map checks them instead.
   const composer = new Composer({ version: '1.2', strict: true, uniqueKeys: false, prettyErrors: false })
   return [...composer.compose(tokensOf(text))]
 }
@@ -231,7 +236,10 @@ function* tokensOf(text: string): Generator<CST.Token> {
   yield* parser.end()
 }
 
-/** The package's composer recurses: text nested a hundred thousand deep would take the process down with it. */
+/**
+ * Limits the depth: the package's composer recurses, so text nested a hundred thousand levels deep would crash the
+ * process.
+ */
 function* boundedLexemes(text: string): Generator<string> {
   let offset = 0
   let flow = 0
@@ -273,7 +281,7 @@ function* boundedLexemes(text: string): Generator<string> {
   }
 }
 
-/** Marks the lexer puts between tokens; they are not in the text. */
+/** Markers that the lexer inserts between tokens; they are not in the text. */
 const ZERO_WIDTH = new Set<string>([CST.DOCUMENT, CST.FLOW_END, CST.SCALAR])
 
 const sentence = (text: string): string => (/[.?!]$/.test(text) ? text : `${text}.`)

@@ -11,6 +11,9 @@ interface Entry {
   readonly retryAfter?: number
 }
 
+/** Value of the Allow field. */
+export const SERVED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
 export const CATALOGUE = {
   'quota-exceeded': {
     status: 429,

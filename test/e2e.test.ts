@@ -106,15 +106,15 @@ function folderFor(t: Test): string {
   return folder
 }
 
-t.test('with nothing but Node, the five calls of docs/start.md print what it says', async t => {
+t.test('with Node alone, the five calls of docs/start.md print what the page says', async t => {
   const folder = folderFor(t)
   const first = await serve(t, folder)
   const apiKey = await first.apiKey()
   check(t, await fiveCalls(first, apiKey))
-  t.notMatch(first.out(), new RegExp(`${apiKey}|ann@|hush`), 'no secret and no personal data in the log')
+  t.notMatch(first.out(), new RegExp(`${apiKey}|ann@|hush`), 'the log holds no secret and no personal data')
 
   first.child.kill('SIGTERM')
-  t.strictSame(await once(first.child, 'exit'), [0, null], 'SIGTERM ends it well')
+  t.strictSame(await once(first.child, 'exit'), [0, null], 'SIGTERM ends the process with exit code 0')
   const second = await serve(t, folder)
   const { stdout } = await run('curl', [
     '-s',
@@ -122,12 +122,16 @@ t.test('with nothing but Node, the five calls of docs/start.md print what it say
     '-H',
     `Authorization: Api-Key ${apiKey}`,
   ])
-  t.match(JSON.parse(stdout), { data: [{ email: 'ann@acme.example' }] }, 'what was stored is still there')
+  t.match(
+    JSON.parse(stdout),
+    { data: [{ email: 'ann@acme.example' }] },
+    'the stored user is still there after a restart',
+  )
   t.notMatch(second.err(), /sk_/, 'the second start shows no key')
 })
 
 t.test(
-  'with REDIS_URL and MONGODB_URL the same calls count in Redis and keep their data in MongoDB',
+  'with REDIS_URL and MONGODB_URL the same calls count in Redis and store their data in MongoDB',
   async t => {
     const redisAt = await redisUrl(t)
     const mongoAt = await mongoUrl(t)
@@ -148,12 +152,12 @@ t.test(
     const stored = await Promise.all(
       collections.map(({ name }) => mongo.db().collection(name).countDocuments()),
     )
-    t.ok(stored.filter(count => count > 0).length >= 3, 'directories, users and identities')
+    t.ok(stored.filter(count => count > 0).length >= 3, 'directories, users and identities are stored')
   },
 )
 
 t.test(
-  'of 30 requests at once to a developer’s /sessions/whoami exactly 10 are not 429, on both stores',
+  'of 30 parallel requests of a developer to /sessions/whoami exactly 10 are not 429, on both stores',
   async t => {
     const redisAt = await redisUrl(t)
     const stores: Record<string, string>[] = redisAt === undefined ? [{}] : [{}, { REDIS_URL: redisAt }]
@@ -178,7 +182,7 @@ t.test(
 )
 
 t.test(
-  'sluice check says everything that is wrong and ends with 1; good files end with 0; odd words with 2',
+  'sluice check exits with 0 for good files and with 1 for faults; an unknown command exits with 2',
   async t => {
     const sluice = (...args: string[]) =>
       run(process.execPath, [inProject('dist', 'gateway', 'cli.js'), ...args], { cwd: root }).then(
@@ -196,11 +200,11 @@ t.test(
   },
 )
 
-t.test('through the gateway and beside it', async t => {
+t.test('a gateway with the shipped configuration', async t => {
   const folder = folderFor(t)
   const { url, adminUrl, apiKey } = await serve(t, folder)
 
-  t.test('a body too large for a service is answered 413 in its own words', async t => {
+  t.test("a body too large for a service gets the service's own 413 response", async t => {
     const key = await apiKey()
     for (const path of ['/api/v1/directory-sync', '/self-service/registration', '/admin/identities']) {
       for (const size of [1_100_000, 5_000_000]) {
@@ -216,12 +220,16 @@ t.test('through the gateway and beside it', async t => {
     }
   })
 
-  t.test('sluice health asks the admin port, where metrics are too', async t => {
+  t.test('sluice health asks the admin port, which also serves metrics', async t => {
     const args = [inProject('dist', 'gateway', 'cli.js'), 'health', '--config', 'config']
     const health = (port: string) => run(process.execPath, args, { cwd: root, env: { ADMIN_PORT: port } })
     t.match(await health(new URL(adminUrl).port), { stdout: 'ready\n' })
     await t.rejects(health('1'), { code: 1, stderr: /Nothing answers/ })
     const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
-    t.match(metrics, /^directory_events_waiting 0$/m, 'and the embedded services tell their numbers there')
+    t.match(
+      metrics,
+      /^directory_events_waiting 0$/m,
+      'the metrics of the embedded services are served there too',
+    )
   })
 })

@@ -24,7 +24,7 @@ rules:
   - { id: long, match: [POST /long], key: [project, full-path], max: 1, slotTtl: ${TTL_MS}ms }
 `
 
-t.test('slots of two gateways', async t => {
+t.test('two gateways that share slots in Redis', async t => {
   const redisAt = await redisUrl(t)
   if (redisAt === undefined) return
   /** Delayed responses, by path. */
@@ -74,7 +74,7 @@ t.test('slots of two gateways', async t => {
   const long = await hold(second, '/long')
   const answered = once(long, 'response')
 
-  await t.test('a paused holder never gets back a slot that was given to another', async t => {
+  await t.test('a paused gateway never regains a slot that the other has taken', async t => {
     const ofFirst = await hold(first, '/paused')
     const answerOfFirst = once(ofFirst, 'response')
     t.equal(await knock(second, '/paused'), 429)
@@ -84,7 +84,7 @@ t.test('slots of two gateways', async t => {
     const left = await leftMs('paused')
     const pausedAt = performance.now()
     await waitUntil('the slot to run out', async () => (await knock(second, '/paused')) === 200)
-    t.ok(left <= TTL_MS && performance.now() - pausedAt < left + SLACK_MS, 'within its TTL')
+    t.ok(left <= TTL_MS && performance.now() - pausedAt < left + SLACK_MS, 'the slot expires within its TTL')
     await hold(second, '/paused')
     const ofSecond = await members('paused')
     t.equal(ofSecond.length, 1)
@@ -97,22 +97,24 @@ t.test('slots of two gateways', async t => {
     }
     t.equal(await knock(first, '/paused'), 429)
     t.equal(await knock(second, '/paused'), 429)
-    await waitUntil('the holder to know', async () => (await held(first, 'paused')) === 0)
-    await waitUntil('its warning', () => /"rule":"paused".*slots expired/.test(first.out()))
+    await waitUntil('the paused gateway to notice', async () => (await held(first, 'paused')) === 0)
+    await waitUntil('the warning about expired slots', () =>
+      /"rule":"paused".*slots expired/.test(first.out()),
+    )
 
     waiting.get('/paused')?.[0]?.end('late')
     const [answer] = await answerOfFirst
-    t.equal(answer.statusCode, 200, 'its request is answered all the same')
+    t.equal(answer.statusCode, 200, 'the request that lost its slot still gets its response')
     answer.resume()
     await sleep(100)
-    t.same(await members('paused'), ofSecond, 'and its late release frees nothing of the other')
+    t.same(await members('paused'), ofSecond, 'the late release does not free the slot of the other gateway')
     waiting.get('/paused')?.[1]?.end()
     await waitUntil('the slot to be free', async () => (await knock(first, '/paused')) === 200)
   })
 
-  t.equal(await knock(first, '/long'), 429, 'a slot is renewed as long as its request lives')
+  t.equal(await knock(first, '/long'), 429, 'a slot is renewed as long as its request lasts')
 
-  await t.test('a killed holder’s slots come back within their TTL, and not before they could', async t => {
+  await t.test('the slots of a killed gateway become free when their TTL ends, and not before', async t => {
     await Promise.all([hold(first, '/killed'), hold(first, '/killed')])
     await sleep(TTL_MS)
     t.equal(await knock(second, '/killed'), 429)
@@ -122,10 +124,10 @@ t.test('slots of two gateways', async t => {
     t.ok(left <= TTL_MS, `${left} ms are left`)
     await waitUntil('a slot to be free', async () => (await knock(second, '/killed')) === 200)
     const waited = performance.now() - killedAt
-    t.ok(waited > left - 50, `not before: ${waited} ms`)
-    t.ok(waited < left + SLACK_MS, `and then: ${waited} ms`)
+    t.ok(waited > left - 50, `no slot is free before its TTL ends: ${waited} ms`)
+    t.ok(waited < left + SLACK_MS, `a slot is free soon after its TTL ends: ${waited} ms`)
     await Promise.all([hold(second, '/killed'), hold(second, '/killed')])
-    t.equal(await knock(second, '/killed'), 429, 'as many as there were, and no more')
+    t.equal(await knock(second, '/killed'), 429, 'exactly the slots of the killed gateway have become free')
     for (const res of waiting.get('/killed') ?? []) res.end()
   })
 

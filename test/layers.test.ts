@@ -197,31 +197,31 @@ function mayUse(path: string, { target, manner }: Import): boolean {
 }
 
 /** Every file of the source folders, as paths from the project's root. */
-function listHouse(): string[] {
+function listSources(): string[] {
   return ['gateway', 'services', 'config', 'tools']
     .flatMap(folder => readdirSync(join(root, folder), { withFileTypes: true, recursive: true }))
     .filter(entry => entry.isFile())
     .map(entry => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
 }
 
-t.test('every file of the house is in a named place and imports only what its place may know', async t => {
-  const files = listHouse()
-  t.ok(files.length > 50, 'the house was found')
+t.test('every source file is in a named place and imports only what that place may know', async t => {
+  const files = listSources()
+  t.ok(files.length > 50, 'the source files were found')
   t.same(
     files.flatMap(path => faults(path, projectFile(path))),
     [],
   )
 })
 
-t.test('the tables name nothing that is not there', async t => {
-  const files = listHouse()
+t.test('every place and home in the tables exists', async t => {
+  const files = listSources()
   const missing = [...Object.keys(PLACES), ...Object.values(HOMES).flat()].filter(
     place => !files.some(path => holds(place, path)),
   )
   t.same(missing, [])
 })
 
-t.test('every dependency has a home that imports it, and every home a dependency', async t => {
+t.test('every dependency has a home, and every home imports its dependency', async t => {
   const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(
     projectFile('package.json'),
   ) as Record<'dependencies' | 'optionalDependencies' | 'peerDependencies', Record<string, string>>
@@ -229,7 +229,7 @@ t.test('every dependency has a home that imports it, and every home a dependency
   t.same(all.sort(), [...Object.keys(HOMES), ...HELD_BACK].sort())
 
   const imported = new Set(
-    listHouse()
+    listSources()
       .filter(path => path.endsWith('.ts'))
       .flatMap(path => importsOf(path, projectFile(path)).map(({ target }) => `${target} in ${path}`)),
   )
@@ -242,7 +242,7 @@ t.test('every dependency has a home that imports it, and every home a dependency
   )
 })
 
-t.test('a forbidden import is noticed, however it is written', async t => {
+t.test('a forbidden import is reported, whatever its syntax', async t => {
   for (const [path, text] of [
     ['gateway/listen/server.ts', "import { match } from '../policy/policy.js'"],
     ['gateway/listen/server.ts', "import type { Trie } from '../policy/trie.js'"],
@@ -269,7 +269,7 @@ t.test('a forbidden import is noticed, however it is written', async t => {
   }
 })
 
-t.test('a folder that the table does not name is noticed, whatever is in it', async t => {
+t.test('a file outside the named places is reported, whatever it contains', async t => {
   t.same(faults('gateway/cache/cache.ts', ''), ['gateway/cache/cache.ts is in no place the table names'])
   t.same(faults('services/billing/notes.md', ''), [
     'services/billing/notes.md is in no place the table names',
@@ -277,7 +277,7 @@ t.test('a folder that the table does not name is noticed, whatever is in it', as
   t.same(faults('gateway/helpers.ts', ''), ['gateway/helpers.ts is in no place the table names'])
 })
 
-t.test('what the design allows passes', async t => {
+t.test('imports that the design allows are not reported', async t => {
   for (const [path, text] of [
     [
       'gateway/decide/store/redis-connection.ts',

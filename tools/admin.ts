@@ -1,4 +1,4 @@
-/** Asks the admin port of the gateway that runs. */
+/** Sends requests to the admin port of the running gateway. */
 import { existsSync } from 'node:fs'
 import { originMeantBy } from '../config/formats.js'
 import { Failure } from '../gateway/run/load.js'
@@ -10,13 +10,15 @@ import { printable } from './text.js'
 
 const PATIENCE_MS = 5000
 
-/** The admin port, and the key it asks for; '' when there is none. */
+/** The admin port and its key; '' when it has none. */
 export interface AdminPort {
   readonly origin: string
   readonly key: string
 }
 
-/** The one at the address `where`, with the key of the environment, or the one that the configuration at `where` names. */
+/**
+ * The admin port at the address `where`, with the key from the environment, or the one of the configuration at `where`.
+ */
 export async function adminPort(where: string, io: Io): Promise<AdminPort> {
   if (/^https?:\/\//.test(where)) {
     if (URL.canParse(where)) return { origin: new URL(where).origin, key: variable('ADMIN_KEY', io.env) }
@@ -31,7 +33,7 @@ export async function adminPort(where: string, io: Io): Promise<AdminPort> {
   return { origin: `http://${host.includes(':') ? `[${host}]` : host}:${port}`, key }
 }
 
-/** @throws {Failure} when nobody answers */
+/** @throws {Failure} when nothing answers */
 export async function askAdmin({ origin, key }: AdminPort, method: string, path: string, body?: object) {
   const url = origin + path
   const answer = await fetch(url, {
@@ -44,12 +46,12 @@ export async function askAdmin({ origin, key }: AdminPort, method: string, path:
     signal: AbortSignal.timeout(PATIENCE_MS),
   }).catch(() => undefined)
   if (answer === undefined) throw new Failure(`Nothing answers on ${url}. Does the gateway run?`)
-  // Undefined when it is no JSON.
+  // Undefined when the body is not JSON.
   const json: unknown = await answer.json().catch(() => undefined)
   return { status: answer.status, json }
 }
 
-/** Why the port did not do what it was asked, from its answer. @throws {Unusable} {Failure} */
+/** Throws why the admin port refused, by its response. @throws {Unusable} {Failure} */
 export function refuse({ status, json }: { readonly status: number; readonly json: unknown }): never {
   const { detail } = (json ?? {}) as { detail?: unknown }
   const said = typeof detail === 'string' ? printable(detail) : undefined

@@ -1,12 +1,12 @@
-/** Reads the command line, and says what was probably meant. */
+/** Reads the command line, and suggests corrections. */
 import { parseArgs } from 'node:util'
 import { nearest } from '../config/problem.js'
 import { type Arguments, type Command, type Options, Unusable } from './command.js'
 
-/** Every command has it. */
+/** Every command has this option. */
 const HELP = { type: 'boolean', short: 'h', help: 'this text' } as const
 
-/** @throws {Unusable} when what is written does not fit the command; `'help'` when help is asked for. */
+/** @throws {Unusable} when the arguments do not fit the command; returns `'help'` when help is asked for. */
 export function readArguments(command: Command, written: readonly string[]): Arguments | 'help' {
   const options: Options = { ...command.options, help: HELP }
   checkNames(options, written)
@@ -22,7 +22,7 @@ export function readArguments(command: Command, written: readonly string[]): Arg
   return { values: withAbsent(options, values), positionals } as Arguments
 }
 
-/** parseArgs' own sentence about an unknown option does not say what was meant. */
+/** parseArgs does not suggest what an unknown option may have meant. */
 function checkNames(options: Options, written: readonly string[]): void {
   for (const word of written) {
     if (word === '--') return
@@ -32,10 +32,10 @@ function checkNames(options: Options, written: readonly string[]): void {
   }
 }
 
-/** Values that name something, so that an empty one is a variable that was not set. */
+/** Values that name something: an empty one probably comes from a variable that is not set. */
 const NAMES: ReadonlySet<string | undefined> = new Set(['PATH', 'WHERE', 'DIR', 'FILE', 'NAME', 'URL'])
 
-/** parseArgs would take the last value, and say nothing of the others or of an empty one. */
+/** parseArgs silently takes the last of several values, and accepts an empty one. */
 function checkValues(options: Options, tokens: ReturnType<typeof parse>['tokens']): void {
   const seen = new Set<string>()
   for (const token of tokens) {
@@ -70,7 +70,7 @@ function withAbsent(options: Options, values: Readonly<Record<string, unknown>>)
   return complete
 }
 
-/** ` Did you mean --json?`, or '' when nothing is near. */
+/** ` Did you mean --json?`, or '' when no candidate is close. */
 export function didYouMean(word: string, candidates: readonly string[], prefix = ''): string {
   const meant = nearest(word, candidates)
   return meant === undefined ? '' : ` Did you mean ${prefix}${meant}?`

@@ -51,7 +51,7 @@ Exit code 0 when good, 1 when not. Warnings leave it at 0, except with --strict;
   },
 })
 
-/** Loads the configuration as the gateway would at its start, but for what listens and counts. */
+/** Loads the configuration as the gateway would at start, but opens no listeners and no counter store. */
 async function loadTried(path: string, env: NodeJS.ProcessEnv): Promise<Loaded | Unloadable> {
   const loaded = await load(path, env, quiet)
   if ('problems' in loaded) return loaded

@@ -1,7 +1,7 @@
-/** What a command of `sluice` is: name, summary, options, an example, run. */
+/** The form of a command of `sluice`: name, summary, options, an example, run. */
 import type { Io } from './io.js'
 
-/** 0 fine, 1 findings or a failed check, 2 wrong usage or input that cannot be read. */
+/** 0 success, 1 findings or a failed check, 2 wrong usage or input that cannot be read. */
 export type ExitCode = 0 | 1 | 2
 
 /** One option of a command; its `help` is a line of `--help`. */
@@ -28,7 +28,7 @@ type ValueOf<O extends Option> = O extends { type: 'boolean' }
       ? string
       : string | undefined
 
-/** What was written behind the command's name. */
+/** The arguments after the command's name. */
 export interface Arguments<O extends Options = Options> {
   readonly values: { readonly [Name in keyof O]: ValueOf<O[Name]> }
   readonly positionals: readonly string[]
@@ -38,10 +38,10 @@ export interface Command<O extends Options = Options> {
   readonly name: string
   /** One line for the list of commands. */
   readonly summary: string
-  /** Arguments beside options: how they are written in `--help` ('' for none), and how many there may be. */
+  /** Arguments besides options: how they are written in `--help` ('' for none), and how many are allowed. */
   readonly operands: { readonly usage: string; readonly least: number; readonly most: number }
   readonly options: O
-  /** Paragraphs of `--help` behind the options. */
+  /** Paragraphs of `--help` after the options. */
   readonly details?: string
   /** Lines to copy. */
   readonly example: string
@@ -56,5 +56,5 @@ export function defineCommand<const O extends Options>(command: Command<O>): Com
   return command
 }
 
-/** The person wrote something that cannot be meant, or named an input that cannot be read: exit code 2. */
+/** The arguments make no sense, or name an input that cannot be read: exit code 2. */
 export class Unusable extends Error {}

@@ -1,4 +1,4 @@
-/** The commands, one line each. Each is loaded when it is asked for, so none pays for another. */
+/** The commands, one line each. Each is loaded on demand, so that no command pays for another. */
 import type { Command, Options } from './command.js'
 
 interface Entry {

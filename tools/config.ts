@@ -1,9 +1,9 @@
-/** What commands that read the configuration have in common. */
+/** Shared by commands that read the configuration. */
 import { Failure, type Loaded, loadOrFail } from '../gateway/run/load.js'
 import type { Log } from '../gateway/types.js'
 import { Unusable } from './command.js'
 
-/** The option that names it. */
+/** The option that names the configuration. */
 export const CONFIG = {
   type: 'string',
   value: 'PATH',
@@ -11,10 +11,10 @@ export const CONFIG = {
   help: 'gateway.yaml or its folder',
 } as const
 
-/** Commands report what they find themselves. */
+/** A log that discards everything: commands report their findings themselves. */
 export const quiet: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** The configuration that a command is asked about. @throws {Unusable} with all that is wrong with it */
+/** Loads the configuration that a command works on. @throws {Unusable} with all its problems */
 export async function loadInput(path: string, env: NodeJS.ProcessEnv): Promise<Loaded> {
   try {
     return await loadOrFail(path, env, quiet)

@@ -1,4 +1,4 @@
-/** `sluice health`: is the gateway that runs with this configuration ready? For a container's health check. */
+/** `sluice health`: checks whether the gateway of this configuration is ready, as for a container's health check. */
 import { Failure, loadOrFail } from '../gateway/run/load.js'
 import { defineCommand, NO_OPERANDS } from './command.js'
 import { CONFIG, quiet } from './config.js'
@@ -25,7 +25,7 @@ export const health = defineCommand({
   },
 })
 
-/** Why it is not ready, as a sentence; undefined when it is. */
+/** Why the gateway is not ready, as a sentence; undefined when it is. */
 async function faultOf(url: string): Promise<string | undefined> {
   const answer = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => undefined)
   if (answer === undefined) return `Nothing answers on ${url}.`

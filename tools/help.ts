@@ -2,7 +2,7 @@
 import type { Command, Option } from './command.js'
 import { wrap } from './text.js'
 
-/** Of one command: how it is written, what it does, its options, an example. */
+/** The help of one command: its usage, what it does, its options, an example. */
 export function commandHelp(
   { name, summary, operands, options, details, example }: Command,
   columns: number,
@@ -26,7 +26,7 @@ export function commandHelp(
     .concat('\n')
 }
 
-/** Of `sluice` itself. */
+/** The help of `sluice` itself. */
 export function generalHelp(
   commands: readonly { readonly name: string; readonly summary: string }[],
   columns: number,
@@ -53,7 +53,7 @@ function spelling(name: string, option: Option): string {
 
 const NARROW_INDENT = 6
 
-/** Words in a column and what they mean beside them; on a narrow terminal below them. */
+/** Words in a column with their meanings beside them, or below them on a narrow terminal. */
 function definitions(rows: readonly (readonly [string, string])[], columns: number): string {
   const width = Math.max(...rows.map(([word]) => word.length)) + 4
   const beside = columns >= width + 30

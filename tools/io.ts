@@ -1,4 +1,4 @@
-/** What a command sees of the world: data goes to stdout, messages to stderr (nothing else writes there). */
+/** A command's access to the outside: data goes to stdout, messages to stderr (nothing else writes there). */
 import { styleText } from 'node:util'
 import { isColourful } from '../gateway/observe/terminal.js'
 import { processTerminal, type Terminal } from './terminal.js'
@@ -8,11 +8,11 @@ export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
 export interface Io {
   readonly stdin: NodeJS.ReadableStream
   readonly env: NodeJS.ProcessEnv
-  /** Columns that lines should keep to. */
+  /** The number of columns that lines should fit in. */
   readonly columns: number
-  /** True when somebody watches stderr: progress may be shown there. */
+  /** True when stderr is a terminal: progress may be shown there. */
   readonly watched: boolean
-  /** Where somebody watches stdout and can press keys. */
+  /** Set when stdout and stdin are a terminal, which can send key presses. */
   readonly terminal?: Terminal
   /** Writes data. */
   out(text: string): void
@@ -22,11 +22,11 @@ export interface Io {
   style(style: Style, text: string): string
 }
 
-/** Where nothing says how wide lines may be. */
+/** Width of lines when it is not known otherwise. */
 const USUAL_COLUMNS = 100
 const FEWEST_COLUMNS = 20
 
-/** The process's own streams. A reader that has gone, as in `| head -1`, ends the process quietly. */
+/** The process's own streams. When the reader of a pipe has gone, as in `| head -1`, the process ends quietly. */
 export function processIo(): Io {
   const { stdin, stdout, stderr, env } = process
   for (const stream of [stdout, stderr]) {

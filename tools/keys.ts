@@ -1,4 +1,4 @@
-/** `sluice keys`: changes the key that stored secrets are encrypted with, while the gateway runs. */
+/** `sluice keys`: changes the key that encrypts stored secrets, while the gateway runs. */
 import { type Rotation, rotateKeys } from '../gateway/run/keys.js'
 import { defineCommand, Unusable } from './command.js'
 import { count, grouped, printable } from './text.js'

@@ -1,4 +1,4 @@
-/** Effective limits as tables for people. */
+/** Prints effective limits as tables. */
 import { basename } from 'node:path'
 import { bucketOfTrial } from '../config/rollout.js'
 import { costTexts, windowText } from '../gateway/explain/settings.js'
@@ -38,7 +38,7 @@ function unlimitedText({ mode }: Unlimited): string {
   return mode === 'report-only' ? `unlimited, ${mode}` : 'unlimited'
 }
 
-/** What is not as usual. */
+/** Whatever differs from the defaults. */
 function notesOf(limit: BucketLimit): string {
   const { bucket, key, algorithm, lease, mode, enforceFor, windows = [], costs } = limit
   const isTrial = bucketOfTrial(bucket) !== undefined

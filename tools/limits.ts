@@ -1,4 +1,4 @@
-/** The limits that count in the end: by plan and environment, of one project, and of the endpoint rules. */
+/** The effective limits: by plan and environment, of one project, and of the endpoint rules. */
 import { isDeepStrictEqual } from 'node:util'
 import type { BucketConfig, CountedBucket } from '../config/bucket.js'
 import { describeColumns } from '../config/column-text.js'
@@ -16,13 +16,13 @@ import type { Loaded } from '../gateway/run/load.js'
 import type { Rule } from '../gateway/types.js'
 import { leaseSentence } from './lint/quotas.js'
 
-/** A bucket where it has a quota, or a trial beside one. */
+/** A bucket with a quota, or with a trial beside one. */
 export type BucketLimit = Omit<CountedBucket, 'trial'> &
   Pick<Rule, 'mode' | 'onStoreError'> & {
-    /** Absent where each project has a counter. */
+    /** Absent when each project has a counter. */
     readonly key?: Rule['key']
     readonly bucket: string
-    /** Absent where `mode` is for all projects. */
+    /** Absent when `mode` applies to all projects. */
     readonly enforceFor?: string
     readonly src: string
     /** What leases may withhold; absent without them. */
@@ -34,7 +34,9 @@ export interface Unlimited
   extends Pick<BucketLimit, 'bucket' | 'mode' | 'enforceFor' | 'src' | 'leases' | 'falls_to'> {
   readonly unlimited: true
 }
-/** A bucket where it has none: those that take its requests; null when nothing limits them. */
+/**
+ * A bucket without a quota: `falls_to` are the buckets that take its requests; null for requests that nothing limits.
+ */
 export interface Fallen {
   readonly bucket: string
   readonly falls_to: readonly (string | null)[]
@@ -42,7 +44,7 @@ export interface Fallen {
 export type LimitsOf = ReturnType<typeof limitsByColumn>[number]
 export type EndpointLimit = ReturnType<typeof endpointLimits>[number]
 
-/** Plans and environments with equal limits stand together. */
+/** The limits by plan and environment; those with equal limits are grouped. */
 export function limitsByColumn(loaded: Loaded) {
   const { columns } = loaded.compiled.policy
   const { planWords } = loaded.config
@@ -60,7 +62,7 @@ export function limitsByColumn(loaded: Loaded) {
   }))
 }
 
-/** Undefined when there is no such project. */
+/** The limits of one project; undefined when there is no such project. */
 export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefined {
   const project = loaded.config.projects.find(one => one.id === id)
   if (project === undefined) return undefined
@@ -74,7 +76,7 @@ export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefine
   }
 }
 
-/** The buckets in the order in which they are written. */
+/** The buckets of a table in the order in which they are written. */
 function bucketsIn(
   { config, compiled }: Loaded,
   table: Table | undefined,
@@ -106,7 +108,7 @@ function bucketsIn(
   })
 }
 
-/** The rules that stand by themselves. */
+/** The limits of endpoint rules. */
 export function endpointLimits({ config }: Loaded) {
   return config.policies.flatMap(policy => {
     if (isProjectLimits(policy)) return []
@@ -124,7 +126,7 @@ export function endpointLimits({ config }: Loaded) {
   })
 }
 
-/** `1 at a time`, `100 per 10 s, then 60 s blocked`; of other plugins the settings as they are. */
+/** `1 at a time`, `100 per 10 s, then blocked for 60 s`; for other plugins their settings as JSON. */
 export function limitText(kind: string, rule: RuleEntry): string {
   const { when, reads } = rule
   const whose = when === undefined ? '' : `, ${whoseText(when)}`

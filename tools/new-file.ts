@@ -1,16 +1,16 @@
-/** Files and folders that a command makes, and never overwrites. */
+/** Creates files and folders, and never overwrites any. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { makeFolder } from '../services/storage/data-folder.js'
 import { unwritable } from './unreadable.js'
 
-/** Writes a file that does not exist yet, in folders that are made for it. @throws {Unusable} */
+/** Writes a file that does not exist yet, and creates its folders. @throws {Unusable} */
 export function writeNew(file: string, text: string): void {
   attempt(dirname(file), () => makeFolder(dirname(file)))
   attempt(file, () => writeFileSync(file, text, { flag: 'wx' }))
 }
 
-/** Makes a folder that does not exist yet. @throws {Unusable} */
+/** Creates a folder that does not exist yet. @throws {Unusable} */
 export function makeNew(folder: string): void {
   attempt(folder, () => mkdirSync(folder))
 }

@@ -1,17 +1,17 @@
-/** A progress bar on stderr, where somebody watches. */
+/** A progress bar on stderr, if it is a terminal. */
 import type { Io } from './io.js'
 
 export interface Progress {
   /** `done` of the total so far, in the total's unit. */
   at(done: number): void
-  /** Wipes the bar. */
+  /** Erases the bar. */
   end(): void
 }
 
 const EVERY_MS = 100
 const WIDEST_BAR = 40
 
-/** @param total undefined when nobody can know, as on standard input: then only what is done is shown, in MB */
+/** @param total undefined when it is not known, as on standard input: then only what is done is shown, in MB */
 export function progress(io: Io, total: number | undefined, now = () => performance.now()): Progress {
   if (!io.watched) return { at() {}, end() {} }
   let shownAt = Number.NEGATIVE_INFINITY

@@ -1,4 +1,4 @@
-/** From the words of a command line to a command and its exit code. */
+/** Finds and runs the command of a command line, and returns its exit code. */
 
 import { version } from '../gateway/run/version.js'
 import { didYouMean, readArguments } from './arguments.js'
@@ -8,13 +8,13 @@ import { commandHelp, generalHelp } from './help.js'
 import type { Io } from './io.js'
 import { printable } from './text.js'
 
-/** Runs `sluice` with what was written behind it. What a command throws passes, but for wrong usage. */
+/** Runs `sluice` with its arguments. Errors of commands are passed on, except for wrong usage. */
 export async function run(written: readonly string[], io: Io): Promise<ExitCode> {
   try {
     return await dispatch(written, io)
   } catch (error) {
     if (!(error instanceof Unusable)) throw error
-    // It may repeat what was written.
+    // The message may quote the arguments.
     for (const line of error.message.split('\n')) io.err(`${printable(line)}\n`)
     return 2
   }

@@ -1,4 +1,4 @@
-/** `sluice schema`: what an editor needs to complete and check the configuration's files. */
+/** `sluice schema`: the schemas with which an editor completes and checks the configuration's files. */
 import { gatewayFileOf, readText } from '../config/files.js'
 import { editorSchemas } from '../config/generate.js'
 import { type PluginSet, pluginSchemas } from '../gateway/plugins.js'
@@ -43,7 +43,7 @@ export const schema = defineCommand({
   },
 })
 
-/** Those of the plugins that the configuration names, too. */
+/** Includes the schemas of the plugins that the configuration names. */
 async function schemasOf(config: string, env: NodeJS.ProcessEnv): Promise<PluginSet['schemas']> {
   const file = gatewayFileOf(config)
   const read = readText(file)

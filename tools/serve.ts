@@ -1,4 +1,4 @@
-/** `sluice serve`: runs the gateway until it is told to stop. */
+/** `sluice serve`: runs the gateway until it is stopped. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure } from '../gateway/run/load.js'
@@ -14,7 +14,7 @@ export const serve = defineCommand({
   summary: 'Run the gateway',
   operands: NO_OPERANDS,
   options: {
-    // Without a default: it must not be given beside --upstream.
+    // No default, because it must not be combined with --upstream.
     config: { type: 'string', value: CONFIG.value, help: `${CONFIG.help} (${CONFIG.default})` },
     upstream: { ...STARTER.upstream, help: `without a configuration: ${STARTER.upstream.help}` },
     limit: { ...STARTER.limit, help: `with --upstream: ${STARTER.limit.help}` },
@@ -58,7 +58,7 @@ async function serveStarter(starter: Starter, io: Io): Promise<void> {
     contents: starterContents(starter),
     summary: `${limitsText(limits)}, to ${upstream}`,
   })
-  // What was there already is another service, though its name may be the same.
+  // If something was listening before, it is another service, even on the same port.
   if (!isThere && isSamePort(upstream, url)) {
     throw new Failure(
       `--upstream ${upstream} is this gateway itself: each request would come back to it. Set PORT to another port, as in PORT=8090, or name your service's own.`,
@@ -70,7 +70,7 @@ async function serveStarter(starter: Starter, io: Io): Promise<void> {
   }
 }
 
-/** As they would be written again. */
+/** The options that produce the same configuration again. */
 function optionsOf({ upstream, limits }: Starter): string {
   const each = limits.map(({ requests, per }) => `--limit ${requests}/${per.replace(/^1(?=[a-z])/, '')}`)
   return [`--upstream ${upstream}`, ...each].join(' ')

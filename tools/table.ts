@@ -1,9 +1,9 @@
-/** Tables for a terminal: columns where they fit, else one block of lines for each row. */
+/** Tables for a terminal: columns if they fit, otherwise one block of lines for each row. */
 import { printable } from './text.js'
 
 export interface Column {
   readonly title: string
-  /** Numbers stand right. */
+  /** Numbers are aligned right. */
   readonly align?: 'right'
 }
 
@@ -16,7 +16,7 @@ export type Row = readonly (string | number)[]
 
 const GAP = '  '
 
-/** Ends in a newline; never wider than `columns` unless a single word is. */
+/** Ends in a newline. Columns are never wider than `width`; the lines of blocks may be. */
 export function table(columns: readonly Column[], rows: readonly Row[], width: number): string {
   const cells = rows.map(row => row.map(cell => printable(String(cell))))
   const widths = columns.map(({ title }, i) =>

@@ -1,16 +1,19 @@
-/** A terminal that shows a screen which changes, and hears keys. */
+/** A terminal with a full-screen display and key input. */
 
-/** A terminal that a command may take for itself. */
+/** A terminal that a command may take over. */
 export interface Terminal {
-  /** As it is now. */
+  /** The current size. */
   readonly size: { readonly columns: number; readonly rows: number }
-  /** Hears of keys, as the terminal sends them, and of a new size, until the function that it gives is called. */
+  /**
+   * Takes over the terminal. Reports key sequences, as the terminal sends them, and changes of size, until the returned
+   * function is called.
+   */
   take(hears: { key(sequence: string): void; resized(): void }): () => void
 }
 
 const USUAL = { columns: 80, rows: 24 } as const
 
-/** A full screen of its own, which gives back the former one. */
+/** The process's terminal. Uses the alternate screen, and restores the former one afterwards. */
 export function processTerminal(): Terminal {
   const { stdin, stdout } = process
   return {
@@ -41,7 +44,7 @@ export function processTerminal(): Terminal {
   }
 }
 
-/** The other screen, no cursor, no wrapping; and back. */
+/** Alternate screen, no cursor, no wrapping; and back. */
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l'
 const LEAVE = '\x1b[?7h\x1b[?25h\x1b[?1049l'
 const ENDINGS = ['SIGTERM', 'SIGHUP', 'SIGINT'] as const

@@ -1,4 +1,4 @@
-/** Plain text for people: lines that fit, and nothing that could steer a terminal. */
+/** Plain text for output: wrapped lines, counts and times. */
 import { grouped } from '../gateway/explain/numbers.js'
 
 export { grouped, percent } from '../gateway/explain/numbers.js'
@@ -23,7 +23,7 @@ export function count(number: number, thing: string, things = `${thing}s`): stri
   return `${grouped(number)} ${number === 1 ? thing : things}`
 }
 
-/** Of a time as ISO 8601: `2026-01-02 03:04`. */
+/** The minute of an ISO 8601 time: `2026-01-02 03:04`. */
 export function minuteOf(iso: string): string {
   return iso.slice(0, 16).replace('T', ' ')
 }

@@ -1,4 +1,4 @@
-/** Files that cannot be read or written, as a sentence. */
+/** Errors for files that cannot be read or written. */
 import { reasonOf } from '../config/files.js'
 import { Unusable } from './command.js'
 

@@ -10,7 +10,7 @@ const WAITING = 1024
 
 /** Receives events of an upstream's backends. Errors may name their addresses. */
 export interface BackendEvents {
-  /** No connection could be opened, or it broke before a response. */
+  /** No connection could be opened. */
   unreachable(backend: Backend, error: Error): void
   /** The backend is avoided from now on. */
   ejected?(backend: Backend, error: Error): void
@@ -106,7 +106,7 @@ export class Backend {
     if (this.#ejection?.succeeded()) this.#events.returned?.(this)
   }
 
-  /** No connection could be opened, or it broke before a response. */
+  /** No connection could be opened. */
   unreachable(error: Error): void {
     this.#events.unreachable(this, error)
     this.failed(error)

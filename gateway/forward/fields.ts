@@ -32,21 +32,22 @@ export function seconds(ms: number): number {
 
 /** Flat name, value, … list for one verdict; empty when no limit applies. */
 export function rateLimitFields(verdict: Verdict, families: Families): string[] {
-  const fields: string[] = []
   const shown = shownReadings(verdict)
-  if (families === 'none' || shown.length === 0) return fields
-  const known = shown.every(reading => reading.left !== undefined)
+  const [first] = shown
+  if (families === 'none' || first === undefined) return []
+  const texts = textsOf(verdict, shown)
+  const limit = limitList(shown, texts)
+  const fields: string[] = []
   if (families !== 'x') {
-    fields.push('RateLimit-Policy', policyList(verdict, shown))
+    fields.push('RateLimit-Policy', texts.policies)
     // Without a count the remaining quota is unknown, so only the constant fields are sent.
-    if (known) fields.push('RateLimit', shown.map(limitItem).join(', '))
+    if (limit !== undefined) fields.push('RateLimit', limit)
   }
   if (families !== 'ietf') {
-    const current = known ? tightest(shown) : (shown[0] as Reading)
-    fields.push('x-ratelimit-limit', `${current.quota}${shown.map(windowItem).join('')}`)
-    if (known) {
-      fields.push('x-ratelimit-remaining', String(current.left))
-      fields.push('x-ratelimit-reset', String(seconds(current.resetMs)))
+    const { quota, left, resetMs } = limit === undefined ? first : tightest(shown)
+    fields.push('x-ratelimit-limit', quota + texts.windows)
+    if (limit !== undefined) {
+      fields.push('x-ratelimit-remaining', String(left), 'x-ratelimit-reset', String(seconds(resetMs)))
     }
   }
   return fields
@@ -69,30 +70,42 @@ function shownReadings(verdict: Verdict): Reading[] {
   return shown
 }
 
-/** The policy list last sent for a rule: its readings and its text. */
-interface PolicyText {
+/** Texts that depend on the policies only, not on what is left of them. */
+interface PolicyTexts {
   readonly shown: readonly Reading[]
-  readonly text: string
+  /** The value of RateLimit-Policy. */
+  readonly policies: string
+  /** What follows the quota in x-ratelimit-limit. */
+  readonly windows: string
+  /** What precedes the remaining quota in RateLimit, for each reading. */
+  readonly beforeLeft: readonly string[]
 }
 
-const policyTexts = new WeakMap<Rule, PolicyText>()
+const textsByRule = new WeakMap<Rule, PolicyTexts>()
 
-/** The policies of a rule rarely change between responses, so the text of a single rule is cached until they do. */
-function policyList(verdict: Verdict, shown: readonly Reading[]): string {
+/** The policies of a rule rarely change between responses, so the texts of a single rule are cached until they do. */
+function textsOf(verdict: Verdict, shown: readonly Reading[]): PolicyTexts {
   const only = verdict.outcomes.length === 1 ? (verdict.outcomes[0] as Outcome).rule : undefined
-  const last = only && policyTexts.get(only)
-  if (last !== undefined && areSamePolicies(last.shown, shown)) return last.text
-  const text = shown.map(policyItem).join(', ')
-  if (only !== undefined) policyTexts.set(only, { shown, text })
-  return text
+  const last = only && textsByRule.get(only)
+  if (last !== undefined && areSamePolicies(last.shown, shown)) return last
+  const texts = {
+    shown,
+    policies: shown.map(policyItem).join(', '),
+    windows: shown.map(windowItem).join(''),
+    beforeLeft: shown.map(({ policy }, i) => `${i === 0 ? '' : ', '}"${policy}";r=`),
+  }
+  if (only !== undefined) textsByRule.set(only, texts)
+  return texts
 }
 
 function areSamePolicies(some: readonly Reading[], others: readonly Reading[]): boolean {
   if (some.length !== others.length) return false
-  return some.every(({ policy, quota, windowMs }, i) => {
-    const other = others[i] as Reading
-    return quota === other.quota && windowMs === other.windowMs && policy === other.policy
-  })
+  for (let i = 0; i < some.length; i += 1) {
+    const [one, other] = [some[i] as Reading, others[i] as Reading]
+    if (one.quota !== other.quota || one.windowMs !== other.windowMs || one.policy !== other.policy)
+      return false
+  }
+  return true
 }
 
 function policyItem({ policy, quota, windowMs }: Reading): string {
@@ -100,23 +113,34 @@ function policyItem({ policy, quota, windowMs }: Reading): string {
   return `"${policy}";q=${quota};${unit}`
 }
 
-function limitItem({ policy, left, windowMs, resetMs }: Reading): string {
-  const wait = windowMs === undefined ? '' : `;t=${seconds(resetMs)}`
-  return `"${policy}";r=${left}${wait}`
-}
-
 function windowItem({ quota, windowMs }: Reading): string {
   return windowMs === undefined ? '' : `, ${quota};w=${windowMs / 1000}`
 }
 
+/** The value of RateLimit; undefined when nothing was counted. */
+function limitList(shown: readonly Reading[], { beforeLeft }: PolicyTexts): string | undefined {
+  let list = ''
+  for (let i = 0; i < shown.length; i += 1) {
+    const { left, windowMs, resetMs } = shown[i] as Reading
+    if (left === undefined) return undefined
+    list += (beforeLeft[i] as string) + left
+    if (windowMs !== undefined) list += `;t=${seconds(resetMs)}`
+  }
+  return list
+}
+
 /** The window with the least left, the longer one on a tie; on refusal the violated one with the latest reset. */
 function tightest(shown: readonly Reading[]): Reading {
-  const violated = shown.filter(reading => reading.violated)
-  if (violated.length > 0) return violated.reduce((a, b) => (b.resetMs > a.resetMs ? b : a))
-  return shown.reduce((a, b) => {
-    if (a.left !== b.left) return (b.left as number) < (a.left as number) ? b : a
-    return (b.windowMs ?? 0) > (a.windowMs ?? 0) ? b : a
-  })
+  let found = shown[0] as Reading
+  for (const reading of shown) if (isTighter(reading, found)) found = reading
+  return found
+}
+
+function isTighter(one: Reading, other: Reading): boolean {
+  if (one.violated !== other.violated) return one.violated
+  if (one.violated) return one.resetMs > other.resetMs
+  if (one.left !== other.left) return (one.left as number) < (other.left as number)
+  return (one.windowMs ?? 0) > (other.windowMs ?? 0)
 }
 
 /** Lets a page of another origin read our own refusals: echoes its Origin, never with credentials. */

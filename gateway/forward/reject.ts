@@ -1,7 +1,7 @@
 /** The gateway's own error responses: problem+json with a stable code and the request id (RFC 9457). */
 import { STATUS_CODES } from 'node:http'
-import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
-import type { IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
+import { CATALOGUE, type ErrorCode, problem, SERVED_METHODS } from '../errors.js'
+import type { IncomingRequest, OutgoingResponse } from '../message.js'
 import type { Verdict } from '../types.js'
 import { refusedRule } from './refused-rules.js'
 import { spreadWait } from './spread-wait.js'
@@ -45,17 +45,6 @@ export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Re
   return { code, requestId, detail: `${detail} Try again in ${waitText(retryAfter)}.`, policies, retryAfter }
 }
 
-/** Value of the Allow field. */
-export const SERVED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-
-/** The body of a refused request is read and dropped up to this size, so that the connection can stay open. */
-const DRAIN_BYTES = 64 * 1024
-
-function drains(body: IncomingBody | undefined): boolean {
-  if (body === undefined || body.complete) return true
-  return body.length !== undefined && body.length <= DRAIN_BYTES
-}
-
 /** Status and fields of a refusal, without the framing. */
 export function rejectionHead({ code, fields = [], retryAfter }: Rejection): {
   status: number
@@ -69,14 +58,19 @@ export function rejectionHead({ code, fields = [], retryAfter }: Rejection): {
   return { status: entry.status, fields: head }
 }
 
-/** Sends a refusal, and closes the connection when too much of the request's body is still to come. */
+/**
+ * Where the next request begins is unknown with bad framing (RFC 9112 section 6.3), and when the client may keep the body
+ * back because of a failed expectation.
+ */
+const END_IS_UNKNOWN: readonly ErrorCode[] = ['bad-framing', 'expectation-failed']
+
+/** Sends a refusal. The connection decides by itself whether it can read past the rest of the request's body. */
 export function sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void {
   const { code } = rejection
   const body = bodyOf(rejection)
   const { status, fields: head } = rejectionHead(rejection)
   head.push('Content-Length', String(Buffer.byteLength(body)))
-  // With bad framing the end of the request is unknown (RFC 9112 section 6.3).
-  if (code === 'bad-framing' || !drains(req.body)) res.closeAfter()
+  if (END_IS_UNKNOWN.includes(code)) res.closeAfter()
   res.writeHead(status, STATUS_CODES[status] ?? '', head)
   res.end(req.method === 'HEAD' ? undefined : body)
 }

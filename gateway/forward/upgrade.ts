@@ -136,13 +136,12 @@ class Upgrading implements Asker, ResponseWatcher {
 
   onFault(fault: ConnectionFault, error: Error, heard: boolean): void {
     if (this.#ended) return
-    if (this.#relay !== undefined) {
+    if (this.#relay?.begun) {
       this.#exchange.onCut(causeOf(error))
       this.cut()
       return
     }
-    if (fault === 'silent') this.#backend?.failed(error)
-    if (fault === 'gone' && !heard) this.#backend?.unreachable(error)
+    if (fault === 'silent' || (fault === 'gone' && !heard)) this.#backend?.failed(error)
     // A handshake that a backend may have received is not sent to another: it could be what broke the first.
     const next = fault === 'no-connection' ? this.#backends.chooseAfter(this.#tried) : undefined
     if (next === undefined) this.#fail(codeOf(fault, heard), causeOf(error))

@@ -45,8 +45,11 @@ export class ConnectionPool implements Home {
 
   /** Like `take`, but always opens a new connection, which cannot be stale. */
   takeNew(asker: Asker): void {
+    if (this.#isClosed) {
+      asker.onFault('no-connection', new Error('the upstream is no longer used'), false)
+      return
+    }
     try {
-      if (this.#isClosed) throw new Error('the upstream is no longer used')
       this.#all.add(new ClientConnection(this, this.#connector, asker))
     } catch (error) {
       // For example because the CA certificates cannot be parsed.

@@ -1,4 +1,4 @@
-import { CATALOGUE, type ErrorCode, problem } from '../errors.js'
+import { CATALOGUE, type ErrorCode, problem, SERVED_METHODS } from '../errors.js'
 import { dateNow } from './date.js'
 
 /** A whole problem response, as text, for input that never became a request. It ends its connection. */
@@ -13,7 +13,7 @@ export function refusalText(code: ErrorCode, id: string): string {
     `Date: ${dateNow()}`,
     `X-Request-Id: ${id}`,
   ]
-  if (status === 405) lines.push('Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+  if (status === 405) lines.push(`Allow: ${SERVED_METHODS}`)
   if (retryAfter !== undefined) lines.push(`Retry-After: ${retryAfter}`)
   lines.push('Cache-Control: no-store', 'Connection: close')
   return `${lines.join('\r\n')}\r\n\r\n${body}`

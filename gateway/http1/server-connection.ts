@@ -32,9 +32,7 @@ export class ServerConnection implements Timed {
   #response: ServerResponse | undefined
   /** Id of the current request, or of the last one. */
   #id = ''
-  #limitsReader = false
-  /** Created when the client is first slow to read. */
-  #readerLimit: ReaderLimit | undefined
+  readonly #readerLimit: ReaderLimit
 
   constructor(socket: Socket, peer: Peer, all: ServerConnections) {
     const { deadlines, settings } = all
@@ -42,22 +40,22 @@ export class ServerConnection implements Timed {
     this.#peer = peer
     this.#all = all
     this.#reader = new RequestReader(socket, settings.maxHead, this)
+    this.#readerLimit = new ReaderLimit(socket, deadlines, this)
     this.deadline = deadlines.now() + settings.headTimeoutMs
     socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.#onDrain)
     // `close` follows an error, and does the work.
-    socket
-      .on('timeout', this.#onTimeout)
-      .on('close', this.#onClose)
-      .on('error', () => {})
+    socket.on('close', this.#onClose).on('error', () => {})
   }
 
   /** Closes the connection; only while no request is in progress. */
   close(): void {
     this.#deafen()
+    // Over TLS, a write to a client that has reset its connection may never end.
+    this.#limit(this.#all.settings.keepAliveMs)
     this.socket.destroySoon()
   }
 
-  /** Closes an idle connection unless a request comes soon: one may be on its way already. */
+  /** Closes a connection that waits for a request, unless one comes soon: it may be on its way already. */
   closeSoon(): void {
     if (!this.#reader.hasBegun) this.#limit(LAST_CHANCE_MS)
   }
@@ -68,11 +66,12 @@ export class ServerConnection implements Timed {
 
   onDeadline(): void {
     const response = this.#response
-    if (response !== undefined) {
+    if (this.#reader.stopped) this.destroy()
+    else if (response !== undefined) {
       if (response.status === 0) this.#refuse('request-timeout')
       else response.cut()
     } else if (this.#reader.body !== undefined) this.destroy()
-    else if (this.#reader.hasBegun || this.#all.isFresh(this)) this.#refuse('request-timeout')
+    else if (this.#reader.hasBegun || this.#all.expectsRequest(this)) this.#refuse('request-timeout')
     else this.close()
   }
 
@@ -102,7 +101,7 @@ export class ServerConnection implements Timed {
     if (isLast) this.#deafen()
     if (isLast ? socket.writableLength === 0 : !socket.writableNeedDrain) this.#answered()
     else {
-      if (!this.#limitsReader) this.limitReader(this.#all.settings.keepAliveMs)
+      if (!this.#readerLimit.isSet) this.limitReader(this.#all.settings.keepAliveMs)
       if (isLast) socket.end(this.#onDrain)
       else this.#reader.run()
     }
@@ -115,11 +114,19 @@ export class ServerConnection implements Timed {
   }
 
   limitReader(ms: number): void {
-    this.#limitsReader = ms > 0
-    // The socket's timeout does not fire while the client reads, however slowly.
-    this.socket.setTimeout(ms)
-    if (ms > 0) this.#readerLimit ??= new ReaderLimit(this.socket, this.#all.deadlines, this.#onStall)
-    this.#readerLimit?.set(ms)
+    this.#readerLimit.set(ms)
+  }
+
+  /** Resets the connection: with a regular close, the operating system would hold the unread bytes for minutes. */
+  onReaderGone(): void {
+    if (this.#response === undefined) return
+    this.socket.resetAndDestroy()
+    this.#response.cut()
+  }
+
+  /** Not while a request body arrives: some clients read only after they have sent everything. */
+  onReaderStalled(): void {
+    if (this.#reader.body === undefined) this.#response?.cut()
   }
 
   get isFree(): boolean {
@@ -196,7 +203,7 @@ export class ServerConnection implements Timed {
   #answered(): void {
     const response = this.#response as ServerResponse
     this.#response = undefined
-    if (this.#limitsReader) this.limitReader(0)
+    if (this.#readerLimit.isSet) this.limitReader(0)
     if (response.isLast) this.#linger()
     else if (this.#reader.body === undefined) this.#wait()
     else this.#limit(this.#all.settings.headTimeoutMs)
@@ -246,8 +253,8 @@ export class ServerConnection implements Timed {
     const head = this.#reader.stop()
     this.deadline = NEVER
     this.limitReader(0)
+    this.#readerLimit.close()
     socket.off('data', this.#onData).off('end', this.#onEnd).off('drain', this.#onDrain)
-    socket.off('timeout', this.#onTimeout)
     // As in Node's `upgrade` event: nothing flows until a listener is added.
     socket.pause()
     Object.assign(socket, { readableFlowing: null })
@@ -275,26 +282,13 @@ export class ServerConnection implements Timed {
     else response.onDrain()
   }
 
-  /** The client does not read. With a regular close, the operating system would hold the unread bytes for minutes. */
-  readonly #onTimeout = (): void => {
-    const response = this.#response
-    if (response === undefined || this.socket.writableLength === 0) return
-    this.socket.resetAndDestroy()
-    response.cut()
-  }
-
-  /** Not while a request body arrives: some clients read only after they have sent everything. */
-  readonly #onStall = (): void => {
-    if (this.#reader.body === undefined) this.#response?.cut()
-  }
-
   readonly #onClose = (): void => {
     const response = this.#response
     const { body } = this.#reader
     this.#response = undefined
     this.#reader.body = undefined
     this.#deafen()
-    this.#readerLimit?.close()
+    this.#readerLimit.close()
     this.#all.closed(this)
     response?.close()
     body?.abort()

@@ -65,8 +65,9 @@ export class ServerConnections {
     this.deadlines.add(connection)
   }
 
-  isFresh(connection: ServerConnection): boolean {
-    return this.#fresh.has(connection)
+  /** True if the connection has yet to send its first request, and may still do so. */
+  expectsRequest(connection: ServerConnection): boolean {
+    return !this.draining && this.#fresh.has(connection)
   }
 
   /** A request is in progress on the connection, or the connection is ending. */
@@ -92,10 +93,10 @@ export class ServerConnections {
     return longest !== undefined
   }
 
-  /** From now on every connection ends with its next response, and idle ones end soon if no request comes. */
+  /** From now on every connection ends with its next response, or soon if no request comes. */
   drain(): void {
     this.draining = true
-    for (const connection of this.#idle) connection.closeSoon()
+    for (const connection of [...this.#idle, ...this.#fresh]) connection.closeSoon()
   }
 
   destroyAll(): void {

@@ -40,6 +40,8 @@ export interface StreamHandlers {
 export interface Http2Listener {
   /** Takes a connection that has negotiated HTTP/2. */
   accept(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
+  /** Closes the connection that has waited longest for a request. False if there is none. */
+  closeLongest(): boolean
   /** Accepts no new requests on any connection; each connection ends with its last request. */
   drain(): void
 }
@@ -55,6 +57,8 @@ export function createHttp2Listener(
 ): Http2Listener {
   /** One function for each connection, which ends it with its last request. */
   const endings = new Set<() => void>()
+  /** One function for each connection without a request, which closes it. The longest wait comes first. */
+  const waiting = new Set<() => void>()
   const watch = new SessionWatch()
   const resets = new ResetsByClient()
   let draining = false
@@ -74,6 +78,11 @@ export function createHttp2Listener(
       endings.add(end)
       socket.once('close', () => endings.delete(end))
       if (draining) end()
+    },
+    closeLongest() {
+      const [close] = waiting
+      close?.()
+      return close !== undefined
     },
     drain() {
       draining = true
@@ -96,17 +105,29 @@ export function createHttp2Listener(
     // Not the session's own timeout: Node leaves it running after the session is destroyed, which leaks the session's
     // memory (closeSession).
     let idle: NodeJS.Timeout | undefined
-    const endWhenIdleFor = (ms: number) => {
+    const waitFor = (ms: number) => {
       idle = setTimeout(end, ms).unref()
+      waiting.add(makeRoom)
     }
-    endWhenIdleFor(headTimeoutMs)
+    const stopWaiting = () => {
+      clearTimeout(idle)
+      idle = undefined
+      waiting.delete(makeRoom)
+    }
     // Destroys the socket, not the session: a session destroyed while streams have data to send may keep Node writing
     // empty frames for ever (nodejs/node#52952).
-    const calm = () => {
-      if (session.destroyed) return
-      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
-      setTimeout(() => socket.destroy(), FAREWELL_MS)
+    let farewell: NodeJS.Timeout | undefined
+    const leave = (code: number) => {
+      if (session.destroyed || farewell !== undefined) return
+      session.goaway(code)
+      farewell = setTimeout(() => socket.destroy(), FAREWELL_MS)
     }
+    const calm = () => leave(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    const makeRoom = () => {
+      stopWaiting()
+      leave(constants.NGHTTP2_NO_ERROR)
+    }
+    waitFor(headTimeoutMs)
     const spend = allowance(calm)
     const client = clientOf(peer.address)
     const takeBack = () => {
@@ -116,7 +137,7 @@ export function createHttp2Listener(
     const watched = watch.add(session, socket, { gone: () => socket.destroy(), floods: calm })
     socket.once('close', () => {
       clearTimeout(goodbye)
-      clearTimeout(idle)
+      stopWaiting()
       watch.remove(watched)
     })
     session.on('goaway', end)
@@ -135,13 +156,12 @@ export function createHttp2Listener(
         if (stream.closed || stream.destroyed) return takeBack()
         open++
         watched.onRequest()
-        clearTimeout(idle)
-        idle = undefined
+        stopWaiting()
         const res = serve(stream, joined, raw, peer, watched)
         stream.on('close', () => {
           open--
           if (open === 0 && session.closed) cutSoon()
-          else if (open === 0 && !session.destroyed) endWhenIdleFor(KEEP_ALIVE_MS)
+          else if (open === 0 && !session.destroyed) waitFor(KEEP_ALIVE_MS)
           if (res.clientLeft) takeBack()
         })
       },

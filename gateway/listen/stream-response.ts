@@ -1,5 +1,6 @@
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import { listHas } from '../http1/fields.js'
+import { GOODBYE_MS } from '../http1/lingering-close.js'
 import { lowerName } from '../http1/names.js'
 import type { IncomingRequest, OutgoingResponse, ResponseWatcher } from '../message.js'
 import { KEEP_ALIVE_MS } from './limits.js'
@@ -9,9 +10,6 @@ const MAX_QUEUED_FRAMES = 100
 
 /** Higher values are no valid status, and Node does not send them; clients treat them as 5xx (RFC 9110 section 15). */
 const MAX_STATUS = 599
-
-/** Time for the last frame of a stream to be sent. */
-const GOODBYE_MS = 2_000
 
 /** Fields that are not allowed in HTTP/2 (RFC 9113 section 8.2.2). */
 const CONNECTION_FIELDS = new Set([

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { GatewayError } from '../errors.js'
 import { fieldsOf } from '../http1/fields.js'
 import { requestFraming } from '../http1/framing.js'
-import { WireError } from '../http1/message.js'
+import { type Framing, type ParsedRequest, WireError } from '../http1/message.js'
+import { asksForWebSocket } from '../http1/request-asks.js'
 import type { RequestHead } from '../message.js'
 
 export interface Written {
@@ -20,13 +21,16 @@ export interface Written {
 export function requestOf({ method, target, fields: raw, peer }: Written): RequestHead {
   const fields = fieldsOf(raw)
   const head = { method, target, version: '1.1' as const, fields }
+  const upgrade = framingOf(head).kind === 'none' && asksForWebSocket(head)
+  const unknown = { localPort: 0, encrypted: false, fingerprints: undefined }
+  return { ...head, id: randomUUID(), upgrade, peer: { ...unknown, address: peer } }
+}
+
+function framingOf(head: ParsedRequest): Framing {
   try {
-    requestFraming(head)
+    return requestFraming(head)
   } catch (error) {
     if (error instanceof WireError) throw new GatewayError(error.code)
     throw error
   }
-  const upgrade = fields.get('upgrade')?.toLowerCase() === 'websocket'
-  const unknown = { localPort: 0, encrypted: false, fingerprints: undefined }
-  return { ...head, id: randomUUID(), upgrade, peer: { ...unknown, address: peer } }
 }

@@ -1,23 +1,23 @@
-/** Observer: writes access records to the log, and stays small when everything fails at once. */
+/** Observer: writes access records to the log, and limits their number when everything fails at once. */
 import type { Observer } from '../plugin.js'
 import type { Finished, Log } from '../types.js'
 import { accessRecord, type UnreadRequest, unreadRecord } from './access-record.js'
 import { LINES_PER_SECOND, LineBudget } from './line-budget.js'
 import type { Redactor } from './redact.js'
 
-/** Which requests are logged: none, those that failed (a 5xx, or an answer that broke off), or all. */
+/** Which requests are logged: none, those that failed (a 5xx, or a response that broke off), or all. */
 export type LoggedRequests = 'off' | 'errors' | 'all'
 
 export interface AccessLog extends Observer {
-  /** The listener refused what was no request. */
+  /** The listener refused something before there was a request. */
   unread(refused: UnreadRequest): void
 }
 
 const SERVER_ERRORS = 500
 
 /**
- * Of failures with one status and upstream at most 100 lines a second are written, then one that says how many were
- * dropped. With `all` every request has its line, whatever comes.
+ * Per second at most 100 failures with the same status and upstream are written, then one line with the number of those
+ * dropped. With `all` every request is written, without a limit.
  */
 export function accessLog(requests: LoggedRequests, redactor: Redactor, log: Log): AccessLog | undefined {
   if (requests === 'off') return undefined
@@ -44,7 +44,7 @@ export function accessLog(requests: LoggedRequests, redactor: Redactor, log: Log
   }
 }
 
-/** A client that left is no failure. */
+/** A client that disconnects is not a failure. */
 function hasFailed({ status, error }: Finished): boolean {
   return status >= SERVER_ERRORS || error === 'answer-cut'
 }

@@ -4,17 +4,17 @@ import type { Finished, Judgement } from '../types.js'
 import { clientIds } from './client-ids.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
-/** Longer than any that is registered; what a client makes up may have the length of a whole head. */
+/** Longer than any registered method; a client may invent one as long as a whole head. */
 const LONGEST_METHOD = 32
 
-/** What is not known is null. */
+/** Unknown values are null. */
 export type AccessRecord = ReturnType<typeof accessRecord>
 
-/** What the listener refused before there was a request. */
+/** Something that the listener refused before there was a request. */
 export interface UnreadRequest {
   readonly id: string
   readonly code: ErrorCode
-  /** The client as it is counted by: the IPv4 address, or the IPv6 /64. */
+  /** The client as requests are counted: the IPv4 address, or the IPv6 /64. */
   readonly network: string
   readonly at: number
 }
@@ -23,16 +23,16 @@ export function accessRecord(event: Finished, redactor: Redactor) {
   const { facts, project, verdict, status, error } = event
   return {
     v: 1 as const,
-    /** When the request came, ISO 8601. */
+    /** When the request arrived, ISO 8601. */
     ts: new Date(event.startedAt).toISOString(),
     id: event.id,
     ...clientIds(facts),
     method: event.method.slice(0, LONGEST_METHOD) as string | null,
-    /** With hashes for what may be personal: see Redactor. */
+    /** Parts that may be personal are hashed: see Redactor. */
     path: facts ? redactor.path(facts.foldedPath ?? facts.path, verdict?.outcomes[0]?.route ?? '') : null,
     project: project?.id ?? null,
     ip: facts ? networkPrefix(facts.network) : null,
-    /** What the client saw; 0 when it left before an answer began. */
+    /** Status the client received; 0 when it disconnected before the response began. */
     status,
     source: event.source,
     error: error ?? null,
@@ -42,13 +42,13 @@ export function accessRecord(event: Finished, redactor: Redactor) {
     bytes_in: event.bytesIn,
     bytes_out: event.bytesOut,
     duration_ms: Math.round(event.durationMs),
-    /** Until the upstream's answer began. */
+    /** Until the upstream's response began. */
     upstream_ms: event.upstreamMs === undefined ? null : Math.round(event.upstreamMs),
     limiter_us: event.limiterUs,
   }
 }
 
-/** Of what never became a request. */
+/** The access record of something refused before there was a request. */
 export function unreadRecord({ id, code, network, at }: UnreadRequest): AccessRecord {
   return {
     v: 1,

@@ -5,7 +5,7 @@
 import type { Log } from '../types.js'
 
 const EVERY_MS = 10_000
-/** Different things to say; beyond it they are all as one. */
+/** Distinct messages that are tracked; all further ones share one entry. */
 const MOST = 200
 
 interface Said {
@@ -15,8 +15,8 @@ interface Said {
 }
 
 /**
- * Passes on the first of each message about one plugin and rule, then at most one in ten seconds, with `repeated` saying how
- * many were left out.
+ * Passes on the first of each message about one plugin and rule, then at most one in ten seconds, with the number of
+ * omitted ones in `repeated`.
  */
 export function boundedLog(log: Log, now: () => number = () => performance.now()): Log {
   const said = new Map<string, Said>()

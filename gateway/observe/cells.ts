@@ -1,10 +1,13 @@
-/** Counters and histograms by label values, cheap enough for the path of every request: nothing is joined, hashed or made. */
+/**
+ * Counters and histograms by label values, cheap enough for every request: counting concatenates no strings and
+ * allocates nothing.
+ */
 
 interface Cell {
   readonly labels: Record<string, string>
   count: number
 }
-/** One level for each label; the cells stand below the last. */
+/** One level of maps per label; the last one holds the cells. */
 type Level = Map<string, Level | Cell>
 
 export class CellCounter {
@@ -16,7 +19,7 @@ export class CellCounter {
     this.#names = names
   }
 
-  /** Adds one; `values` stand in the order of the label names. */
+  /** Adds one; `values` are in the order of the label names. */
   inc(...values: readonly string[]): void {
     let at: Level | Cell | undefined = this.#root
     for (const value of values) at = (at as Level | undefined)?.get(value)
@@ -46,12 +49,12 @@ export class CellCounter {
 
 /** What was observed under one label value. */
 interface Row {
-  /** By bucket, each for itself; the last for what is beyond all. */
+  /** Counts by bucket, not cumulative; the last is for values above all bounds. */
   readonly counts: number[]
   sum: number
 }
 
-/** One line of a histogram as Prometheus reads it. */
+/** One sample of a histogram in Prometheus form. */
 export interface HistogramValue {
   readonly metricName: string
   readonly labels: Record<string, string | number>
@@ -64,7 +67,7 @@ export class CellHistogram {
   readonly #label: string | undefined
   readonly #rows = new Map<string, Row>()
 
-  /** `bounds`: upper ends of the buckets, rising. Without a `label` all is observed under ''. */
+  /** `bounds`: upper bounds of the buckets, ascending. Without a `label` everything is observed under ''. */
   constructor(name: string, bounds: readonly number[], label?: string) {
     this.#name = name
     this.#bounds = bounds
@@ -81,7 +84,7 @@ export class CellHistogram {
     row.sum += value
   }
 
-  /** Buckets (each with all below it), sum and count of every label value. */
+  /** Cumulative buckets, sum and count for every label value. */
   *values(): Generator<HistogramValue> {
     for (const [labelValue, { counts, sum }] of this.#rows) {
       const labels: Record<string, string> = this.#label === undefined ? {} : { [this.#label]: labelValue }

@@ -1,12 +1,14 @@
-/** What the client calls its request. Anybody may write these: they name a request, and prove nothing. */
+/**
+ * The ids that a client gives its request. A client can send any id: it helps to find a request, but proves nothing.
+ */
 import type { Facts } from '../types.js'
 
-/** What most tools make is far shorter; what is no such name is left out. */
+/** Most tools send far shorter ids; values that do not match are left out. */
 const ID = /^[\x21-\x7e]{1,128}$/
-/** W3C Trace Context, section 3.2: version, trace id, parent id, flags; all zeros is no id. */
+/** W3C Trace Context, section 3.2: version, trace id, parent id, flags; ids of all zeros are invalid. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
-/** Null where the request has none that could be one. */
+/** Each is null when the request has no valid one. */
 export function clientIds(facts: Pick<Facts, 'header'> | undefined) {
   return {
     client_request_id: matching(ID, facts?.header('x-request-id')),

@@ -1,16 +1,16 @@
-/** Observer: writes decision records to the log, and stays small in a flood. */
+/** Observer: writes decision records to the log, and limits their number in a flood. */
 import type { Observer } from '../plugin.js'
 import type { Finished, Log } from '../types.js'
 import { LINES_PER_SECOND, LineBudget } from './line-budget.js'
 import { decisionRecords, passedUncounted } from './record.js'
 import type { Redactor } from './redact.js'
 
-/** Which decisions are logged beside the refused ones: none, all, or a share of the allowed ones. */
+/** Which decisions are logged besides the refused ones: none, all, or a share of the allowed ones. */
 export type LoggedDecisions = 'refused' | 'all' | number
 
 /**
- * For each rule at most 100 lines a second are written, then one that says how many were dropped. Those chosen by the
- * setting are written beyond that: who asks for all must get all.
+ * At most 100 lines a second are written per rule, then one line with the number of those dropped. Decisions chosen by
+ * the setting are not limited: an operator who asks for all must get all.
  */
 export function decisionLog(decisions: LoggedDecisions, redactor: Redactor, log: Log): Observer {
   const share = decisions === 'refused' ? 0 : decisions === 'all' ? 1 : decisions
@@ -29,7 +29,7 @@ export function decisionLog(decisions: LoggedDecisions, redactor: Redactor, log:
   }
 }
 
-/** The usual case, told apart without building anything. */
+/** Recognizes the usual case without building a record. */
 function isPlainlyAllowed({ verdict }: Finished): boolean {
   if (verdict === undefined) return true
   if (!verdict.allowed || verdict.outcomes.some(passedUncounted)) return false

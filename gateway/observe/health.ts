@@ -12,7 +12,7 @@ export class Health {
     if (!this.#isDraining) this.#readiness = { ready: true }
   }
 
-  /** No new requests, for good: the process is going to end. */
+  /** No new requests from now on: the process is about to end. */
   draining(): void {
     this.#isDraining = true
     this.#readiness = { ready: false, reason: 'draining: finishing the requests under way' }

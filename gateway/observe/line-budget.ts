@@ -1,15 +1,15 @@
-/** Keeps the log small in a flood: so many lines a second of one sort, and how many were left out. */
+/** Keeps the log small in a flood: limits the lines of each sort per second, and reports how many were left out. */
 
 export const LINES_PER_SECOND = 100
 const SECOND = 1000
 
-/** Lines that may still be written this second, by sort. A second begins with the first line after a quiet time. */
+/** Counts lines by sort within a second. A second begins with the first line after a pause. */
 export class LineBudget {
   readonly #onDropped: (sort: string, dropped: number) => void
   readonly #spent = new Map<string, number>()
   #second: NodeJS.Timeout | undefined
 
-  /** `onDropped` hears at the end of each second how many lines of a sort were refused in it. */
+  /** `onDropped` is called at the end of each second with the number of lines of a sort that were dropped. */
   constructor(onDropped: (sort: string, dropped: number) => void) {
     this.#onDropped = onDropped
   }
@@ -22,7 +22,7 @@ export class LineBudget {
     return spent <= LINES_PER_SECOND
   }
 
-  /** Ends the second: tells what was dropped in it. */
+  /** Ends the second and reports what was dropped in it. */
   close(): void {
     clearTimeout(this.#second)
     this.#second = undefined

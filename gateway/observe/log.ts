@@ -1,4 +1,4 @@
-/** Logs: JSON lines on stdout, readable on a terminal, secrets cut out. The home of pino. */
+/** Logs: JSON lines on stdout, readable text on a terminal, secrets removed. The only user of pino. */
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Log } from '../types.js'
 import { isColourful, terminalLine } from './terminal.js'
@@ -8,20 +8,23 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export interface LogOptions {
   readonly level: LogLevel
-  /** For somebody at a terminal, instead of JSON. */
+  /** Readable text for a terminal, instead of JSON. */
   readonly terminal: boolean
-  /** Id of the process, where several write one log. */
+  /** Id of the process, when several write one log. */
   readonly worker?: number | undefined
   /** Where the JSON lines go instead of stdout; for tests. */
   readonly destination?: DestinationStream
 }
 
-/** Lines kept while stdout does not take them; more are dropped, since a stalled reader must not stop requests. */
+/** Lines buffered while stdout is blocked; more are dropped, since a stalled reader must not stop requests. */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
-/** Several processes may write to one pipe: it keeps as many bytes together (POSIX, PIPE_BUF), so whole lines. */
+/**
+ * Several processes may write to one pipe: writes up to this size stay together (POSIX, PIPE_BUF), and so do their
+ * lines.
+ */
 const MAX_WRITE_BYTES = 4096
 
-/** Fields that hold credentials, wherever they stand in the first three levels of a line. */
+/** Fields that hold credentials, redacted in the first three levels of a line. */
 const SECRET_FIELDS = [
   'authorization',
   'proxy-authorization',
@@ -62,7 +65,7 @@ export function createLog({ level, terminal, worker, destination = stdout() }: L
 }
 
 /**
- * Of an error only its standard fields: libraries attach commands, requests and addresses to theirs, including
+ * Only the standard fields of an error: libraries attach commands, requests and addresses to theirs, including
  * credentials.
  */
 function errorFields(error: unknown): unknown {

@@ -19,8 +19,8 @@ const OVERHEADS = [
 const STORE_CALLS = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
 
 /**
- * Labels come only from the policy and gateway files and from closed lists, never from a key, project or path.
- * The hot path adds to plain numbers; prom-client sees them when somebody scrapes.
+ * Labels come only from the policy and gateway files and from closed lists, never from a key, project or path. The hot
+ * path adds to plain numbers, which prom-client reads at each scrape.
  */
 export class Metrics {
   readonly #series = new Series()
@@ -92,14 +92,14 @@ export class Metrics {
     ['cap'],
   )
 
-  /** `version` is the package's. */
+  /** `version` is that of the package. */
   constructor(version: string) {
     const build = this.#series.gauge('sluice_build_info', 'Always 1: the versions of Sluice and of Node.', {
       labels: ['version', 'node'],
       aggregator: 'max',
     })
     build.set({ version, node: process.version }, 1)
-    // Prometheus sees the first event of a series only where it was 0 before.
+    // Prometheus notices the first event of a series only if it was 0 before.
     for (const result of ['loaded', 'refused']) this.#reloads.inc({ result }, 0)
     for (const cap of ['all', 'client']) this.#turnedAway.inc({ cap }, 0)
   }
@@ -108,7 +108,7 @@ export class Metrics {
     return this.#series.contentType
   }
 
-  /** What each rule said so far, by its labels. */
+  /** The outcomes of each rule so far, by labels. */
   get decisions(): Iterable<[Readonly<Record<string, string>>, number]> {
     return this.#decisions
   }
@@ -118,7 +118,7 @@ export class Metrics {
     return { finished: event => this.#finished(event) }
   }
 
-  /** An answer to input that was not HTTP. */
+  /** The listener refused something before there was a request. */
   refusedUnread(status: number): void {
     this.#requests.inc('', 'other', String(status), 'gateway')
   }
@@ -131,13 +131,13 @@ export class Metrics {
     this.#reloads.inc({ result: 'loaded' })
   }
 
-  /** A reload was tried: of one that was refused, nothing is in force. */
+  /** A reload was attempted; a refused one changes nothing that is in force. */
   reloaded({ result, revision }: { readonly result: 'loaded' | 'refused'; readonly revision: string }): void {
     if (result === 'loaded') this.policyLoaded(revision)
     else this.#reloads.inc({ result })
   }
 
-  /** A call to the counter store failed; `op` is one of the few things it is asked for. */
+  /** A call to the counter store failed; `op` is one of its few operations. */
   storeError(op: string): void {
     this.#storeErrors.inc({ op })
   }
@@ -166,7 +166,7 @@ export class Metrics {
     this.#turnedAway.inc({ cap })
   }
 
-  /** Adds the series of wrong keys; `counts` gives all so far. */
+  /** Adds the series of wrong keys; `counts` returns the totals so far. */
   watchKeys(counts: () => Iterable<WrongKeyCount>): void {
     watchKeys(this.#series, counts)
   }
@@ -176,12 +176,12 @@ export class Metrics {
     watchWorkers(this.#series, workers)
   }
 
-  /** Adds the series of what is looked at only when somebody scrapes. */
+  /** Adds the series whose values are read only at a scrape. */
   watch(vitals: Vitals): void {
     watchVitals(this.#series, vitals)
   }
 
-  /** The answer to a scrape. */
+  /** The response to a scrape. */
   text(): Promise<string> {
     return this.#series.text()
   }

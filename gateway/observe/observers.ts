@@ -2,7 +2,7 @@
 import type { Observer } from '../plugin.js'
 import type { Log } from '../types.js'
 
-/** An observer under its plugin's name. */
+/** An observer and the name of its plugin. */
 export interface NamedObserver {
   readonly name: string
   readonly observer: Observer

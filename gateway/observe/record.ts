@@ -5,7 +5,7 @@ import { networkPrefix, type Redactor } from './redact.js'
 
 export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
 
-/** Enough to judge the request again by another policy. What is not known is null. */
+/** Enough to decide the request again under another policy. Unknown values are null. */
 export type DecisionRecord = ReturnType<typeof recordOf>
 
 export type Counter = ReturnType<typeof countersOf>[number]
@@ -14,9 +14,12 @@ export type Beside = ReturnType<typeof besideOf>
 
 export interface RecordOptions {
   readonly redactor: Redactor
-  /** The share with which this allowed request was chosen; undefined when it was not. */
+  /** The share with which this allowed request was sampled; undefined when it was not. */
   readonly sample: number | undefined
-  /** Asked before a record is made, by the rule it is named after: in a flood most are not wanted, and none is cheap. */
+  /**
+   * Asked with the id of the deciding rule before a record is built: in a flood most are not wanted, and building one
+   * is expensive.
+   */
   wants(rule: string): boolean
 }
 
@@ -31,11 +34,11 @@ const WOULD_STATUS: Readonly<Record<Decision, number | null>> = {
 const FORBIDDEN = 403
 
 /**
- * At most one record for what was enforced, named after the rule that decided the answer: one that refuses because it
- * cannot be counted (503), else one that is used up (429), else one that let the request pass uncounted, else the first.
- * Its counters are followed by those of the other enforced rules. A request that was chosen for the log has one also when
- * no enforced rule applied, or a replay by another policy would miss it.
- * Then one for each report-only rule that would have refused.
+ * At most one record for what was enforced, named after the rule that decided: one that refuses because it cannot be
+ * counted (503), else one that is used up (429), else one that let the request pass uncounted, else the first. Its
+ * counters are followed by those of the other enforced rules. A sampled request has a record even if no enforced rule
+ * applied; otherwise a replay under another policy would miss it.
+ * Then one record for each report-only rule that would have refused.
  */
 export function decisionRecords(event: Finished, options: RecordOptions): DecisionRecord[] {
   const { facts, verdict } = event
@@ -60,7 +63,7 @@ export function decisionRecords(event: Finished, options: RecordOptions): Decisi
   return records
 }
 
-/** True when a rule was not counted because nobody could, and it let the request pass. */
+/** True when a rule could not be counted and let the request pass. */
 export function passedUncounted({ result, store }: Outcome): boolean {
   return result === 'allowed' && store === 'none'
 }
@@ -95,7 +98,7 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
   const rule = decisive?.rule
   return {
     v: 1 as const,
-    /** When the request came, ISO 8601. */
+    /** When the request arrived, ISO 8601. */
     ts: new Date(event.startedAt).toISOString(),
     id: event.id,
     ...clientIds(facts),
@@ -114,12 +117,12 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     environment: project?.environment ?? null,
     method: facts.method,
     route: decisive?.route || null,
-    /** With hashes for what may be personal: see Redactor. */
+    /** Parts that may be personal are hashed: see Redactor. */
     path: redactor.path(facts.foldedPath ?? facts.path, decisive?.route ?? ''),
     /** Keyed hash of the counter's key. */
     key: decisive ? redactor.hash(decisive.key) : null,
     ip: networkPrefix(facts.network),
-    /** Keyed hash of what the client is counted by: tells apart those of one `ip`. */
+    /** Keyed hash of the network the client is counted by: distinguishes clients that share one `ip`. */
     client: redactor.hash(facts.network),
     ja3: facts.ja3 ?? null,
     ja4: facts.ja4 ?? null,
@@ -133,25 +136,25 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     counters: outcomes.flatMap(countersOf),
     /** The report-only rules that were asked as well; empty in their own records. */
     beside: beside.map(outcome => besideOf(outcome, redactor)),
-    /** Status the rule asks for; null when it lets the request pass. */
+    /** Status the rule demands; null when it lets the request pass. */
     would_status: rule?.kind === 'access' && decision !== 'allow' ? FORBIDDEN : WOULD_STATUS[decision],
-    /** Status the client saw; 0 when it left before one was sent. */
+    /** Status the client received; 0 when it disconnected before one was sent. */
     sent_status: event.status,
     store: decisive?.store ?? ('none' as const),
     limiter_us: event.limiterUs,
-    /** From the request's head to the end of its answer: as long as it held its slots. */
+    /** From the request's head to the end of its response, which is how long it held its slots. */
     duration_ms: Math.round(event.durationMs),
     /** Share of such decisions that are logged: 1 for all but sampled ones. */
     sample: told.sample,
   }
 }
 
-/** Entries of the admin port have no line. */
+/** Entries set by the admin API have no line. */
 function placeOf({ file, line }: Source): string {
   return line === undefined ? file : `${file}:${line}`
 }
 
-/** What a report-only rule said of a request. */
+/** The outcome of a report-only rule for a request. */
 function besideOf(outcome: Outcome, redactor: Redactor) {
   const { rule, result, key } = outcome
   const { id, kind } = rule
@@ -166,17 +169,22 @@ function besideOf(outcome: Outcome, redactor: Redactor) {
   }
 }
 
-/** Where the admin port has set the mode: the path of that act. */
+/** The admin API path by which the mode was set; nothing for a mode from the files. */
 function forNowOf(rule: Rule | undefined): { readonly mode_src?: string } {
   return rule?.forNow === undefined ? {} : { mode_src: rule.forNow.src }
 }
 
-/** Per cent of a rule's keys for which it is in force, as `mode` says of this one; only where that is a share. */
+/**
+ * Percentage of a rule's keys for which it is enforced (`mode` says whether for this one); only where it is enforced
+ * for a share.
+ */
 function shareOf(rule: Rule | undefined): { readonly enforce_for?: number } {
   return rule?.share === undefined ? {} : { enforce_for: rule.share.percent }
 }
 
-/** The e-mail or flow stands in no facts; but equal ones made equal keys. */
+/**
+ * The facts contain neither e-mail address nor flow id, so the hash of the key stands in: equal ones make equal keys.
+ */
 function partsOf(outcomes: readonly Outcome[], facts: Facts, redactor: Redactor): Record<string, string> {
   const parts: Record<string, string> = {}
   for (const { rule, key } of outcomes) {
@@ -199,16 +207,19 @@ function countersOf({ rule, readings }: Outcome) {
     /** Length of the window; null for slots. */
     w_ms: windowMs ?? null,
     ...ownWindow(rule.id, policy),
-    /** Whose period it is. */
+    /** Unit and time zone of a calendar period. */
     ...(calendar && { calendar }),
-    /** What the request costs, where that is not 1: 0 when its answer tells. */
+    /** What the request costs if not 1; 0 when the cost depends on the response. */
     ...(cost !== undefined && cost !== 1 && { cost }),
   }))
 }
 
 const SPECS = new Set(['burst', 'sustained'])
 
-/** The name of a window other than the spec's two: where the rule's name ends in the policy's, nobody could tell. */
+/**
+ * The name of a window other than burst and sustained: the policy's name alone does not show where the rule's name
+ * ends.
+ */
 function ownWindow(rule: string, policy: string): { readonly window?: string } {
   const window = policy.slice(rule.length + 1)
   return window === '' || SPECS.has(window) ? {} : { window }

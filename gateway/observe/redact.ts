@@ -1,4 +1,4 @@
-/** Personal data made fit for a log: keyed hashes that can be compared but not read back. */
+/** Makes personal data fit for logs: keyed hashes can be compared but not reversed. */
 import { createHmac } from 'node:crypto'
 
 const HASH_LENGTH = 16
@@ -7,7 +7,7 @@ export class Redactor {
   readonly #salt: Buffer
   readonly #words: ReadonlySet<string>
 
-  /** `salt` keys the hashes; `words` are the path segments that the configuration spells out, which name nobody. */
+  /** `salt` keys the hashes; `words` are the path segments that the configuration contains, which identify nobody. */
   constructor(salt: Buffer, words: ReadonlySet<string>) {
     this.#salt = salt
     this.#words = words
@@ -19,8 +19,8 @@ export class Redactor {
   }
 
   /**
-   * The path in its own shape, with each segment that may name a person or hold a secret replaced by `~` and its hash:
-   * those at a parameter of the route, and those the configuration does not know. So it still matches what it matched.
+   * The path, in which each segment that may identify a person or hold a secret is replaced by `~` and its hash: those
+   * at a parameter of the route, and those the configuration does not contain. It still matches the same patterns.
    */
   path(path: string, route: string): string {
     const pattern = route.slice(route.indexOf('/') + 1).split('/')
@@ -35,7 +35,9 @@ export class Redactor {
   }
 }
 
-/** The network an address is in: IPv4 by /24. `network` is the address, or the /64 of an IPv6 one (`Facts.network`). */
+/**
+ * The network of an address: for IPv4 the /24. `network` is the address, or the /64 of an IPv6 one (`Facts.network`).
+ */
 export function networkPrefix(network: string): string {
   if (network.includes(':')) return network
   return network.replace(/\.[0-9]+$/, '.0/24')

@@ -1,17 +1,17 @@
-/** Series in the Prometheus text format, of one process or several. The home of prom-client. */
+/** Series in the Prometheus text format, of one process or several. The gateway's only user of prom-client. */
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client'
 import { CellCounter, CellHistogram } from './cells.js'
 
 /** The series of one process, or of several that were merged. */
 export type MetricsSnapshot = readonly { readonly type: unknown }[]
 
-/** One answer to a scrape for several processes: what can be added up is, of states such as "away" the worst counts. */
+/** One response to a scrape for several processes: counts are added up; of states such as "away" the worst counts. */
 export function mergeSnapshots(all: readonly MetricsSnapshot[]): Pick<Series, 'text' | 'snapshot'> {
   const merged = AggregatorRegistry.aggregate([...all])
   return { text: () => merged.metrics(), snapshot: () => merged.getMetricsAsJSON() }
 }
 
-/** Gauges whose names end like a counter's; the same numbers stand in others. */
+/** Gauges whose names end like a counter's; other gauges have the same numbers. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -20,7 +20,10 @@ const MISNAMED = [
 
 let ofProcess: Registry | undefined
 
-/** CPU, memory, files, event loop and garbage collection: of this process, so once, however many gateways it runs. */
+/**
+ * CPU, memory, files, event loop and garbage collection: these describe the process, so there is one registry, however
+ * many gateways it runs.
+ */
 function processSeries(): Registry {
   if (ofProcess === undefined) {
     ofProcess = new Registry()
@@ -63,7 +66,7 @@ export class Series {
     return new Counter({ name, help, labelNames, registers: [this.#registry], ...(collect && { collect }) })
   }
 
-  /** A counter for the path of every request. */
+  /** A counter that is cheap enough for every request. */
   cells(name: string, help: string, labelNames: string[]): CellCounter {
     const cells = new CellCounter(labelNames)
     this.counter(name, help, labelNames, function () {
@@ -73,16 +76,16 @@ export class Series {
     return cells
   }
 
-  /** A histogram for the path of every request, by one label at most. */
+  /** A histogram that is cheap enough for every request, by one label at most. */
   histogram(name: string, help: string, buckets: readonly number[], label?: string): CellHistogram {
     const cells = new CellHistogram(name, buckets, label)
     const get = () => ({ name, help, type: 'histogram', aggregator: 'sum', values: [...cells.values()] })
-    // All that a registry asks of a metric: prom-client's own merged ones are no more.
+    // This is all that a registry needs of a metric; prom-client's own merged metrics have no more.
     this.#registry.registerMetric({ name, help, get } as unknown as Metric)
     return cells
   }
 
-  /** The answer to a scrape. */
+  /** The response to a scrape. */
   text(): Promise<string> {
     return Registry.merge([this.#registry, this.#ofProcess]).metrics()
   }

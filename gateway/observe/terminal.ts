@@ -1,10 +1,10 @@
-/** The log for somebody at a terminal: one line for each event, decision and request, instead of JSON. */
+/** The log in readable form for a terminal: one line for each event, decision and request, instead of JSON. */
 import { styleText } from 'node:util'
 import type { AccessRecord } from './access-record.js'
 import { printable } from './printable.js'
 import type { Counter, DecisionRecord } from './record.js'
 
-/** Of a line of the log, what every one has. */
+/** The fields of every log line. */
 interface Line {
   readonly level: string
   readonly time: string
@@ -23,14 +23,14 @@ const VERDICTS: Readonly<Record<DecisionRecord['decision'], string>> = {
   error_closed: 'uncounted',
 }
 
-/** No colour off a terminal, on a dumb one, or where NO_COLOR is set to anything (no-color.org). */
+/** No colour without a terminal, on a dumb one, or when NO_COLOR is set to anything (no-color.org). */
 export function isColourful(isTerminal: boolean, { NO_COLOR, TERM }: NodeJS.ProcessEnv): boolean {
   return isTerminal && !NO_COLOR && TERM !== 'dumb'
 }
 
-/** A line of the JSON log made readable; ends in a newline. An error's stack stands on lines of its own. */
+/** A line of the JSON log in readable form; ends in a newline. An error's stack follows on its own lines. */
 export function terminalLine(json: string, colourful: boolean): string {
-  // Whether to is decided here, not by what Node knows of its own stdout.
+  // The caller decides about colours, not Node by what it knows of its own stdout.
   const paint = (style: Style, text: string) =>
     colourful ? styleText(style, text, { validateStream: false }) : text
   const { level, time, msg, ...fields } = JSON.parse(json) as Line
@@ -45,10 +45,10 @@ export function terminalLine(json: string, colourful: boolean): string {
   return `${front} ${printable(msg)}${told}${rest === '' ? '' : paint('dim', rest)}${behind}\n`
 }
 
-/** `429 refused POST /self-service/recovery acme recovery-flood 31/30 per 60 s, wait 12 s`. */
+/** `429 refused POST /self-service/recovery acme recovery-flood 31/30 in 60 s, wait 12 s`. */
 function decisionText(record: DecisionRecord): string {
   const { decision, sent_status, method, path, project, rule, counters } = record
-  // What is used up is what refused; of several, what stays so the longest.
+  // A used-up counter is the one that refused; of several, the one that resets last.
   const spent = counters.filter(({ used, q }) => used === null || used >= q)
   const [counter] = [...(spent.length > 0 ? spent : counters)].sort((one, other) => other.t_ms - one.t_ms)
   const numbers = counter === undefined ? '' : ` ${spentText(counter)}`
@@ -84,7 +84,7 @@ function fieldsText(fields: object): string {
     .join('')
 }
 
-/** A word as it is; else as JSON. */
+/** A single word as it is, everything else as JSON. */
 function valueText(value: unknown): string {
   const plain = typeof value === 'string' && /^[^\s"=]+$/.test(value)
   return printable(plain ? value : JSON.stringify(value))

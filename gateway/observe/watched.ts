@@ -1,11 +1,11 @@
-/** Series of what is looked at only when somebody scrapes. */
+/** Series whose values are read only at a scrape. */
 import type { Aggregator, Series } from './series.js'
 
 /** Values of the load gauges. */
 export interface Vitals {
   connections(): number
   readonly loopDelay: { readonly delayMs: number; readonly overloaded: boolean }
-  /** `ejected` is undefined for an upstream's only address, which cannot be. */
+  /** `ejected` is undefined for an upstream's only address, which is never ejected. */
   backends(): Iterable<{
     readonly upstream: string
     readonly backend: string
@@ -15,7 +15,7 @@ export interface Vitals {
   }>
 }
 
-/** Of the admin port and the embedded services. */
+/** Wrong keys sent to one area: the admin port or an embedded service. */
 export interface WrongKeyCount {
   readonly area: string
   readonly outcome: string
@@ -27,7 +27,7 @@ export interface WorkerHealth {
   answers(): boolean
 }
 
-/** `counts` gives all so far. */
+/** `counts` returns the totals so far. */
 export function watchKeys(series: Series, counts: () => Iterable<WrongKeyCount>): void {
   series.counter(
     'sluice_wrong_keys_total',

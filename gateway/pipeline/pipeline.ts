@@ -3,8 +3,8 @@
  * These modules are passed in as functions; this file only determines their order.
  */
 import type { DecideRequest } from '../decide/question.js'
-import { GatewayError } from '../errors.js'
-import { type Rejection, SERVED_METHODS } from '../forward/reject.js'
+import { GatewayError, SERVED_METHODS } from '../errors.js'
+import type { Rejection } from '../forward/reject.js'
 import type { Exchange, UpgradeExchange } from '../forward/transport.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse, RequestHead, Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'

@@ -1,4 +1,4 @@
-/** Joins the rooms into what takes requests and counts them: a gateway without its admin port. */
+/** Assembles what takes requests and counts them: a gateway without its admin port. */
 import type { Asked } from '../admin/explain.js'
 import type { HistoryOf } from '../admin/live.js'
 import { Decider } from '../decide/decide.js'
@@ -33,26 +33,26 @@ import { version } from './version.js'
 export interface CoreOptions {
   /** The configuration to start with. */
   readonly first: Loaded
-  /** The address of an embedded service, which is started when it is first asked for. */
+  /** The address of an embedded service; starts it when asked for the first time. */
   embedded(name: string): Promise<string>
-  /** Keys the hashes that stand for personal data. */
+  /** Key of the hashes that replace personal data. */
   readonly secret: Buffer
-  /** Processes that take the requests of this gateway. */
+  /** Number of processes that take requests of this gateway. */
   readonly workers: number
   readonly log: Log
 }
 
 export type Core = Awaited<ReturnType<typeof openCore>>
 
-/** A configuration that is ready to be put in force. */
+/** A configuration that is ready to be activated. */
 export interface Prepared {
-  /** Puts it in force, in one step that cannot fail. */
+  /** Activates it, in one step that cannot fail. */
   commit(): void
-  /** Releases it instead. */
+  /** Releases it unused. */
   discard(): void
 }
 
-/** Opens everything but the listener; the counter store may be away. */
+/** Opens everything but the listener; the counter store may be unavailable. */
 export async function openCore(options: CoreOptions) {
   const { first, workers, log } = options
   const { listen, redis, store: storeSettings } = first.config.gateway
@@ -73,11 +73,11 @@ export async function openCore(options: CoreOptions) {
         metrics.fallbackActive(away)
       },
     }),
-    // It looks each second, on a connection of its own: one that swallows bytes does not close.
+    // Looks every second on a connection of its own: one that silently drops data is never closed by its peer.
     Runtime.open(redis, log, () => suspect()),
   ])
   suspect = opened.suspect
-  // They outlive reloads, like what is counted for them.
+  // Limiters outlive reloads, like the counts they are asked about.
   const limiters = createLimiters(first, toolsOf(first.config, log))
   const faultLog = boundedLog(log)
   const upstreams = new Upstreams(log)
@@ -122,7 +122,7 @@ export async function openCore(options: CoreOptions) {
     },
     {
       ...listen,
-      // Of all clients together: each worker has its share.
+      // The limit is for all workers together: each has its share.
       maxConnections: Math.ceil(listen.maxConnections / workers),
       trustedProxies: () => inForce.trustedProxies,
       turnedAway: cap => metrics.turnedAway(cap),
@@ -141,7 +141,7 @@ export async function openCore(options: CoreOptions) {
 
   return {
     metrics,
-    /** What happens now. */
+    /** The live data of this process. */
     live: partOf({
       live,
       held,
@@ -150,11 +150,11 @@ export async function openCore(options: CoreOptions) {
       store: () => storeState,
     }),
     history: (of: HistoryOf) => live.history(of),
-    /** What is in force. */
+    /** The configuration in force. */
     get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {
       return inForce
     },
-    /** Answers of `POST /explain`. */
+    /** Answers `POST /explain`. */
     explain(asked: Asked) {
       const { unknownHosts } = lasting
       return explain(asked, { loaded: inForce.current, counters, unknownHosts, runtime, live: true })
@@ -167,10 +167,10 @@ export async function openCore(options: CoreOptions) {
       kept: runtime.kept,
       log,
     }),
-    /** Forgets what was counted by a key; rejects when Redis cannot be told. */
+    /** Deletes the counts of a key; rejects when Redis cannot be reached. */
     forget: forgetCounter,
     runtime,
-    /** Opens what a configuration needs. Rejects, having changed nothing, when that cannot be. */
+    /** Opens what a configuration needs. Rejects, without having changed anything, when that fails. */
     async prepare(loaded: Loaded): Promise<Prepared> {
       const next = await openGeneration(loaded, lasting, options)
       return {
@@ -182,7 +182,7 @@ export async function openCore(options: CoreOptions) {
         discard: () => next.retire(),
       }
     },
-    /** Takes requests from now on; resolves to the address, with its scheme. */
+    /** Starts listening; resolves to the address, with its scheme. */
     async listen(): Promise<string> {
       const address = await listener.start(listen.host, listen.port).catch(listenFault('listen', listen))
       return urlOf(address, listen.tls && 'https')
@@ -217,7 +217,7 @@ async function openGeneration(
   return new Generation(loaded, lasting, service => addresses.get(service) as string)
 }
 
-/** Starts the embedded services that a configuration asks for and that do not run yet: their addresses by name. */
+/** Starts those embedded services of a configuration that do not run yet; returns their addresses by name. */
 export async function startEmbedded(
   { config }: Loaded,
   embedded: CoreOptions['embedded'],
@@ -233,7 +233,7 @@ export async function startEmbedded(
   return addresses
 }
 
-/** As a client writes it. */
+/** The URL of a listener's address. */
 export function urlOf({ host, port }: { host: string; port: number }, scheme = 'http'): string {
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -1,4 +1,4 @@
-/** One configuration in force. Requests that enter it end on it, also when the next one has taken its place. */
+/** One configuration in force. Requests that begin under it end under it, even if it has been replaced meanwhile. */
 import type { Decider } from '../decide/decide.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import { sendRejection } from '../forward/reject.js'
@@ -21,29 +21,29 @@ import type { Runtime } from './acts/runtime.js'
 import type { Loaded } from './load.js'
 import { type BackendState, type Held, type Upstreams, upstreamSettings } from './upstreams.js'
 
-/** What outlives a configuration, so that a reload forgets no counts. */
+/** What outlives a configuration, so that a reload loses no counts. */
 export interface Lasting {
   readonly decider: Decider
   readonly upstreams: Upstreams
   readonly unknownHosts: UnknownHosts
-  /** What the admin port was told. */
+  /** Entries and modes set on the admin port. */
   readonly runtime: Pick<Runtime, 'table' | 'inForce'>
-  /** Hear of every request, whatever its configuration. */
+  /** Called for every request, whatever its configuration. */
   readonly observers: readonly Observer[]
-  /** Absent where nothing is traced. */
+  /** Undefined when tracing is off. */
   readonly tracing: Tracing | undefined
-  /** True while this process can take nothing more on. */
+  /** True while this process is overloaded and refuses new requests. */
   overloaded(): boolean
-  /** Keys the hashes that stand for personal data. */
+  /** Key of the hashes that replace personal data. */
   readonly secret: Buffer
   readonly log: Log
 }
 
-/** How long a request's body is waited for when an enforced rule's key stands in it. */
+/** How long to wait for the part of a request's body that an enforced rule's key needs. */
 const PEEK_MS = 5000
 
 export class Generation {
-  /** As the files say it. */
+  /** The configuration as the files say it. */
   readonly loaded: Loaded
   readonly loadedAt = new Date()
   readonly pipeline: Pipeline
@@ -55,7 +55,7 @@ export class Generation {
   #requests = 0
   #isRetired = false
 
-  /** `addressOf` knows where the embedded services listen. */
+  /** `addressOf` returns the address of an embedded service. */
   constructor(loaded: Loaded, lasting: Lasting, addressOf: (service: string) => string) {
     const { gateway } = loaded.config
     this.loaded = loaded
@@ -78,7 +78,7 @@ export class Generation {
     }
   }
 
-  /** With the modes that the admin port has set for now. */
+  /** The configuration with the modes set on the admin port. */
   get current(): Loaded {
     return this.#lasting.runtime.inForce(this.loaded)
   }
@@ -87,18 +87,21 @@ export class Generation {
     return this.#held.state()
   }
 
-  /** The listener refused what was no request. */
+  /** The listener refused something before there was a request. */
   unread(refused: UnreadRequest): void {
     this.#access?.unread(refused)
   }
 
-  /** No more requests enter. When the last one has ended, what only this configuration used is released. */
+  /**
+   * No more requests begin under this configuration. After the last one ends, whatever only this configuration uses is
+   * released.
+   */
   retire(): void {
     this.#isRetired = true
     if (this.#requests === 0) this.#end()
   }
 
-  /** Gives back everything but the upstreams, whose requests may still be cut. */
+  /** Releases everything but the upstreams, whose requests may still be cut. */
   async close(): Promise<void> {
     await Promise.all([this.#decisions.close?.(), this.#access?.close?.(), this.loaded.compiled.close()])
   }
@@ -147,7 +150,7 @@ export class Generation {
     }
   }
 
-  /** What requests walk through, made anew when the admin port has changed a mode. */
+  /** What requests walk through; rebuilt when the admin port has changed a mode. */
   #walks(): () => Walk {
     const { unknownHosts, runtime } = this.#lasting
     const walkOf = ({ compiled }: Loaded) => compiled.walk(unknownHosts, new Access(compiled.access, runtime))

@@ -1,17 +1,20 @@
-/** The encryption keys of what the services keep. */
+/** The keys that encrypt the services' stored data. */
 import { Failure } from './load.js'
 
 /** How a rotation ended. */
 export interface Rotation {
   readonly directories: number
   readonly reencrypted: number
-  /** Ids of directories with a secret that none of the keys opens. */
+  /** Ids of directories with a secret that none of the keys decrypts. */
   readonly unreadable: readonly string[]
-  /** True when all that can be read is under the first key. */
+  /** True when everything readable is encrypted with the first key. */
   readonly done: boolean
 }
 
-/** Encrypts what the directory service keeps with the first key of ENCRYPTION_KEY; it may run meanwhile. @throws {Failure} */
+/**
+ * Re-encrypts the directory service's stored secrets with the first key of ENCRYPTION_KEY; the service may be running
+ * meanwhile. @throws {Failure}
+ */
 export async function rotateKeys(env: NodeJS.ProcessEnv): Promise<Rotation> {
   const directory = await import('../../services/directory/index.js')
   try {

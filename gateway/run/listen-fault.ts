@@ -7,7 +7,7 @@ interface Address {
   readonly port: number
 }
 
-/** For `catch`: `setting` is `listen` or `admin`. @throws {Failure} or what it was given */
+/** For `catch`: `setting` is `listen` or `admin`. @throws {Failure} or the original error */
 export function listenFault(setting: 'listen' | 'admin', address: Address): (error: unknown) => never {
   return error => {
     const sentence = sentenceOf(setting, address, (error as NodeJS.ErrnoException).code)
@@ -36,12 +36,12 @@ function sentenceOf(setting: 'listen' | 'admin', { host, port }: Address, code =
 function ownerText(port: number): string {
   const pid = ownerOf(port)
   if (pid === undefined) return ''
-  // A worker's parent holds the admin port.
+  // In a worker, the parent process holds the admin port.
   if (pid === process.pid || pid === process.ppid) return ' by this gateway itself: its two ports must differ'
   return ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
 }
 
-/** The process that listens on a TCP port, where Linux tells (proc(5)) and this user may know. */
+/** The process that listens on a TCP port, if Linux (proc(5)) shows it to this user. */
 function ownerOf(port: number): number | undefined {
   try {
     const sockets = new Set(['tcp', 'tcp6'].flatMap(table => listenersOn(port, table)))
@@ -56,7 +56,7 @@ function ownerOf(port: number): number | undefined {
 
 const LISTENING = '0A'
 
-/** As the links of /proc/PID/fd name them. */
+/** Sockets listening on a port, in the form of the links in /proc/PID/fd. */
 function listenersOn(port: number, table: string): string[] {
   const [, ...lines] = readFileSync(`/proc/net/${table}`, 'utf8').trim().split('\n')
   return lines.flatMap(line => {

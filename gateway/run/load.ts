@@ -1,4 +1,4 @@
-/** Loads files into a configuration that can be put in force, or into all its problems. */
+/** Loads files into a configuration that can be activated, or into the list of all its problems. */
 import { isDeepStrictEqual } from 'node:util'
 import { ConfigFiles, type FileContents } from '../../config/files.js'
 import { type Config, loadConfig } from '../../config/load.js'
@@ -12,11 +12,11 @@ import { type LoadedPlugins, loadPlugins } from './third-party/load.js'
 export interface Loaded {
   readonly config: Config
   readonly compiled: Compiled
-  /** What the configuration may use, built in or a third party's. */
+  /** The plugins available to the configuration, built-in and third-party. */
   readonly plugins: LoadedPlugins
-  /** What was read, and what it was like then. */
+  /** The files that were read, with their marks. */
   readonly sources: Sources
-  /** For a process that is to load the same. */
+  /** File contents, for another process that must load the same configuration. */
   readonly contents: FileContents
 }
 
@@ -29,17 +29,17 @@ export interface Unloadable {
 export class Failure extends Error {}
 
 export interface LoadOptions {
-  /** The plugins of a process that runs: no others are loaded then. */
+  /** The plugins of a running process: no others are loaded then. */
   readonly running?: LoadedPlugins
   /** A folder of policies to read instead of the one that gateway.yaml names. */
   readonly policies?: string
-  /** What another load has read: the files are not looked at. */
+  /** Contents from another load, used instead of reading the files. */
   readonly contents?: FileContents | undefined
 }
 
 /**
- * Loads the plugins that the configuration at `path` (gateway.yaml or its folder) names, then loads, validates and compiles
- * it. Changes nothing, but for what the plugins' modules do while they are loaded.
+ * Loads the plugins that the configuration at `path` (gateway.yaml or its folder) names, then loads, validates and
+ * compiles it. Has no side effects except those of the plugins' modules while they are loaded.
  */
 export async function load(
   path: string,
@@ -50,7 +50,7 @@ export async function load(
   const disk = new ConfigFiles(contents)
   const plugins = running ?? (await loadPlugins(path, env, disk))
   if ('problems' in plugins) return { problems: plugins.problems, sources: new Map() }
-  // Watched like what is read, though a process that runs can only tell that they have changed.
+  // Plugin files are watched too, although a running process can only report that they have changed.
   const files = [...plugins.files.keys()].map(file => [file, markOf(file)] as const)
   const loaded = loadConfig(path, { env, plugins: plugins.schemas, policies, files: disk })
   const sources = new Map([...loaded.sources, ...files])
@@ -61,14 +61,14 @@ export async function load(
   return { ...loaded, ...compiled, plugins, sources, contents: disk.contents }
 }
 
-/** A list that changed may be why: what the process runs with does not know its plugins. */
+/** A changed list of plugins may be the cause: the running process does not know the new ones. */
 function hint(path: string, env: NodeJS.ProcessEnv, running: LoadedPlugins | undefined): Problem[] {
   const list = running && readPluginList(path, env)
   if (list === undefined || isDeepStrictEqual(list.names, running?.names)) return []
   return [list.problem('The list of plugins has changed. That needs a restart.')]
 }
 
-/** As `load`, for a command that cannot go on without: throws a Failure that lists the problems. */
+/** Like `load`, for a command that cannot continue without: throws a Failure that lists the problems. */
 export async function loadOrFail(
   path: string,
   env: NodeJS.ProcessEnv,

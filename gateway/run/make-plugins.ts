@@ -1,4 +1,7 @@
-/** Makes what the plugins of a configuration create; one that throws while it is made is a problem of the configuration. */
+/**
+ * Creates the identifiers, observers and limiters of a configuration; a plugin that throws while creating one is
+ * reported as a problem.
+ */
 import { type Config, problemAt } from '../../config/load.js'
 import { formatProblem, type Path, type Problem } from '../../config/problem.js'
 import { contained } from '../identify/identify.js'
@@ -12,29 +15,29 @@ import { messageOf } from './third-party/text.js'
 import { tryDemands } from './try-demands.js'
 import { normalPrefix } from './upstream-readings.js'
 
-/** An identifier under its plugin's name. */
+/** An identifier and the name of its plugin. */
 export interface NamedIdentifier {
   readonly name: string
   /** Does not throw. */
   readonly identifier: Identifier
 }
 
-/** What lives as long as its configuration. */
+/** What plugins have created; lives as long as its configuration. */
 export interface Made {
   /** In the order in which they are asked. */
   readonly identifiers: readonly NamedIdentifier[]
-  /** Tells all that observe. Does not throw. */
+  /** Calls all observers. Does not throw. */
   readonly observer: Observer
-  /** Gives back what they hold. */
+  /** Releases what they hold. */
   close(): Promise<void>
 }
 
-/** What plugins of a configuration are handed. */
+/** The tools that are passed to the plugins of a configuration. */
 export function toolsOf({ projects, planWords }: Config, log: Log): Tools {
   return { log, projects, ...planWords }
 }
 
-/** Makes what `identify` and `observe` of gateway.yaml ask for. */
+/** Creates what `identify` and `observe` of gateway.yaml list. */
 export function makePlugins(
   config: Config,
   plugins: PluginSet,
@@ -84,7 +87,10 @@ export function createLimiters(loaded: Loaded, tools: Tools): Map<string, Limite
   return limiters
 }
 
-/** The problems that `createLimiters`, and then the first request under each rule, would meet; nothing is left behind. */
+/**
+ * The problems that `createLimiters`, and then the first request under each rule, would meet. What was created for this
+ * is closed again.
+ */
 export function tryLimiters(loaded: Loaded, log: Log): Problem[] {
   const { limiters, problems } = makeLimiters(loaded, toolsOf(loaded.config, log))
   if (problems.length > 0) return problems
@@ -110,7 +116,7 @@ function makeLimiters(
   return { limiters, problems }
 }
 
-/** Gives back what is not used after all. What a third party's does not give back, checked.ts tells. */
+/** Closes what is not used after all. For third-party plugins, checked.ts logs failures. */
 function closeAll(made: Iterable<{ close?(): Promise<void> }>): void {
   for (const one of made) one.close?.().catch(() => {})
 }

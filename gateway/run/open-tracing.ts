@@ -1,4 +1,4 @@
-/** Traces, where they are set: what they need is loaded only then. */
+/** Opens tracing if it is configured: only then are its packages loaded. */
 import type { TracingSettings } from '../../config/tracing-schema.js'
 import type { Tracing } from '../observe/tracing/tracing.js'
 import type { Log } from '../types.js'
@@ -8,7 +8,7 @@ import { version } from './version.js'
 const INSTALL =
   'npm install @opentelemetry/api@1.9 @opentelemetry/core@2 @opentelemetry/resources@2 @opentelemetry/sdk-trace-base@2 @opentelemetry/exporter-trace-otlp-http@0.223'
 
-/** Undefined where nothing is to be traced. @throws {Failure} when packages are missing */
+/** Undefined when nothing is to be traced. @throws {Failure} when packages are missing */
 export async function openTracing(
   settings: TracingSettings | undefined,
   log: Log,

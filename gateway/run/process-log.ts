@@ -6,7 +6,7 @@ import type { Log } from '../types.js'
 import { Failure } from './load.js'
 import { variable } from './variable.js'
 
-/** The log on stdout, as LOG_LEVEL says; `worker` is the id of a process that shares it. @throws {Failure} */
+/** The log on stdout, at LOG_LEVEL; `worker` is the id of a process that shares it. @throws {Failure} */
 export function openLog(worker?: number): Log {
   const level = variable('LOG_LEVEL', process.env) || 'info'
   if (!isLogLevel(level))
@@ -14,7 +14,7 @@ export function openLog(worker?: number): Log {
   return createLog({ level, terminal: process.stdout.isTTY === true, worker })
 }
 
-/** An unhandled rejection of a plugin must not end the process. Without plugins it is our own bug, and does. */
+/** An unhandled rejection in a plugin must not end the process. Without plugins it would be our own bug and ends it. */
 export function outliveRejections(log: Log): void {
   const faultLog = boundedLog(log)
   process.on('unhandledRejection', error => {

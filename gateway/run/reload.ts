@@ -1,4 +1,7 @@
-/** Puts a changed configuration in force while requests run; what is broken is refused, and the last good one stays. */
+/**
+ * Activates a changed configuration while requests run; an invalid one is refused, and the last valid one stays in
+ * force.
+ */
 import { isDeepStrictEqual } from 'node:util'
 import { problemAt } from '../../config/load.js'
 import { formatProblem, listed, type Problem } from '../../config/problem.js'
@@ -9,15 +12,15 @@ import type { Log } from '../types.js'
 import { countProblems, Failure, type Loaded, type Unloadable } from './load.js'
 import { isOutdated } from './third-party/load.js'
 
-/** Who asked for it. */
+/** What caused a reload. */
 export type Trigger = 'SIGHUP' | 'watch' | 'admin'
 
 export type Reloaded = ReloadResult<Problem>
 
-/** A reload that was asked for, as `/state` tells of it. */
+/** The last reload, as `/state` reports it. */
 export type LastReload = Reloaded & { readonly trigger: Trigger; readonly at: Date }
 
-/** A configuration whose policy was in force until another one took its place. */
+/** A former configuration, and when its policy was replaced by another one. */
 export interface Former {
   readonly loaded: Loaded
   readonly until: Date
@@ -27,16 +30,16 @@ export interface ReloaderOptions {
   /** The configuration this process was started with. */
   readonly first: Loaded
   load(): Promise<Loaded | Unloadable>
-  /** Puts it in force in one step; rejects, having changed nothing, when it cannot. */
+  /** Activates it in one step; rejects, without having changed anything, when that fails. */
   replace(loaded: Loaded): Promise<void>
-  /** Hears of each result. */
+  /** Called with each result. */
   onResult(reloaded: Reloaded): void
   readonly log: Log
 }
 
-/** An embedded service that a configuration asks for does not start. */
+/** An embedded service that a configuration needs cannot start. */
 export class ServiceFailure extends Failure {
-  /** Key of the upstream that asked for it. */
+  /** Key of the upstream that needs it. */
   readonly upstream: string
 
   constructor(upstream: string, cause: Error) {
@@ -45,7 +48,7 @@ export class ServiceFailure extends Failure {
   }
 }
 
-/** Settings that only a start can change. */
+/** Settings that only a restart can change. */
 const FIXED: Readonly<Record<string, (settings: Gateway) => unknown>> = {
   listen: ({ listen }) => listen,
   admin: ({ admin }) => admin,
@@ -56,7 +59,7 @@ const FIXED: Readonly<Record<string, (settings: Gateway) => unknown>> = {
   plugins: ({ plugins }) => plugins,
 }
 
-/** Problems that are told one by one; a file cut in half may have thousands. */
+/** Problems that are listed one by one; a truncated file may have thousands. */
 const MOST_PROBLEMS = 100
 
 export class Reloader {
@@ -75,7 +78,7 @@ export class Reloader {
     this.#sources = options.first.sources
   }
 
-  /** What the last load has read, whether or not it was good. */
+  /** The files read by the last load, valid or not. */
   get sources(): Sources {
     return this.#sources
   }
@@ -84,7 +87,7 @@ export class Reloader {
     return this.#last
   }
 
-  /** What was in force until the policy last changed; undefined while it never has. */
+  /** What was in force until the policy last changed; undefined if it never has. */
   get former(): Former | undefined {
     return this.#former
   }
@@ -93,7 +96,7 @@ export class Reloader {
     return this.#needsRestart
   }
 
-  /** Resolves when no reload is under way, at once when there is none. Never rejects. */
+  /** Resolves when no reload is in progress. Never rejects. */
   async idle(): Promise<void> {
     let seen: unknown
     do {
@@ -102,7 +105,10 @@ export class Reloader {
     } while (seen !== this.#running)
   }
 
-  /** Never rejects. One runs at a time; all that are asked for meanwhile are answered by one more, which reads anew. */
+  /**
+   * Never rejects. Reloads run one at a time; all requests made meanwhile share one further reload, which reads the
+   * files again.
+   */
   reload(trigger: Trigger): Promise<Reloaded> {
     if (this.#next !== undefined) return this.#next
     const next = this.#running.then(() => {
@@ -149,7 +155,7 @@ export class Reloader {
     return { result: 'refused', revision, problems: told, problemCount: problems.length }
   }
 
-  /** Nothing that goes wrong here may end a process that serves requests. */
+  /** No failure here may end a process that serves requests. */
   async #load(): Promise<Loaded | Unloadable> {
     try {
       return await this.#options.load()
@@ -177,7 +183,7 @@ export class Reloader {
   }
 }
 
-/** What only a restart takes up: settings of the start, and the code of plugins. */
+/** Changes that need a restart: fixed settings, and the code of plugins. */
 function changedForGood({ config: { gateway: started }, plugins }: Loaded, { config }: Loaded): string[] {
   const changed = Object.entries(FIXED).filter(
     ([name, of]) =>

@@ -1,4 +1,4 @@
-/** The secret that keys the hashes which stand for e-mail addresses, paths and header values in counter keys. */
+/** The key of the hashes that replace e-mail addresses, paths and header values in counter keys. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,9 +7,10 @@ import { Failure } from './load.js'
 import { variable } from './variable.js'
 
 /**
- * Derived from the first key of `ENCRYPTION_KEY`, so that several gateways on one Redis agree; else kept in the data folder,
- * where the first start makes it. Without embedded services there is no data folder unless `DATA_DIR` names one: the secret
- * then lives as long as the gateway. @throws {Failure} when a key is not one, or the data folder cannot be used
+ * Derived from the first key of `ENCRYPTION_KEY`, so that several gateways on one Redis agree; otherwise stored in the
+ * data folder, where the first start creates it. Without embedded services there is no data folder unless `DATA_DIR`
+ * names one: the secret then lives as long as the gateway. @throws {Failure} when a key is invalid or the data
+ * folder cannot be used
  */
 export function hashSecret(env: NodeJS.ProcessEnv, hasServices: boolean): Buffer {
   const [given] = encryptionKeys(variable('ENCRYPTION_KEY', env))
@@ -28,7 +29,7 @@ export function hashSecret(env: NodeJS.ProcessEnv, hasServices: boolean): Buffer
   }
 }
 
-/** The keys as they are written, of which the first one counts here. */
+/** The keys of ENCRYPTION_KEY, as written; only the first is used here. */
 function encryptionKeys(text: string): string[] {
   const keys = text.split(/[\s,]+/).filter(Boolean)
   if (keys.every(isKey)) return keys

@@ -21,15 +21,15 @@ const EMBEDDED = {
 }
 
 export interface ServeOptions {
-  /** The configuration's files, where they are not on the disk. */
+  /** Contents of the configuration's files, if not read from disk. */
   readonly contents?: FileContents
-  /** Said where it is ready: what it does. */
+  /** A description of the configuration for the message that the gateway is ready. */
   readonly summary?: string
 }
 
 /**
- * Runs until SIGTERM or SIGINT; SIGHUP, a change of the files and the admin port reload. Resolves to where it takes requests
- * as soon as it does. Throws a Failure.
+ * Runs until SIGTERM or SIGINT; SIGHUP, a change of the files and the admin port reload. Resolves once it takes
+ * requests, to its address. Throws a Failure.
  */
 export async function serve(
   configPath: string,
@@ -42,7 +42,7 @@ export async function serve(
   if (first.plugins.names.length > 0) outliveRejections(log)
   const { wrongKeys, close: forgetWrongKeys } = openWrongKeys(first.config.gateway.redis, log)
   const services = new Services(log, wrongKeys)
-  // From before the start: a signal that comes early must not end the process. What changed by then, the watch sees.
+  // Installed before the start, so that an early SIGHUP does not end the process; the watch finds changes made by then.
   let onHangup = (): unknown => undefined
   process.on('SIGHUP', () => onHangup())
   const gateway = await start(configPath, { first, contents, services, wrongKeys, log })
@@ -70,7 +70,7 @@ export async function serve(
     forgetWrongKeys()
     log.info({}, 'Stopped')
     if (signal !== 'SIGHUP') process.exit(0)
-    // Node's own exit aborts when it cannot reset a terminal that is gone.
+    // process.exit() aborts when it cannot reset a terminal that has gone; the signal ends the process without it.
     process.removeAllListeners('SIGHUP')
     process.kill(process.pid, 'SIGHUP')
   }
@@ -88,12 +88,12 @@ interface Started {
   readonly log: Log
 }
 
-/** In this process, or, when there are to be several workers, in processes of their own. */
+/** Runs the gateway in this process or, with several workers, in child processes. */
 async function start(
   configPath: string,
   { first, contents, services, wrongKeys, log }: Started,
 ): Promise<RunningGateway> {
-  // Made here, for all workers.
+  // Created here once, for all workers.
   const secret = hashSecret(process.env, hasServices(first.config))
   const options = {
     first,
@@ -124,12 +124,12 @@ function hasServices({ gateway: { upstreams } }: Config): boolean {
   return Object.values(upstreams).some(upstream => 'embedded' in upstream)
 }
 
-/** How many processes take requests; `auto` is one for each core. */
+/** Number of processes that take requests; `auto` means one per core. */
 function workersOf({ gateway: { listen } }: Config): number {
   return listen.workers === 'auto' ? Math.min(availableParallelism(), MOST_WORKERS) : listen.workers
 }
 
-/** A terminal that closes sends SIGHUP too: nobody would be left to stop a process that took it for a reload. */
+/** A closing terminal sends SIGHUP too: if that were taken for a reload, the process would keep running unattended. */
 function hasLostTerminal(): boolean {
   if (process.stdout.isTTY !== true) return false
   try {
@@ -147,16 +147,16 @@ function warnOfLonelySecret({ gateway }: Config, log: Log): void {
 
 interface Service {
   readonly url: string
-  /** Lines for the person who starts the gateway. */
+  /** Messages for the person who starts the gateway. */
   readonly notes: string[]
   /** Its own series in the Prometheus text format. */
   metrics(): Promise<string>
-  /** A sentence while its database does not work as it should. */
+  /** A sentence while its database is not working properly. */
   trouble(): string | undefined
   close(): Promise<void>
 }
 
-/** The embedded services: each starts when it is first asked for, and runs until the process ends. */
+/** The embedded services: each starts on first use and runs until the process ends. */
 class Services {
   readonly #log: Log
   readonly #wrongKeys: WrongKeys
@@ -179,12 +179,12 @@ class Services {
     }
   }
 
-  /** A sentence for each one whose database does not work as it should. */
+  /** A sentence for each service whose database is not working properly. */
   troubles(): string[] {
     return this.#running.flatMap(service => service.trouble() ?? [])
   }
 
-  /** The series of all that are started. */
+  /** The series of all started services. */
   async metrics(): Promise<string> {
     const started = await Promise.allSettled(this.#started.values())
     const texts = started.map(each => (each.status === 'fulfilled' ? each.value.metrics() : undefined))
@@ -203,7 +203,7 @@ class Services {
       wrongKey: (area, source, key) => this.#wrongKeys.sent(area, source, key),
     })
     this.#running.push(service)
-    // To that person, not to whoever collects the log; and at once, in case a later step fails.
+    // Written to stderr so that they do not reach the log, and at once in case a later step fails.
     for (const note of service.notes) process.stderr.write(`${note}\n`)
     return service
   }

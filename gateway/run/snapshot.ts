@@ -1,4 +1,4 @@
-/** One configuration, compiled: what the pipeline asks of it per request. Pure; serves `serve` and `check` alike. */
+/** One configuration, compiled into what the pipeline needs per request. Pure; used by `serve` and `check`. */
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import { endOf } from '../../config/formats.js'
@@ -30,13 +30,13 @@ export interface Compiled extends Made {
   readonly policy: Policy
   /** Entries of kind access. */
   readonly access: AccessTable
-  /** What requests walk through, with what earlier configurations have learnt of unknown hosts. */
+  /** What requests walk through; `unknownHosts` carries over what earlier configurations learned. */
   walk(unknownHosts?: Pick<UnknownHosts, 'takesApart'>, access?: Access): Walk
-  /** The same with modes that the admin port has set for now. */
+  /** The same configuration with the modes set on the admin port. */
   withModes(modes: ModesForNow): Compiled
 }
 
-/** Compiles what the loader found valid; reports what only the matcher can know, such as ties. */
+/** Compiles a validated configuration; reports faults that only the matcher can find, such as ties. */
 export function compile(
   config: Config,
   plugins: PluginSet,
@@ -111,19 +111,22 @@ function accessFile({ file, document }: AccessPolicy): AccessFile {
   return { file, rules }
 }
 
-/** Changes when anything changes that decides about a request or where it goes; not with where the gateway listens. */
+/**
+ * Changes with everything that affects the decision about a request or its destination, but not with the listen
+ * addresses.
+ */
 function revisionOf({ gateway, projects, planWords, policies, access }: Config): string {
   const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
   const { store, routes, upstreams } = gateway
   const rules = [...policies, ...access].map(({ file, document }) => [basename(file), document])
   const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders, credentials]
-  // Left out, selectors stand for all declared words.
+  // Selectors without plans or environments stand for all declared words, so these count too.
   const declared = hasOwnWords(planWords) ? [planWords] : []
   const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...declared])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 
-/** What the listener would refuse at the start is checked here, so that a check reports everything. */
+/** Checks here what the listener would refuse at start, so that `check` reports everything. */
 function proxyFaults({ gateway, gatewayFile }: Config): Fault[] {
   return gateway.trustedProxies.flatMap((cidr, i) => {
     try {

@@ -1,4 +1,4 @@
-/** Joins the rooms into one running gateway: start, reload and drain. */
+/** Assembles one running gateway: start, reload and drain. */
 import { startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import { serviceDocuments } from '../explain/inspect.js'
@@ -12,26 +12,26 @@ import { Reloader } from './reload.js'
 import { describeState } from './state.js'
 
 export interface GatewayOptions extends Omit<CoreOptions, 'workers'> {
-  /** Reads the configuration anew. */
+  /** Reads the configuration again. */
   load(): Promise<Loaded | Unloadable>
   /** The series of the embedded services, in the Prometheus text format. */
   embeddedMetrics?(): Promise<string>
-  /** What is wrong with the embedded services, a sentence each. */
+  /** Problems of the embedded services, a sentence each. */
   embeddedTroubles?(): string[]
-  /** Of the admin port, and of the services that were told of it. */
+  /** Counts wrong keys sent to the admin port and the embedded services. */
   readonly wrongKeys: WrongKeys
 }
 
 export interface RunningGateway {
   readonly url: string
   readonly adminUrl: string
-  /** Keeps reloads in their order, and knows how they ended. */
+  /** Runs reloads in order and remembers their results. */
   readonly reloader: Pick<Reloader, 'reload' | 'sources' | 'idle'>
-  /** Fails readyz, stops listening, lets requests finish up to the configured deadline, then closes everything. */
+  /** Fails `/readyz`, stops listening, lets requests finish up to the configured deadline, then closes everything. */
   drain(): Promise<void>
 }
 
-/** Starts listening; the counter store may be away, the addresses may not be taken. */
+/** Starts listening. The counter store may be unavailable; rejects when an address is in use. */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
   const { first, load, wrongKeys, log } = options
   const core = await openCore({ ...options, workers: 1 })
@@ -49,7 +49,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     onResult: reloaded => metrics.reloaded(reloaded),
     log,
   })
-  // The admin port answers before there is an address for data.
+  // The admin port is up before the data port has an address.
   let url = ''
   const admin = await startAdmin({
     ...first.config.gateway.admin,

@@ -1,4 +1,4 @@
-/** What `GET /state` on the admin port says: what is in force since when, and how the last reload ended. */
+/** The body of `GET /state` on the admin port: what is in force since when, and how the last reload ended. */
 
 import { toldModes } from './acts/mode-desk.js'
 import type { Runtime } from './acts/runtime.js'
@@ -17,11 +17,11 @@ export function describeState(
     loadedAt,
     policies: [...config.policies, ...config.access].map(({ file, kind }) => ({ file, kind })),
     backends,
-    /** Of rules that only report, or are enforced, for now. */
+    /** Modes of rules set on the admin port. */
     modes: toldModes(kept.contents, loaded),
-    /** Settings that were changed in the files, but not in this process. */
+    /** Settings changed in the files that take effect only after a restart. */
     needsRestart,
-    /** Null until a reload is asked for. */
+    /** Null until the first reload. */
     lastReload: last ?? null,
   }
 }

@@ -1,4 +1,4 @@
-/** Asks each limit plugin, before traffic does, what the rules written for it count. */
+/** Asks each limit plugin for the demands of its rules before any traffic does. */
 import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../../config/load.js'
 import type { RuleEntry } from '../../config/policy-schema.js'
 import type { Problem } from '../../config/problem.js'
@@ -7,8 +7,8 @@ import type { Facts, Rule } from '../types.js'
 import { WrongAnswer } from './third-party/shape.js'
 
 /**
- * Reports invalid demands at their rule. A limiter that throws may need something that only a real request has,
- * which is no problem.
+ * Reports invalid demands at their rule. A limiter that throws may need something that only a real request has, so that
+ * is not reported.
  */
 export function tryDemands(config: Config, limiters: ReadonlyMap<string, Limiter<unknown>>): Problem[] {
   const files = config.policies.filter((policy): policy is RulesPolicy => !isProjectLimits(policy))
@@ -44,7 +44,7 @@ function ruleOf(
   return { id, kind, mode, key, missing, onStoreError, config: { ...config, onStoreError }, source }
 }
 
-/** A request that the rule's first pattern matches, from an address kept for examples (RFC 5737). */
+/** A request that the rule's first pattern matches, from an address reserved for documentation (RFC 5737). */
 function factsFor({ match: [pattern = '/'] }: RuleEntry): Facts {
   const [, method = 'POST', path = ''] = /^(?:([A-Z]+) )?(.*)$/.exec(pattern) ?? []
   return {

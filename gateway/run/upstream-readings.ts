@@ -10,7 +10,7 @@ import { foldPattern, parsePattern } from '../policy/pattern.js'
 import { PathTrie } from '../policy/trie.js'
 import type { UpstreamReading } from '../policy/upstream-reading.js'
 
-/** Of the upstreams, by name, that do not read requests as they are matched unless told. */
+/** The readings, by name, of the upstreams that by their settings read requests differently from plain matching. */
 export function upstreamReadings({ upstreams }: Gateway): Map<string, UpstreamReading> {
   const readings = new Map<string, UpstreamReading>()
   for (const [name, upstream] of Object.entries(upstreams)) {
@@ -22,7 +22,7 @@ export function upstreamReadings({ upstreams }: Gateway): Map<string, UpstreamRe
   return readings
 }
 
-/** Patterns of two buckets that are one for an upstream that takes letters of either case for the same. */
+/** Faults of patterns in two buckets that are the same for an upstream that ignores letter case. */
 export function caseTies({ gateway, policies }: Config): Fault[] {
   const folding = [...upstreamReadings(gateway)].find(
     ([, { caseInsensitivePaths }]) => caseInsensitivePaths,
@@ -45,7 +45,7 @@ export function caseTies({ gateway, policies }: Config): Fault[] {
   return faults
 }
 
-/** A project's path prefix in the spelling that request paths have; one that no request can hold stays as it is. */
+/** A project's path prefix, normalized like request paths; one that cannot occur in a request stays as it is. */
 export function normalPrefix(prefix: string): string {
   try {
     return normalizePath(prefix)

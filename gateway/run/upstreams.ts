@@ -1,4 +1,7 @@
-/** The ways to the upstreams: opened when a configuration names them, shared by all that do, closed after the last. */
+/**
+ * Connections to the upstreams: opened when a configuration names an upstream, shared by all that do, closed after the
+ * last.
+ */
 import { readFileSync } from 'node:fs'
 import type { Gateway } from '../../config/schema.js'
 import { urlsOf } from '../../config/upstream-schema.js'
@@ -15,7 +18,7 @@ interface Opened {
   readonly upstream: Upstream
   readonly backends: Backends
   holders: number
-  /** Sends the clients of open WebSockets away. */
+  /** Tells the clients of open WebSockets to go away. */
   goAway(): void
   close(): Promise<void>
 }
@@ -23,11 +26,11 @@ interface Opened {
 /** Plain data. */
 export type BackendState = ReturnType<typeof stateOf>[number]
 
-/** Upstreams by name, until they are let go. */
+/** Upstreams by name, until they are released. */
 export type Held = ReturnType<Upstreams['hold']>
 
 export class Upstreams {
-  /** By the text of their settings: an upstream that a reload leaves as it was keeps its connections. */
+  /** By their settings as text: an upstream that a reload does not change keeps its connections. */
   readonly #opened = new Map<string, Opened>()
   readonly #log: Log
 
@@ -46,7 +49,7 @@ export class Upstreams {
       held.set(text, opened)
       byName.set(settings.name, opened.upstream)
     }
-    /** Closes those that nobody else holds; no request may be under way on them, or come. */
+    /** Closes those that no other configuration holds; no request may be using them, or begin to. */
     const release = async (): Promise<void> => {
       const closing: Promise<void>[] = []
       for (const [text, opened] of held) {
@@ -59,7 +62,10 @@ export class Upstreams {
     return { byName, state: () => [...held.values()].flatMap(stateOf), release }
   }
 
-  /** The addresses of every configuration that still serves; `ejected` is undefined for an upstream's only one. */
+  /**
+   * The addresses of all configurations that still serve requests; `ejected` is undefined for an upstream's only
+   * address.
+   */
   load(): (Omit<BackendState, 'ejected'> & { readonly ejected: boolean | undefined })[] {
     return [...this.#opened.values()].map(stateOf).flatMap(states => {
       const several = states.length > 1
@@ -67,12 +73,12 @@ export class Upstreams {
     })
   }
 
-  /** Sends the clients of all open WebSockets away, which would not end by themselves. */
+  /** Tells the clients of all open WebSockets to go away, since these connections would not end by themselves. */
   goAway(): void {
     for (const opened of this.#opened.values()) opened.goAway()
   }
 
-  /** Closes all, whoever holds them; cuts what is still under way. */
+  /** Closes all upstreams, whoever holds them, and cuts what is still in progress. */
   async close(): Promise<void> {
     const all = [...this.#opened.values()]
     this.#opened.clear()
@@ -80,15 +86,15 @@ export class Upstreams {
   }
 }
 
-/** Each address of an upstream, and how it is. */
+/** The state of each address of an upstream. */
 function stateOf({ upstream: { name }, backends }: Opened) {
   return [...backends].map(({ origin, ejected, requests, tunnels }) => ({
     upstream: name,
     /** Scheme, host and port. */
     backend: origin.origin,
-    /** Left out until it answers again. */
+    /** True while it gets no requests because it does not answer. */
     ejected,
-    /** Under way or waiting. */
+    /** Requests in progress or waiting. */
     requests,
     webSockets: tunnels,
   }))
@@ -133,7 +139,10 @@ function backendEvents(upstream: string, log: Log): BackendEvents {
 
 const REPEAT_MS = 10_000
 
-/** One line for each reason, and again every ten seconds while it lasts: an outage fails every request. */
+/**
+ * Logs a failure unless the last one had the same reason and is less than ten seconds old: an outage fails every
+ * request.
+ */
 function unreachableLog(upstream: string, log: Log): (error: Error) => void {
   let told = ''
   let silentUntil = 0
@@ -150,7 +159,7 @@ function unreachableLog(upstream: string, log: Log): (error: Error) => void {
 
 const EMBEDDED_TIMEOUTS = { connectMs: 2000, headMs: 30_000, idleMs: 60_000, upgradeIdleMs: 3_600_000 }
 
-/** The settings of every upstream; `addressOf` knows where the embedded services listen. */
+/** The settings of every upstream; `addressOf` returns the address of an embedded service. */
 export function upstreamSettings(
   { upstreams, fingerprintHeaders }: Gateway,
   addressOf: (service: string) => string,

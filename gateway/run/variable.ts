@@ -1,4 +1,4 @@
-/** Variables that no YAML file names. */
+/** Reads environment variables that are not referenced in YAML files. */
 import { readVariable } from '../../config/environment.js'
 import { Failure } from './load.js'
 

@@ -7,17 +7,17 @@ import type { Log } from '../types.js'
 
 /** File watches miss changes: network file systems, links into other folders, folders created later. */
 const POLL_MS = 2000
-/** Files that stay as they are for so long are taken to be written to their end. */
+/** Files that stay unchanged for this long are assumed to be completely written. */
 const SETTLE_MS = 100
-/** Files that never settle are read all the same; the next look sees what came after. */
+/** Files that never settle are read all the same; the next look finds later changes. */
 const MOST_SETTLING = 20
 
 export interface WatchOptions {
-  /** What was read last, and what it was like. */
+  /** The files read last, with their marks. */
   sources(): Sources
-  /** Resolves when nobody else is reading them. */
+  /** Resolves when no other reload is reading them. */
   idle(): Promise<unknown>
-  /** Reads anew, after which `sources` says so. */
+  /** Reads the files again and updates `sources`. */
   changed(): Promise<unknown>
   readonly log: Log
   readonly pollMs?: number
@@ -28,9 +28,9 @@ export interface Watch {
 }
 
 /**
- * Looks after every event in the folders concerned, and every two seconds. An event only says when to look: whether
- * something changed is told by the files themselves, so writes in place, renames over a file and the swapped links of
- * a Kubernetes volume are all seen alike, and nothing is read twice for one change.
+ * Looks for changes after every event in the watched folders, and every two seconds. An event only says when to look;
+ * the files themselves show whether something changed. So writes in place, renames over a file and the swapped links of
+ * a Kubernetes volume are all found alike, and no change is read twice.
  */
 export function watchSources({ sources, idle, changed, log, pollMs = POLL_MS }: WatchOptions): Watch {
   let watchers: FSWatcher[] = []
@@ -43,7 +43,7 @@ export function watchSources({ sources, idle, changed, log, pollMs = POLL_MS }: 
     try {
       while (!isClosed && hasChanged(sources())) {
         await settled(sources())
-        // Somebody may have asked for a reload meanwhile: one is enough for one change.
+        // A reload may have been requested meanwhile: one is enough for one change.
         await idle()
         if (isClosed) return
         if (hasChanged(sources())) await changed()
@@ -93,7 +93,7 @@ async function settled(sources: Sources): Promise<void> {
   }
 }
 
-/** Each source itself, where it is a folder, and the folder it is in, where its name may be given to another. */
+/** Each source that is a folder, and the folder of each source, where its name may be given to another file. */
 function foldersOf(sources: Sources): Set<string> {
   return new Set([...sources.keys()].flatMap(path => [path, dirname(path)]))
 }

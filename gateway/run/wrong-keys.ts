@@ -1,4 +1,4 @@
-/** The throttle of wrong keys, which counts where the gateway counts. */
+/** The throttle for wrong keys, which counts in the same store as the gateway. */
 import { WrongKeys } from '../admin/wrong-keys.js'
 import { connectRedis } from '../decide/store/redis-connection.js'
 import { networkOf } from '../listen/client.js'
@@ -9,7 +9,7 @@ export interface OpenWrongKeys {
   close(): void
 }
 
-/** Opens it; a connection to Redis of its own keeps it out of the way of requests. */
+/** Opens the throttle; it has its own connection to Redis, so that it does not delay requests. */
 export function openWrongKeys(redis: string, log: Log): OpenWrongKeys {
   if (redis === '') return { wrongKeys: new WrongKeys({ networkOf, log }), close() {} }
   const connection = connectRedis(redis, log)

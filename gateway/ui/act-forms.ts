@@ -1,4 +1,4 @@
-/** The acts that can be done from here, each by the admin port's own routes. */
+/** The acts that this page can perform, each by a route of the admin port. */
 import type { LiveAct, LiveRule } from '../admin/live-snapshot.js'
 import { ask, query, send } from './api.js'
 import { confirmAct, type Field, given, type Values } from './dialog.js'
@@ -19,19 +19,19 @@ const LENGTH: Field = {
   ],
 }
 
-/** The end of what begins now, if it has one. */
+/** The end of an act that begins now, if it has one. */
 function end({ length: ms = '' }: Values): { until?: string } {
   return ms === '' ? {} : { until: new Date(Date.now() + Number(ms)).toISOString() }
 }
 
-/** The minute is enough: it begins when the button is pressed. */
+/** Only to the minute, since the time starts when the button is pressed. */
 function endWords(values: Values): string {
   const { until } = end(values)
   if (until === undefined) return 'until it is undone'
   return `for ${length(Number(values.length))}, until about ${time(until).slice(0, -3)} UTC`
 }
 
-/** Sets a rule report-only from now on, or in force. */
+/** Opens the dialog to make a rule report-only, or to enforce it. */
 export function openMode({ id, mode, kind }: LiveRule): void {
   const wanted = mode === 'enforce' ? 'report-only' : 'enforce'
   const effect =
@@ -52,7 +52,7 @@ export function openMode({ id, mode, kind }: LiveRule): void {
   })
 }
 
-/** Denies or exempts networks, or a project. */
+/** Opens the dialog to deny or exempt networks, or a project. */
 export function openAccess(action: 'deny' | 'exempt', project?: string): void {
   const effect = action === 'deny' ? 'refused' : 'counted by no rule and never limited'
   const who = project === undefined ? 'networks' : 'projects'
@@ -84,7 +84,7 @@ export function openAccess(action: 'deny' | 'exempt', project?: string): void {
   })
 }
 
-/** What the form asks for each part of a rule's key. */
+/** The fields that the form has for each part of a rule's key. */
 const PATH: Field = { name: 'path', label: 'Path', hint: 'As a request has it: /users/42.' }
 const METHOD: Field = { name: 'method', label: 'Method', value: 'GET' }
 const PARTS: Readonly<Record<string, readonly Field[]>> = {
@@ -111,7 +111,7 @@ const PARTS: Readonly<Record<string, readonly Field[]>> = {
   ],
 }
 
-/** Forgets what one counter of the rule has counted. */
+/** Opens the dialog to reset one counter of a rule. */
 export function openReset(rule: Pick<LiveRule, 'id' | 'key'>, known: Values = {}): void {
   const fields = [...new Map(rule.key.flatMap(partFields).map(field => [field.name, field])).values()].map(
     field => ({ ...field, value: known[field.name] ?? field.value ?? '' }),
@@ -147,7 +147,7 @@ function headerOf(part: string, values: Values): string[] {
   return part.startsWith('header:') ? [`${part.slice('header:'.length)}: ${values[part] ?? ''}`] : []
 }
 
-/** Takes an act back, by the call that it tells. */
+/** Opens the dialog to undo an act, by the call that it reports. */
 export function openUndo({ undo_call, what }: Pick<LiveAct, 'undo_call' | 'what'>): void {
   const path = (undo_call ?? '').replace(/^DELETE /, '')
   confirmAct({

@@ -1,4 +1,4 @@
-/** What was done here and elsewhere by operators, the newest first, and how to take it back. */
+/** The acts of all operators, the newest first, with buttons to undo them. */
 import type { LiveAct, LiveSnapshot } from '../admin/live-snapshot.js'
 import { openAccess, openUndo } from './act-forms.js'
 import { button, find, make } from './dom.js'
@@ -14,7 +14,7 @@ export class ActsTable {
     )
   }
 
-  /** Drawn anew only when they differ: a button that has the focus stays. */
+  /** Redrawn only when they have changed, so that a focused button keeps the focus. */
   update({ acts }: LiveSnapshot): void {
     const drawn = JSON.stringify(acts)
     if (drawn === this.#drawn) return

@@ -1,6 +1,6 @@
-/** Questions to the admin port this page comes from, with its key where one was given. */
+/** Requests to the admin port that serves this page, with its key if one was given. */
 
-/** An answer that is no success; the message is the port's own sentence. */
+/** A response other than success; the message is the admin port's own sentence. */
 export class Refused extends Error {
   readonly status: number
 
@@ -18,7 +18,7 @@ export const adminKey = {
   set: (key: string) => sessionStorage.setItem(KEY, key),
 }
 
-/** The answer to a question, whatever its body. @throws {Refused} when it is no success, TypeError when there is none */
+/** The response to a request. @throws {Refused} when it is not a success, TypeError when there is none */
 export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers)
   const key = adminKey.get()
@@ -28,7 +28,7 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
   return response
 }
 
-/** The JSON of the answer. */
+/** The JSON of the response. */
 export async function askJson<Answer>(path: string, init?: RequestInit): Promise<Answer> {
   return (await ask(path, init)).json() as Promise<Answer>
 }
@@ -42,14 +42,14 @@ export function send<Answer>(method: 'POST' | 'PUT', path: string, body: object)
   })
 }
 
-/** A query of those that are not empty. */
+/** A query string of the fields that are not empty. */
 export function query(fields: Readonly<Record<string, string | readonly string[]>>): string {
   const pairs = Object.entries(fields).flatMap(([name, value]) => [value].flat().map(one => [name, one]))
   const text = new URLSearchParams(pairs.filter(([, value]) => value !== '')).toString()
   return text === '' ? '' : `?${text}`
 }
 
-/** What to tell a person about something that went wrong. */
+/** The sentence that describes an error to the operator. */
 export function sentence(error: unknown): string {
   if (error instanceof Refused) return error.message
   return 'The gateway does not answer.'

@@ -1,26 +1,26 @@
-/** What somebody who was paged should know first: one sentence for each problem. */
+/** What an operator who was paged should know first: one sentence for each problem. */
 import type { LiveSnapshot } from '../admin/live-snapshot.js'
 import { button, find, make, setText, state } from './dom.js'
 import { length, moment, rate, several, shortRevision } from './format.js'
 
 export interface Notice {
-  /** The same as long as it is about the same thing. */
+  /** Identifies the problem: stays the same while its numbers change. */
   readonly about: string
   readonly kind: 'bad' | 'warn'
   readonly word: string
   readonly sentence: string
-  /** Section that tells more. */
+  /** Section with more details. */
   readonly section: `#${string}`
-  /** Rule whose hour tells more. */
+  /** Rule whose last hour shows more. */
   readonly rule?: string
 }
 
-/** Rules that are named one by one. */
+/** Refusing rules that are listed one by one. */
 const MOST_RULES = 5
-/** The event loop of a healthy gateway is seldom so late. */
+/** The event loop of a healthy gateway is seldom delayed this long. */
 const LATE_MS = 100
 
-/** The worst first. */
+/** The notices, the worst first. */
 export function noticesOf(snapshot: LiveSnapshot): Notice[] {
   return [...faults(snapshot), ...reloadFaults(snapshot), ...refusals(snapshot), ...wouldRefuse(snapshot)]
 }
@@ -114,7 +114,7 @@ export class Attention {
   readonly #show: (subject: { rule: string }) => void
   #isFirst = true
 
-  /** @param show shows the hour of a rule */
+  /** @param show shows the last hour of a rule */
   constructor(show: (subject: { rule: string }) => void) {
     this.#show = show
   }
@@ -134,7 +134,7 @@ export class Attention {
       if (list.children[place] !== element) list.insertBefore(element, list.children[place] ?? null)
     }
     find('all-well').hidden = notices.length > 0
-    // Numbers that change each second are not read out, only what is new.
+    // Screen readers announce only new notices, not numbers that change every second.
     if (fresh.length > 0 && !this.#isFirst)
       setText(find('announced'), fresh.map(({ sentence }) => sentence).join(' '))
     this.#isFirst = false

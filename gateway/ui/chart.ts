@@ -1,4 +1,7 @@
-/** An hour of requests and of refusals, one above the other: each with a scale of its own, or few refusals were not seen. */
+/**
+ * An hour of requests and of refusals, one above the other. Each has its own scale, or a few refusals would be
+ * invisible.
+ */
 import type { LiveHistory, LivePoint } from '../admin/live-snapshot.js'
 import { draw, make, setText } from './dom.js'
 import { length, rate, time } from './format.js'
@@ -8,13 +11,13 @@ const PANELS = { requests: { top: 18, height: 72 }, refusals: { top: 116, height
 const BOTTOM = 204
 type Panel = (typeof PANELS)[keyof typeof PANELS]
 
-/** What a line tells of a point. */
+/** The value of a line at a point. */
 type Value = (point: LivePoint) => number
 const requests: Value = ({ allowed, limited, error }) => allowed + limited + error
 const refused: Value = ({ limited, error }) => limited + error
 const wouldRefuse: Value = ({ would_limit }) => would_limit
 
-/** The chart, so many pixels wide, with the readout of the place that is pointed at. */
+/** The chart, `width` pixels wide, with a readout of the point under the pointer. */
 export function chartOf(history: LiveHistory, width: number): HTMLElement {
   const points = perSecond(history)
   const svg = draw('svg', {
@@ -75,7 +78,7 @@ export function chartOf(history: LiveHistory, width: number): HTMLElement {
   return make('figure', { class: 'chart' }, svg, make('figcaption', {}, summary(history)), readout)
 }
 
-/** What the curves show, in words: since when something is refused, and the worst of it. */
+/** The curves in words: since when requests have been refused, and the highest rate. */
 export function summary({ points, from, step_ms }: LiveHistory): string {
   const told = [
     since('Refused', points, refused, from, step_ms),
@@ -85,7 +88,7 @@ export function summary({ points, from, step_ms }: LiveHistory): string {
   return told.length === 0 ? `Nothing was refused in the last ${over}.` : told.join(' ')
 }
 
-/** Two steps without any end a stretch: one alone may be chance. */
+/** Number of steps without refusals that end a stretch; a shorter pause may be chance. */
 const QUIET_STEPS = 6
 
 function since(
@@ -118,14 +121,14 @@ function perSecond({ points, step_ms }: LiveHistory): LivePoint[] {
   }))
 }
 
-/** The next of 1, 2, 5, 10, 20 … above a value. */
+/** The smallest of 1, 2, 5, 10, 20 … that is not below a value. */
 function scaleTop(value: number): number {
   if (value <= 1) return 1
   const power = 10 ** Math.floor(Math.log10(value))
   return ([1, 2, 5, 10].find(times => times * power >= value) as number) * power
 }
 
-/** At full minutes of the clock, not more than seven of them. */
+/** Marks at full minutes, few enough for an hour's axis. */
 function clockMarks({ points, from, step_ms }: LiveHistory): { i: number; label: string }[] {
   const begin = Date.parse(from)
   const whole = points.length * step_ms

@@ -1,13 +1,13 @@
-/** The stream of snapshots: opened while the tab is seen, opened anew with growing pauses when it is lost. */
+/** The stream of snapshots: open while the tab is visible, reopened with growing pauses when it is lost. */
 import type { LiveSnapshot } from '../admin/live-snapshot.js'
 import { ask, Refused, sentence } from './api.js'
 import { readEvents } from './event-stream.js'
 
 export type ConnectionState =
   | { readonly state: 'connecting' | 'live' | 'hidden' }
-  /** The port asks for a key, or for another one than was given; 429 when too many wrong ones were. */
+  /** The admin port requires a key, or another one than was given; 429 after too many wrong ones. */
   | { readonly state: 'key'; readonly status: number; readonly reason: string }
-  /** Tried again at a time, or just now. */
+  /** Retried at `retryAt`, or being retried now. */
   | { readonly state: 'lost'; readonly reason: string; readonly retryAt: number | undefined }
 
 export interface ConnectionListener {
@@ -17,7 +17,9 @@ export interface ConnectionListener {
 
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 15_000
-/** Snapshots come each second: silence for so long is a lost connection, whatever the network says. */
+/**
+ * Snapshots arrive every second: after this much silence the connection counts as lost, whatever the network reports.
+ */
 const SILENCE_MS = 5000
 
 export class Connection {
@@ -25,7 +27,7 @@ export class Connection {
   #attempt: AbortController | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #pauseMs = FIRST_PAUSE_MS
-  /** Why it was lost, until it is there again. */
+  /** Why the connection was lost, until it is back. */
   #lost: string | undefined
 
   constructor(listener: ConnectionListener) {
@@ -33,7 +35,7 @@ export class Connection {
     document.addEventListener('visibilitychange', () => (document.hidden ? this.#hide() : this.connect()))
   }
 
-  /** Connects at once, instead of what is under way. */
+  /** Connects at once, replacing the current attempt or connection. */
   connect(): void {
     this.#end()
     if (document.hidden) return
@@ -75,7 +77,7 @@ export class Connection {
     throw new Refused(0, 'The gateway ended the stream.')
   }
 
-  /** Begins the time of silence anew. */
+  /** Restarts the silence timer. */
   #watch(attempt: AbortController): void {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => attempt.abort(new Error('silence')), SILENCE_MS)
@@ -87,7 +89,7 @@ export class Connection {
       this.#listener.standing({ state: 'key', status: error.status, reason: error.message })
       return
     }
-    // Spread, so that many pages do not come back in one moment.
+    // Randomized, so that many pages do not reconnect at the same moment.
     const pause = this.#pauseMs * (0.5 + Math.random() / 2)
     this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS)
     this.#lost = sentence(error)

@@ -1,11 +1,11 @@
-/** The dialog before an act: it says what exactly will happen, asks why, and stays open when the gateway refuses. */
+/** The dialog before an act: it says exactly what will happen, asks why, and stays open when the gateway refuses. */
 import { sentence } from './api.js'
 import { button, find, make, setText } from './dom.js'
 
 export interface Field {
   readonly name: string
   readonly label: string
-  /** What it may be instead of any text: a value, and what it is called. */
+  /** The allowed values, each with its label, instead of free text. */
   readonly choices?: readonly (readonly [string, string])[]
   readonly value?: string
   readonly hint?: string
@@ -16,12 +16,12 @@ export type Values = Readonly<Record<string, string>>
 
 export interface Act {
   readonly title: string
-  /** Label of the button that does it. */
+  /** Label of the button that performs the act. */
   readonly verb: string
   readonly fields: readonly Field[]
-  /** What will happen, with what has been filled in so far. */
+  /** What will happen, given the values filled in so far. */
   foretell(values: Values): string
-  /** Does it; what was done, as a sentence. */
+  /** Performs the act; resolves to a sentence that says what was done. */
   run(values: Values): Promise<string>
 }
 
@@ -106,7 +106,7 @@ function labelled({ name, label, hint = '', optional }: Field, input: HTMLElemen
   )
 }
 
-/** Fields of an act that have nothing in them are not sent. */
+/** The named values that are not empty: only these are sent. */
 export function given(values: Values, ...names: readonly string[]): Record<string, string> {
   return Object.fromEntries(names.flatMap(name => (values[name] ? [[name, values[name]]] : [])))
 }

@@ -1,8 +1,10 @@
-/** Elements are made here and nowhere else, of text and attributes only: no text from outside can become markup. */
+/** Elements are created only here, from text and attributes, so that no text from outside can become markup. */
 
 export type Child = Node | string
 
-/** A closed list: none of them runs a script. `href` leads to places of this page and of this port only. */
+/**
+ * A closed list: none of these attributes can run a script. `href` refers only to places on this page and this port.
+ */
 export interface ElementAttributes {
   readonly class?: string
   readonly id?: string
@@ -33,7 +35,7 @@ export interface ElementAttributes {
   readonly 'aria-sort'?: string
 }
 
-/** A new element; an attribute that is undefined or false is left out. */
+/** A new element; attributes that are undefined or false are left out. */
 export function make<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: ElementAttributes = {},
@@ -69,7 +71,7 @@ export function find(id: string): HTMLElement {
   return element
 }
 
-/** Sets a text that may be the same as before: then nothing is drawn anew. */
+/** Sets a text only if it differs, so that nothing is redrawn needlessly. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
@@ -78,7 +80,7 @@ export function setClass(element: Element, name: string): void {
   if (element.getAttribute('class') !== name) element.setAttribute('class', name)
 }
 
-/** A state, told by its word, its shape and its colour. */
+/** A state, shown by its word, its shape and its colour. */
 export function state(kind: 'good' | 'warn' | 'bad' | 'quiet', word: string): HTMLElement {
   return make('span', { class: `state ${kind}` }, word)
 }

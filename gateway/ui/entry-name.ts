@@ -1,9 +1,12 @@
-/** What an access entry is called that this page makes: the same for the same places only, so that none takes another's place. */
+/**
+ * The name of an access entry that this page creates: different places get different names, so that no entry replaces
+ * another.
+ */
 
 const LONGEST = 64
 const IPV4_OR_PLAIN = /^([0-9./]+|[a-z0-9.-]+)$/
 
-/** Lowercase letters, digits, "." and "-". Behind what cannot be told from the name stands a hash. */
+/** Lowercase letters, digits, "." and "-". Where this does not identify the places, a hash is appended. */
 export function entryName(action: string, places: readonly string[]): string {
   const text = places.join(' ')
   const name = `${action}-${text.toLowerCase().replace(/[^a-z0-9.]+/g, '-')}`
@@ -12,7 +15,7 @@ export function entryName(action: string, places: readonly string[]): string {
   return name.slice(0, LONGEST - behind.length) + behind
 }
 
-/** FNV-1a of 32 bits: the browser's own hashes are there over HTTPS only. */
+/** FNV-1a with 32 bits: the browser's own hashes are available over HTTPS only. */
 function hashOf(text: string): string {
   let hash = 0x811c9dc5
   for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193)

@@ -1,14 +1,14 @@
-/** Reads a `text/event-stream` (WHATWG HTML, "Server-sent events"), as far as this port writes it. */
+/** Reads a `text/event-stream` (WHATWG HTML, "Server-sent events"), in the form that this port writes. */
 
 export interface StreamEvent {
   readonly event: string
   readonly data: string
 }
 
-/** Longer than any snapshot: a stream that never ends its event must not fill the memory. */
+/** Longer than any snapshot: an event that never ends must not fill the memory. */
 const MAX_CHARACTERS = 16 * 1024 * 1024
 
-/** The events of a stream, and undefined for each comment: a sign of life. */
+/** The events of a stream, and undefined for each comment, which shows that the connection is alive. */
 export async function* readEvents(
   body: ReadableStream<Uint8Array>,
 ): AsyncGenerator<StreamEvent | undefined, void> {

@@ -1,6 +1,6 @@
-/** Numbers, lengths and times as the page writes them. Times are UTC, as in the logs. */
+/** Formats numbers, durations and times for the page. Times are UTC, as in the logs. */
 
-/** A rate a second, with as many digits as tell something: `0`, `0.3`, `12.4`, `1,240`. */
+/** A rate per second, with as many digits as are significant: `0`, `0.3`, `12.4`, `1,240`. */
 export function rate(perSecond: number): string {
   if (perSecond === 0) return '0'
   if (perSecond < 0.1) return '<0.1'
@@ -29,7 +29,7 @@ function pair(large: number, one: string, small: number, other: string): string 
   return small === 0 ? `${large} ${one}` : `${large} ${one} ${small} ${other}`
 }
 
-/** `03:14:22`; of another day than `now` with the date before it. */
+/** `03:14:22`; preceded by the date if it is not the day of `now`. */
 export function time(moment: string | number, now: number = Date.now()): string {
   const date = new Date(moment)
   if (Number.isNaN(date.getTime())) return '?'
@@ -52,7 +52,7 @@ export function percent(share: number): string {
   return `${Math.round(share * 100)} %`
 }
 
-/** The first letters of a revision, as the logs' readers compare them. */
+/** The first characters of a revision, as operators compare them with logs. */
 export function shortRevision(revision: string): string {
   return revision.replace(/^sha256:/, '').slice(0, 12)
 }

@@ -1,18 +1,18 @@
-/** The hour's chart: of all requests, of a rule or of a project, with what can be done about it. */
+/** The chart of the last hour for all requests, a rule or a project, with the acts available for it. */
 import type { LiveHistory, LiveRule, LiveSnapshot } from '../admin/live-snapshot.js'
 import { openAccess, openMode, openReset, openUndo } from './act-forms.js'
 import { askJson, query, sentence } from './api.js'
 import { chartOf } from './chart.js'
 import { button, find, make, setText } from './dom.js'
 
-/** Whose hour is shown: of neither, that of all requests. */
+/** The rule or project that is shown; all requests if neither is set. */
 export interface HistorySubject {
   readonly rule?: string
   readonly project?: string
 }
 
 const FRESH_MS = 10_000
-/** Entries of the admin port together: each is undone by itself. */
+/** The source of all entries set on the admin port, which are one rule here; each is undone by itself. */
 const RUNTIME_SRC = '/access'
 
 export class HistoryPanel {
@@ -20,7 +20,7 @@ export class HistoryPanel {
   #askedAt = 0
   #facts = ''
 
-  /** Shows the hour of a rule or a project; of all requests when it is `{}`. */
+  /** Shows the last hour of a rule or a project; of all requests when it is `{}`. */
   readonly show = (subject: HistorySubject): void => {
     this.#subject = subject
     this.#askedAt = 0
@@ -54,7 +54,7 @@ export class HistoryPanel {
     if (subject === this.#subject) place.replaceChildren(drawn)
   }
 
-  /** Drawn anew only when they differ: a button that has the focus stays. */
+  /** Redrawn only when they have changed, so that a focused button keeps the focus. */
   #tellFacts({ rules, projects, acts }: LiveSnapshot): void {
     const subject = this.#subject
     const rule = rules.find(({ id }) => id === subject.rule)

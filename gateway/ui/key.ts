@@ -1,10 +1,10 @@
-/** Asks for the key of the admin port when it wants one. The key is kept in this tab only. */
+/** Asks for the key of the admin port when one is required. The key is kept in this tab only. */
 import { adminKey } from './api.js'
 import { find, setText } from './dom.js'
 
 const WRONG = 'This is not the key for this port.'
 
-/** @param retry connects with the key that was given */
+/** @param retry connects again with the key that was entered */
 export function startKeyPrompt(retry: () => void): void {
   const form = find('key-form') as HTMLFormElement
   form.addEventListener('submit', event => {
@@ -18,7 +18,7 @@ export function startKeyPrompt(retry: () => void): void {
   })
 }
 
-/** @param status what the port answered, and `reason` its sentence */
+/** @param status the status of the response, and `reason` its sentence */
 export function promptKey(status: number, reason: string): void {
   const isWrong = adminKey.get() !== ''
   adminKey.set('')

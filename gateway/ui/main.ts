@@ -1,4 +1,4 @@
-/** The operator's page: joins the stream of snapshots to what shows them. */
+/** The operator's page: passes the stream of snapshots to the parts that show them. */
 import type { LiveRule, LiveSnapshot } from '../admin/live-snapshot.js'
 import { ActsTable } from './acts.js'
 import { Attention } from './attention.js'
@@ -48,7 +48,7 @@ function show(snapshot: LiveSnapshot): void {
   acts.update(snapshot)
 }
 
-/** The line in the head, and the banner when what is shown is not of now. */
+/** Updates the state in the page's header, and the banner that appears when the data is out of date. */
 function tellConnection(): void {
   const age = last === undefined ? undefined : Date.now() - Date.parse(last.at)
   const isLive = state.state === 'live'

@@ -1,4 +1,4 @@
-/** The numbers of now, in a row. */
+/** The row of current numbers. */
 import type { LiveSnapshot } from '../admin/live-snapshot.js'
 import { find, setText } from './dom.js'
 import { count, rate } from './format.js'

@@ -1,9 +1,9 @@
-/** The question box: what would become of a request now, in the words of `POST /explain`. */
+/** The question form: what would happen to a request now, as `POST /explain` describes it. */
 import { send, sentence } from './api.js'
 import { find, make, state } from './dom.js'
 import { count, length } from './format.js'
 
-/** What the page reads of an explanation. */
+/** The parts of an explanation that the page uses. */
 interface Told {
   readonly request: { readonly method: string; readonly target: string; readonly client: string }
   readonly project: {
@@ -21,7 +21,7 @@ interface Told {
     readonly why: string | null
   }[]
   readonly rules: readonly ToldRule[]
-  /** Rules that look at the path, but not at this request. */
+  /** Rules whose patterns match the path but that do not apply to this request. */
   readonly passed: readonly { readonly rule: string; readonly why: string }[]
   readonly answer: {
     readonly status: number | null

@@ -1,4 +1,4 @@
-/** All rules: what each lets pass and refuses, now and in the last hour. */
+/** The table of all rules: what each allows and refuses, now and in the last hour. */
 import type { LiveOutcomes, LiveRule } from '../admin/live-snapshot.js'
 import { button, make, state } from './dom.js'
 import { count, rate } from './format.js'
@@ -14,7 +14,7 @@ export class RulesTable {
   readonly #filter: HTMLInputElement
   #rules: readonly LiveRule[] = []
 
-  /** @param show shows the hour of a rule */
+  /** @param show shows the last hour of a rule */
   constructor(show: (subject: { rule: string }) => void) {
     this.#filter = make('input', {
       id: 'rule-filter',
@@ -73,7 +73,7 @@ function columns(show: (subject: { rule: string }) => void): TableColumn<LiveRul
     {
       title: 'Refusals, 1 h',
       wide: true,
-      // A text for each minute, so that the curve is asked for anew; none where there is no curve.
+      // The text changes every minute, so that the curve is requested again; empty where there is no curve.
       text: ({ last_hour }) =>
         last_hour === null || refusedOf(last_hour) + last_hour.would_limit === 0
           ? ''

@@ -1,22 +1,22 @@
-/** A small curve of an hour's refusals beside a rule, asked for only where there were any. */
+/** A small curve of an hour's refusals beside a rule, requested only if there were any. */
 import type { LiveHistory } from '../admin/live-snapshot.js'
 import { askJson, query } from './api.js'
 import { draw } from './dom.js'
 
 const WIDTH = 72
 const HEIGHT = 18
-/** How long a drawn curve stands. */
+/** How long a drawn curve counts as fresh. */
 const FRESH_MS = 60_000
-/** Points of one drawn step: an hour in sixty. */
+/** Points merged into one drawn step: sixty steps in an hour. */
 const MERGED = 6
 
-/** Asks one after the other: fifty rows must be no burst of questions. */
+/** Requests one curve at a time, so that fifty rows do not cause a burst of requests. */
 export class Sparklines {
   readonly #drawnAt = new WeakMap<Element, number>()
   readonly #waiting = new Map<Element, string>()
   #isAsking = false
 
-  /** Draws the rule's curve into the cell, at once or when it is its turn; leaves one that is fresh. */
+  /** Draws the rule's curve into the cell when its turn comes; does nothing while the present one is fresh. */
   draw(cell: Element, rule: string): void {
     if (Date.now() - (this.#drawnAt.get(cell) ?? 0) < FRESH_MS) return
     this.#waiting.set(cell, rule)
@@ -26,7 +26,7 @@ export class Sparklines {
   async #askAll(): Promise<void> {
     if (this.#isAsking) return
     this.#isAsking = true
-    // The cells that wait are put in their places first.
+    // Lets the table insert the waiting cells first.
     await undefined
     for (const [cell, rule] of this.#waiting) {
       this.#waiting.delete(cell)
@@ -35,7 +35,7 @@ export class Sparklines {
         continue
       }
       this.#drawnAt.set(cell, Date.now())
-      // A lost connection is told elsewhere; the curve stays as it was.
+      // A lost connection is reported elsewhere; the curve stays as it was.
       const history = await askJson<LiveHistory>(`/live/history${query({ rule })}`).catch(() => undefined)
       if (history !== undefined) cell.replaceChildren(curve(history))
     }

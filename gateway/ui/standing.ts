@@ -1,4 +1,4 @@
-/** What is in force and what it runs on: revision, last reload, changes to the former revision, store, processes. */
+/** The policy in force and its processes: revision, last reload, changes to the former revision, store, processes. */
 import type { LiveChanges, LiveReload, LiveSnapshot } from '../admin/live-snapshot.js'
 import { askJson, sentence } from './api.js'
 import { button, find, make, setText, state } from './dom.js'
@@ -33,7 +33,7 @@ async function showChanges(): Promise<void> {
     place.append(make('p', { class: 'fault', role: 'alert' }, sentence(error)))
     return
   }
-  // The button is gone: what it brought has the focus.
+  // The button has been replaced, so the focus moves to the result.
   place.focus()
 }
 

@@ -1,4 +1,4 @@
-/** A table whose rows stay while their numbers change: only cells that differ are touched. */
+/** A table that keeps its rows while their numbers change: only cells that differ are updated. */
 import { button, make, setText } from './dom.js'
 import { count } from './format.js'
 
@@ -7,26 +7,26 @@ export interface TableColumn<Row> {
   readonly number?: boolean
   /** Left out on narrow screens. */
   readonly wide?: boolean
-  /** What rows are sorted by, numbers from the largest on. Without it the column cannot be sorted by. */
+  /** The value by which rows are sorted, numbers in descending order. Without it the column is not sortable. */
   value?(row: Row): number | string
   /** The cell's text. */
   text?(row: Row): string
-  /** Paints the cell instead, whenever what `text` says has changed. */
+  /** Draws the cell instead, whenever the result of `text` has changed. */
   paint?(cell: HTMLElement, row: Row): void
 }
 
 export interface TableOptions<Row> {
-  /** Read out before the table. */
+  /** The caption for screen readers. */
   readonly caption: string
   readonly columns: readonly TableColumn<Row>[]
   id(row: Row): string
-  /** Said in place of an empty table. */
+  /** Text shown instead of an empty table. */
   readonly empty: string
-  /** Title of the column that it is sorted by at first; without it rows keep their order. */
+  /** Title of the column that the table is sorted by at first; without it rows keep their order. */
   readonly sortedBy?: string
 }
 
-/** Rows that are drawn at first, and further ones on demand: a thousand that change each second are too much to lay out. */
+/** Rows drawn at first, and added on demand: a thousand rows that change every second are too expensive to lay out. */
 const FIRST_ROWS = 12
 const MORE_ROWS = 100
 
@@ -66,7 +66,7 @@ export class LiveTable<Row> {
       this.#most += MORE_ROWS
       this.#draw()
     })
-    // A region of its own, so that the keyboard can scroll it where it is too wide.
+    // A separate focusable region, so that the keyboard can scroll a table that is too wide.
     const scrolled = make('div', {
       class: 'scroll',
       role: 'group',
@@ -149,7 +149,7 @@ export class LiveTable<Row> {
     return drawn
   }
 
-  /** While somebody points at a row or stands on it, rows keep their places. */
+  /** Rows keep their places while the pointer or the focus is on one of them. */
   #sorted(): readonly Row[] {
     const { id } = this.#options
     const column = this.#column

@@ -1,4 +1,4 @@
-/** Projects, counters, slots and addresses, a table each. */
+/** The tables of projects, counters, slots and addresses. */
 import type { LiveClosest, LiveProject, LiveRule, LiveSlots, LiveUpstream } from '../admin/live-snapshot.js'
 import { openReset } from './act-forms.js'
 import { button, setText, state } from './dom.js'
@@ -46,7 +46,7 @@ function numbers(
   return { title, number: true, wide, value, text: (row: LiveProject) => text(value(row)) }
 }
 
-/** Who has used most of a quota. `ruleOf` knows what a rule counts by. */
+/** The counters that have used most of their quota. `ruleOf` returns the rule, whose key a reset needs. */
 export function closestTable(
   show: Show,
   ruleOf: (id: string) => LiveRule | undefined,

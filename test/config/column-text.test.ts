@@ -2,7 +2,7 @@ import t from 'tap'
 import { describeColumns } from '../../config/column-text.js'
 import { columnsOf, type Selector } from '../../config/words.js'
 
-t.test('plans and environments are told in one line, however many there are', async t => {
+t.test('the plans and environments of a rule are described in one line, however many there are', async t => {
   const plans = ['free', 'starter', 'team', 'business', 'partner', 'internal']
   const environments = ['live', 'preview', 'test']
   const told = (...selectors: Selector[]) =>

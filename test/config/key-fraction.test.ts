@@ -1,7 +1,7 @@
 import t from 'tap'
 import { fractionOf } from '../../config/key-fraction.js'
 
-t.test('keys that are much alike are spread evenly', async t => {
+t.test('similar keys are spread evenly over the fractions', async t => {
   const tenths = Array<number>(10).fill(0)
   for (let i = 0; i < 10_000; i += 1) {
     const tenth = Math.floor(fractionOf(`sluice:{project-${i}}:e:project-limits:catch-all`) * 10)
@@ -9,6 +9,6 @@ t.test('keys that are much alike are spread evenly', async t => {
   }
   t.ok(
     tenths.every(tenth => tenth > 850 && tenth < 1150),
-    `of 10,000 keys each tenth has about 1,000: ${tenths}`,
+    `of 10,000 keys about 1,000 fall into each tenth: ${tenths}`,
   )
 })

@@ -38,7 +38,7 @@ const GATEWAY = 'version: 1\nupstreams: { a: { embedded: identity } }\nroutes: [
 const PROJECTS = 'version: 1\nprojects: []\n'
 const SOUND = { 'gateway.yaml': GATEWAY, 'projects.yaml': PROJECTS, 'policies/none.txt': '' }
 
-t.test('every wrong configuration gives exactly the sentences written beside it', async t => {
+t.test('every wrong configuration is reported in exactly the sentences of its expected.txt', async t => {
   const names = readdirSync(BAD).filter(name => name !== 'base')
   t.ok(names.length > 30, 'the wrong configurations were found')
   for (const name of names) {
@@ -47,10 +47,10 @@ t.test('every wrong configuration gives exactly the sentences written beside it'
       .split('\n')
     t.same(problemsOf(join(BAD, name)), expected, name)
   }
-  t.same(problemsOf(join(BAD, 'base')), [], 'what they are variations of is sound')
+  t.same(problemsOf(join(BAD, 'base')), [], 'the configuration that the wrong ones vary is good')
 })
 
-t.test('all problems of all files come at once, in the order of their places', async t => {
+t.test('the problems of all files are reported at once, in order of file and line', async t => {
   const dir = folderWith(t.testdir(), {
     'gateway.yaml': `${GATEWAY}cors: ehco\ndrain: soon\n`,
     'projects.yaml': 'version: 1\nprojects:\n  - { id: a, plan: free, environment: production }\n',
@@ -67,7 +67,7 @@ t.test('all problems of all files come at once, in the order of their places', a
   ])
 })
 
-t.test('the configuration that ships holds every row of the tables of limits', async t => {
+t.test('the shipped configuration has every row of the limit tables and every in-flight rule', async t => {
   const config = load('config/gateway.yaml', { PORT: '9999' })
   t.equal(config.gateway.listen.port, 9999)
   t.equal(config.gateway.admin.port, 8081)
@@ -140,10 +140,10 @@ t.test('the configuration that ships holds every row of the tables of limits', a
     ],
   )
   t.ok(rules.every(rule => rule.max === 1 && rule.slotTtl === 15_000 && rule.missing === 'skip'))
-  t.same(problemsOf('config', {}), [], 'and it compiles')
+  t.same(problemsOf('config', {}), [], 'the shipped configuration compiles')
 })
 
-t.test('the policy files that the documentation shows load as they stand', async t => {
+t.test('the policy files that the documentation shows load without problems', async t => {
   const pages = ['docs/policies.md', 'docs/endpoint-limits.md']
     .map(page => readFileSync(page, 'utf8'))
     .join('\n')
@@ -153,7 +153,7 @@ t.test('the policy files that the documentation shows load as they stand', async
   for (const [, folder = '', name = '', text = ''] of shown) {
     folders.set(folder, { ...folders.get(folder), [name]: text })
   }
-  t.ok(Object.keys(folders.get('') ?? {}).length >= 4, 'one of each kind')
+  t.ok(Object.keys(folders.get('') ?? {}).length >= 4, 'the pages show at least four kinds of policy files')
   const dir = t.testdir()
   const ACME = {
     'projects.yaml': 'version: 1\nprojects: [{ id: acme, plan: growth, environment: production }]\n',
@@ -161,10 +161,10 @@ t.test('the policy files that the documentation shows load as they stand', async
   for (const [folder, files] of folders) {
     t.same(problemsOf(folderWith(join(dir, folder || 'kinds'), { ...SOUND, ...ACME, ...files })), [], folder)
   }
-  t.ok(folders.get('own-plans')?.['projects.yaml'], "plans of one's own")
+  t.ok(folders.get('own-plans')?.['projects.yaml'], 'the pages show projects with plans of their own')
 })
 
-t.test('what is left out takes its default', async t => {
+t.test('settings that are left out get their defaults', async t => {
   const dir = folderWith(t.testdir(), SOUND)
   t.match(load(join(dir, 'gateway.yaml')).gateway, {
     listen: { host: '127.0.0.1', port: 8080 },
@@ -179,18 +179,22 @@ t.test('what is left out takes its default', async t => {
   })
 })
 
-t.test('the environment fills scalars and nothing but scalars', async t => {
+t.test('environment variables fill in scalars and nothing else', async t => {
   const value = (text: string, env: NodeJS.ProcessEnv) => {
     const expanded = expand(text, env)
     return 'value' in expanded ? expanded.value : expanded
   }
   /* biome-ignore-start lint/suspicious/noTemplateCurlyInString: references, not templates. */
-  t.equal(value('${PORT:-8080}', {}), 8080, 'a number by default')
-  t.equal(value('${PORT:-8080}', { PORT: '' }), 8080, 'empty counts as unset where there is a default')
+  t.equal(value('${PORT:-8080}', {}), 8080, 'a default that is a number becomes a number')
+  t.equal(
+    value('${PORT:-8080}', { PORT: '' }),
+    8080,
+    'an empty variable counts as unset where there is a default',
+  )
   t.equal(value('${ON}', { ON: 'true' }), true)
   t.equal(value('http://${HOST}:${PORT:-80}', { HOST: 'a' }), 'http://a:80')
-  t.equal(value('${A}', { A: '${B}' }), '${B}', 'a value is not expanded again')
-  t.equal(value('${A}', { A: '00012' }), '00012', 'what is no plain number stays text')
+  t.equal(value('${A}', { A: '${B}' }), '${B}', 'the value of a variable is not expanded again')
+  t.equal(value('${A}', { A: '00012' }), '00012', 'digits with leading zeros stay text')
   t.match(value('${A}', {}), { fault: /A is not set/ })
   const dir = folderWith(t.testdir(), { ...SOUND, secret: 'redis://:hunter2@localhost\n' })
   t.equal(value('${REDIS}', { REDIS_FILE: join(dir, 'secret') }), 'redis://:hunter2@localhost')
@@ -210,13 +214,17 @@ t.test('the environment fills scalars and nothing but scalars', async t => {
 
   folderWith(dir, { 'gateway.yaml': `${GATEWAY}listen: { host: "\${R}" }\ncors: \${C}\n` })
   /* biome-ignore-end lint/suspicious/noTemplateCurlyInString: references, not templates. */
-  t.equal(load(dir, { R: 'x\ncors: none', C: 'echo' }).gateway.cors, 'echo', 'never a new key')
+  t.equal(
+    load(dir, { R: 'x\ncors: none', C: 'echo' }).gateway.cors,
+    'echo',
+    'the value of a variable cannot add a key',
+  )
   const shown = problemsOf(dir, { R: 'hunter2', C: 'hunter3' }).join('\n')
   t.match(
     shown,
     /gateway.yaml:5:7 cors: Must be echo or none\. The environment variable C holds something else\./,
   )
-  t.notMatch(shown, /hunter/, 'what came from the environment may be a secret, and is not quoted')
+  t.notMatch(shown, /hunter/, 'the value of a variable may be a secret and is not quoted')
 })
 
 t.test('hostile files are refused quickly', async t => {
@@ -225,7 +233,7 @@ t.test('hostile files are refused quickly', async t => {
     folderWith(dir, { 'projects.yaml': text })
     const start = process.cpuUsage()
     const found = problemsOf(dir)
-    t.ok(process.cpuUsage(start).user < 15_000_000, 'in bounded time')
+    t.ok(process.cpuUsage(start).user < 15_000_000, 'the file is refused in bounded time')
     return found.map(line => line.slice(line.indexOf(': ') + 2))
   }
   const MIB = 1024 * 1024
@@ -236,12 +244,12 @@ t.test('hostile files are refused quickly', async t => {
   const stairs = Array.from({ length: 1400 }, (_, i) => `${' '.repeat(i)}a:\n`).join('')
   t.same(sentences(stairs), ['Nested deeper than 64 levels.'])
   const wide = `version: 1\nprojects: []\n${Array.from({ length: 60_000 }, (_, i) => `k${i}: 1\n`).join('')}`
-  t.equal(sentences(wide).length, 60_000, 'every unknown key is named')
+  t.equal(sentences(wide).length, 60_000, 'every unknown key is reported')
   const aliased = `version: 1\nprojects:\n- &a [${'x,'.repeat(9000)}]\n${'- *a\n'.repeat(90)}`
   t.match(sentences(aliased)[0], /Aliases stand for more than 10000 values/)
 })
 
-t.test('any text whatever is read or refused, never a crash', async () => {
+t.test('any text is either parsed or refused, and never crashes the parser', async () => {
   const piece = fc.constantFrom(
     'a',
     ': ',
@@ -276,7 +284,7 @@ t.test('any text whatever is read or refused, never a crash', async () => {
   )
 })
 
-t.test('an alias is a copy, so a duration in it is read once for each place', async t => {
+t.test('a duration that is used through an alias is parsed correctly at each place', async t => {
   const dir = folderWith(t.testdir(), {
     ...SOUND,
     'policies/a.yaml':
@@ -288,7 +296,7 @@ t.test('an alias is a copy, so a duration in it is read once for each place', as
   t.match(policy?.document, { rules: [{ slotTtl: 2000 }, { slotTtl: 2000, key: ['project'] }] })
 })
 
-t.test('a later check can show its problem at the place of its value', async t => {
+t.test('a problem that a later check finds is reported at the place of its value', async t => {
   const config = load(join(BAD, 'base'))
   const file = `${BAD}/base/policies/project-limits.yaml`
   const at = (...path: (string | number)[]) => formatProblem(problemAt(config, file, path, 'Sentence.'))
@@ -296,12 +304,12 @@ t.test('a later check can show its problem at the place of its value', async t =
   t.equal(
     at('limits', 1, 'quotas', 'nowhere'),
     `${file}:10:13 limits[1].quotas.nowhere: Sentence.`,
-    'or near it',
+    'a problem of a missing value is reported at its nearest parent',
   )
   t.equal(formatPath(['buckets', 'a.b', 0]), 'buckets["a.b"][0]')
 })
 
-t.test('a misspelt word finds its neighbour, a strange one none', async t => {
+t.test('a misspelt word is matched to the word it resembles, an unrelated word to none', async t => {
   const words = ['enforce', 'report-only', 'upstreams', 'ja3']
   t.equal(nearest('reprot-only', words), 'report-only')
   t.equal(nearest('Upstream', words), 'upstreams')

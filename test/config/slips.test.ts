@@ -23,7 +23,7 @@ async function told(dir: string, gateway: string, env: NodeJS.ProcessEnv = {}): 
     .flatMap(line => (line.startsWith(`${dir}/`) ? line.slice(dir.length + 1) : []))
 }
 
-t.test('a slip is one sentence at its place', async t => {
+t.test('each typing mistake is reported in one sentence at its place', async t => {
   const dir = t.testdir()
   for (const [slip, sentence] of [
     [
@@ -70,24 +70,27 @@ t.test('a slip is one sentence at its place', async t => {
   }
 })
 
-t.test('Windows line ends and a byte order mark are no fault', async t => {
+t.test('a file with Windows line ends and a byte order mark is accepted', async t => {
   t.match(await told(t.testdir(), `\ufeff${GATEWAY.replaceAll('\n', '\r\n')}`), [/note:/, /good/])
 })
 
-t.test('a value from the environment is told by the name of its variable, and never quoted', async t => {
-  const dir = t.testdir()
-  const gateway = GATEWAY.replace('8080', `"\${PORT:-8080}"`).concat(`redis: "\${REDIS_URL:-}"\n`)
-  const lines = await told(dir, gateway, { PORT: 'abc', REDIS_URL: 'redis:hunter2' })
-  t.match(lines, [
-    / listen.port: Must be a whole number from 0 to 65535. The environment variable PORT holds something else.$/,
-    / redis: Must be .*, or empty. The environment variable REDIS_URL holds something else.$/,
-  ])
-  t.notMatch(lines.join(), /abc|hunter2/)
-  const written = await told(dir, gateway.replace(':-8080', ':-abc'))
-  t.match(written, [/but it is "abc".$/], 'a default stands in the file')
-})
+t.test(
+  'a wrong value from the environment is reported by the name of its variable and never quoted',
+  async t => {
+    const dir = t.testdir()
+    const gateway = GATEWAY.replace('8080', `"\${PORT:-8080}"`).concat(`redis: "\${REDIS_URL:-}"\n`)
+    const lines = await told(dir, gateway, { PORT: 'abc', REDIS_URL: 'redis:hunter2' })
+    t.match(lines, [
+      / listen.port: Must be a whole number from 0 to 65535. The environment variable PORT holds something else.$/,
+      / redis: Must be .*, or empty. The environment variable REDIS_URL holds something else.$/,
+    ])
+    t.notMatch(lines.join(), /abc|hunter2/)
+    const written = await told(dir, gateway.replace(':-8080', ':-abc'))
+    t.match(written, [/but it is "abc".$/], 'a wrong default is quoted, because it is in the file')
+  },
+)
 
-t.test('what is valid and leads to nothing is a note', async t => {
+t.test('a valid setting that has no effect gets a note', async t => {
   const dir = t.testdir()
   const notes = await told(dir, `${GATEWAY}trustedProxies: [10.0.0.0/8, 10.1.0.0/16, "::1", "::1"]\n`)
   t.match(notes, [
@@ -98,7 +101,7 @@ t.test('what is valid and leads to nothing is a note', async t => {
   ])
 })
 
-t.test('a name that is not looked for is told', async t => {
+t.test('a gateway.yml is reported with the name that it needs', async t => {
   const dir = t.testdir({ 'gateway.yml': GATEWAY })
   const { err } = await sluice(['check', '--config', dir])
   t.match(err, 'it does not exist. Rename gateway.yml: only *.yaml is read.')

@@ -33,14 +33,14 @@ const compose = parse(projectFile('deploy', 'compose', 'compose.yaml')) as {
 }
 const { gateway, prometheus } = compose.services
 
-t.test("Compose's own loader takes the file", async t => {
+t.test("Compose's own loader accepts the file", async t => {
   runTool(t, 'compose-go', ['compose.yaml'], { cwd: folder })
 })
 
-t.test('the gateway starts once Redis and MongoDB are healthy, and has no rights to spare', async t => {
+t.test('the gateway waits for healthy dependencies, and runs read-only and without capabilities', async t => {
   for (const [name, { condition }] of Object.entries(gateway.depends_on ?? {})) {
     t.equal(condition, 'service_healthy')
-    t.ok(compose.services[name]?.healthcheck, `${name} says when it is healthy`)
+    t.ok(compose.services[name]?.healthcheck, `${name} has a health check`)
   }
   t.equal(new URL(gateway.environment.REDIS_URL ?? '').hostname, 'redis')
   t.equal(new URL(gateway.environment.MONGODB_URL ?? '').hostname, 'mongo')
@@ -48,7 +48,7 @@ t.test('the gateway starts once Redis and MongoDB are healthy, and has no rights
   t.equal(gateway.read_only, true)
 })
 
-t.test('images are pinned by digest, ports are on loopback, and what is mounted exists', async t => {
+t.test('images are pinned by digest, ports are bound to loopback, and every mounted file exists', async t => {
   for (const [name, { image, build, ports = [], volumes = [], secrets = [] }] of Object.entries(
     compose.services,
   )) {
@@ -62,7 +62,7 @@ t.test('images are pinned by digest, ports are on loopback, and what is mounted 
   }
 })
 
-t.test('the admin port is open to Prometheus, by the same key', async t => {
+t.test('Prometheus scrapes the admin port with the key that the gateway is given', async t => {
   const [scrape] = parse(projectFile('deploy', 'compose', 'prometheus.yml')).scrape_configs
   t.equal(gateway.environment.ADMIN_HOST, '0.0.0.0')
   t.equal(gateway.environment.ADMIN_KEY_FILE, scrape.authorization.credentials_file)
@@ -71,7 +71,7 @@ t.test('the admin port is open to Prometheus, by the same key', async t => {
   t.same(scrape.static_configs, [{ targets: ['gateway:8081'] }])
 })
 
-t.test('make-secrets.sh makes keys that the gateway takes, and keeps those that are there', async t => {
+t.test('make-secrets.sh creates keys that the gateway accepts, and keeps existing ones', async t => {
   const copy = mkdtempSync(join(tmpdir(), 'sluice-compose-'))
   t.teardown(() => rmSync(copy, { recursive: true }))
   cpSync(join(folder, 'make-secrets.sh'), join(copy, 'make-secrets.sh'))
@@ -94,6 +94,6 @@ t.test('make-secrets.sh makes keys that the gateway takes, and keeps those that 
   t.equal(Buffer.from(made[1] ?? '', 'base64').length, 32)
 })
 
-t.test('an upstream on the host itself has a name, as docs/deploy.md says', async t => {
+t.test('the gateway can reach an upstream on the host by name', async t => {
   t.same(gateway.extra_hosts, ['host.docker.internal:host-gateway'])
 })

@@ -39,18 +39,21 @@ const runtime = stages.at(-1)
 const inRuntime = (word: string) =>
   (runtime?.instructions ?? []).filter(each => each.word === word).map(each => each.text)
 
-t.test('a linter of Dockerfiles finds nothing', async t => {
+t.test('hadolint finds no fault in the Dockerfile', async t => {
   runTool(t, 'hadolint', ['Dockerfile'])
 })
 
-t.test('images are pinned by digest, and the last one has no shell, npm or development tools', async t => {
-  for (const { image } of stages) t.match(image, /@sha256:[0-9a-f]{64}$/)
-  t.match(runtime?.image, 'distroless')
-  t.same(inRuntime('RUN'), [])
-  const [build] = stages
-  const runs = build?.instructions.filter(({ word }) => word === 'RUN').at(-1)?.text
-  t.match(runs, /npm prune --omit=dev/)
-})
+t.test(
+  'images are pinned by digest, and the last one has no shell and no development dependencies',
+  async t => {
+    for (const { image } of stages) t.match(image, /@sha256:[0-9a-f]{64}$/)
+    t.match(runtime?.image, 'distroless')
+    t.same(inRuntime('RUN'), [])
+    const [build] = stages
+    const runs = build?.instructions.filter(({ word }) => word === 'RUN').at(-1)?.text
+    t.match(runs, /npm prune --omit=dev/)
+  },
+)
 
 t.test('the gateway runs without root, as the first process, and keeps its data in a volume', async t => {
   t.same(inRuntime('USER'), ['65532:65532'])
@@ -58,24 +61,24 @@ t.test('the gateway runs without root, as the first process, and keeps its data 
   t.same(JSON.parse(inRuntime('CMD')[0] ?? ''), ['serve', '--config', 'config/gateway.yaml'])
   const [data] = inRuntime('VOLUME')
   t.match(inRuntime('ENV').join(' '), `DATA_DIR=${data}`)
-  t.ok(inRuntime('COPY').includes(`--from=build --chown=65532:65532 ${data} ${data}`), 'its user owns it')
+  t.ok(
+    inRuntime('COPY').includes(`--from=build --chown=65532:65532 ${data} ${data}`),
+    'the user of the gateway owns the data folder',
+  )
 })
 
-t.test('the image asks its own command for its health', async t => {
+t.test('the image checks its health with its own command', async t => {
   t.match(inRuntime('HEALTHCHECK')[0], /CMD \["\/nodejs\/bin\/node", "dist\/gateway\/cli\.js", "health"\]$/)
 })
 
-t.test(
-  'the configuration lets a container listen to the outside and keeps the admin port inside',
-  async t => {
-    t.match(inRuntime('ENV').join(' '), 'LISTEN_HOST=0.0.0.0')
-    const { listen, admin } = parse(projectFile('config', 'gateway.yaml'))
-    t.equal(listen.host, '$' + '{LISTEN_HOST:-127.0.0.1}')
-    t.equal(admin.host, '$' + '{ADMIN_HOST:-127.0.0.1}')
-  },
-)
+t.test('the container listens on all interfaces and keeps the admin port on loopback', async t => {
+  t.match(inRuntime('ENV').join(' '), 'LISTEN_HOST=0.0.0.0')
+  const { listen, admin } = parse(projectFile('config', 'gateway.yaml'))
+  t.equal(listen.host, '$' + '{LISTEN_HOST:-127.0.0.1}')
+  t.equal(admin.host, '$' + '{ADMIN_HOST:-127.0.0.1}')
+})
 
-t.test('the builder is sent every file that is copied, and no others', async t => {
+t.test('the build context holds every file that is copied, and no others', async t => {
   const [all, ...rest] = projectFile('.dockerignore')
     .split('\n')
     .filter(line => line && !line.startsWith('#'))
@@ -88,11 +91,11 @@ t.test('the builder is sent every file that is copied, and no others', async t =
   t.same([...new Set(copied)].sort(), sent.sort())
   for (const path of sent) t.ok(existsSync(inProject(path)), path)
   for (const [name] of projectFile('scripts', 'lib', 'build.mjs').matchAll(/tsconfig[\w.]*json/g)) {
-    t.ok(sent.includes(name), `${name}, by which the build compiles`)
+    t.ok(sent.includes(name), `${name}, which the build compiles with, is in the build context`)
   }
 })
 
-t.test('the files that are in the image are enough to run a gateway', async t => {
+t.test('the files in the image are enough to run a gateway', async t => {
   const image = mkdtempSync(join(tmpdir(), 'sluice-image-'))
   t.teardown(() => rmSync(image, { recursive: true }))
   const { packages } = JSON.parse(projectFile('package-lock.json')) as {
@@ -124,7 +127,11 @@ t.test('the files that are in the image are enough to run a gateway', async t =>
       out += text
     })
   }
-  await waitUntil('it to be ready', () => out.includes('Sluice is ready') || child.exitCode !== null, 20_000)
+  await waitUntil(
+    'the gateway to be ready',
+    () => out.includes('Sluice is ready') || child.exitCode !== null,
+    20_000,
+  )
   child.kill('SIGTERM')
   t.same(await ended, [0, null], out)
 })

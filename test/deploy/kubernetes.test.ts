@@ -23,20 +23,17 @@ function folderOf(t: Test): string {
   return folder
 }
 
-t.test(
-  'the oldest and the newest supported Kubernetes take the manifests, without a field too many',
-  async t => {
-    const text = built(t)
-    if (text === undefined) return
-    const file = join(folderOf(t), 'all.yaml')
-    writeFileSync(file, text)
-    for (const version of ['1.30.0', '1.37.0']) {
-      runTool(t, 'kubernetes-validate', ['--quiet', '--strict', '-k', version, file])
-    }
-  },
-)
+t.test('the oldest and the newest supported Kubernetes accept the manifests in strict mode', async t => {
+  const text = built(t)
+  if (text === undefined) return
+  const file = join(folderOf(t), 'all.yaml')
+  writeFileSync(file, text)
+  for (const version of ['1.30.0', '1.37.0']) {
+    runTool(t, 'kubernetes-validate', ['--quiet', '--strict', '-k', version, file])
+  }
+})
 
-t.test('the mounted ConfigMap is the configuration of config/, with nothing left out', async t => {
+t.test('the mounted ConfigMap holds the whole configuration of config/', async t => {
   const text = built(t)
   if (text === undefined) return
   const { data } = object(text, 'ConfigMap')
@@ -62,7 +59,7 @@ t.test('the mounted ConfigMap is the configuration of config/, with nothing left
   t.equal(revision(folder), revision(inProject('config')))
 })
 
-t.test('requests under way have the time of drain when a gateway is stopped', async t => {
+t.test('the termination grace period leaves requests in flight the whole drain time', async t => {
   const text = built(t)
   if (text === undefined) return
   const { spec } = object(text, 'Deployment').spec.template
@@ -71,7 +68,7 @@ t.test('requests under way have the time of drain when a gateway is stopped', as
   t.ok(spec.terminationGracePeriodSeconds >= sleep.seconds + drain + 10)
 })
 
-t.test('keys come from one Secret, and the admin port is for Prometheus alone', async t => {
+t.test('keys come from one Secret, and a NetworkPolicy restricts the admin port', async t => {
   const text = built(t)
   if (text === undefined) return
   const { volumes, containers } = object(text, 'Deployment').spec.template.spec
@@ -80,7 +77,11 @@ t.test('keys come from one Secret, and the admin port is for Prometheus alone', 
   const page = projectFile('docs', 'deploy.md')
   for (const { name, value } of env.filter(({ name }: { name: string }) => name.endsWith('_FILE'))) {
     t.equal(dirname(value), mountPath, name)
-    t.match(page, `--from-literal=${value.slice(mountPath.length + 1)}=`, `${name} is in the page's Secret`)
+    t.match(
+      page,
+      `--from-literal=${value.slice(mountPath.length + 1)}=`,
+      `${name} is in the Secret that the page creates`,
+    )
   }
   const { secretName } = volumes.find(({ name }: { name: string }) => name === 'secrets').secret
   const monitor = parse(projectFile('deploy', 'kubernetes', 'prometheus-operator', 'pod-monitor.yaml')).spec
@@ -93,7 +94,7 @@ t.test('keys come from one Secret, and the admin port is for Prometheus alone', 
   t.ok(restricted.from.length > 0)
 })
 
-t.test('the gateways are scaled by a series that the adapter is told of', async t => {
+t.test('the autoscaler uses a series that the Prometheus adapter knows', async t => {
   const text = built(t)
   if (text === undefined) return
   const [{ pods }] = object(text, 'HorizontalPodAutoscaler').spec.metrics

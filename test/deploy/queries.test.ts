@@ -120,7 +120,7 @@ function queries(): Map<string, string> {
   return new Map([...ofRules, ...ofPanels] as [string, string][])
 }
 
-t.test('each query of the alerts and of the dashboard has data of a gateway under traffic', async t => {
+t.test('every query of the alerts and the dashboard returns data of a gateway under traffic', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())
@@ -165,7 +165,7 @@ t.test('each query of the alerts and of the dashboard has data of a gateway unde
     },
     20_000,
   ).catch(() => undefined)
-  t.same([...silent], [], 'no query is without data')
+  t.same([...silent], [], 'every query has returned data')
   ended = true
   await running
 })

@@ -17,24 +17,31 @@ const { groups } = parse(projectFile('deploy', 'prometheus', 'rules.yaml')) as {
 }
 const alerts = groups.flatMap(group => group.rules).filter(({ alert }) => alert !== undefined)
 
-t.test('Prometheus takes the rules and the scrape configuration, and the rules’ unit tests pass', async t => {
-  const promtool = findCommand(['promtool'])
-  if (promtool === undefined) {
-    return reportMissing(t, 'promtool', 'install prometheus with `npm run services` or your package manager')
-  }
-  for (const args of [
-    ['check', 'rules', 'rules.yaml'],
-    ['test', 'rules', 'rules.test.yaml'],
-    // Without the key and the rules, which exist only inside the container.
-    ['check', 'config', '--syntax-only', '../compose/prometheus.yml'],
-  ]) {
-    const cwd = inProject('deploy', 'prometheus')
-    const { status, stdout, stderr } = spawnSync(promtool, args, { cwd, encoding: 'utf8' })
-    t.equal(status, 0, `${args.join(' ')}: ${stdout}${stderr}`)
-  }
-})
+t.test(
+  'promtool accepts the rules and the scrape configuration, and the unit tests of the rules pass',
+  async t => {
+    const promtool = findCommand(['promtool'])
+    if (promtool === undefined) {
+      return reportMissing(
+        t,
+        'promtool',
+        'install prometheus with `npm run services` or your package manager',
+      )
+    }
+    for (const args of [
+      ['check', 'rules', 'rules.yaml'],
+      ['test', 'rules', 'rules.test.yaml'],
+      // Without the key and the rules, which exist only inside the container.
+      ['check', 'config', '--syntax-only', '../compose/prometheus.yml'],
+    ]) {
+      const cwd = inProject('deploy', 'prometheus')
+      const { status, stdout, stderr } = spawnSync(promtool, args, { cwd, encoding: 'utf8' })
+      t.equal(status, 0, `${args.join(' ')}: ${stdout}${stderr}`)
+    }
+  },
+)
 
-t.test('each alert is fired by a unit test, says what to do, and is in the operators’ list', async t => {
+t.test('every alert has a unit test, a severity, a description and a row in docs/monitoring.md', async t => {
   const tests = projectFile('deploy', 'prometheus', 'rules.test.yaml')
   const listed = projectFile('docs', 'monitoring.md').matchAll(/^\| `(Sluice\w+)`/gm)
   t.same([...listed].map(([, name]) => name).sort(), alerts.map(({ alert }) => alert).sort())

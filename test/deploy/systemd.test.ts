@@ -8,7 +8,7 @@ import { projectFile } from '../helpers/root.js'
 
 const unit = projectFile('deploy', 'systemd', 'sluice.service')
 
-t.test('systemd takes the unit and finds it well sandboxed', async t => {
+t.test('systemd accepts the unit and rates it as well sandboxed', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-systemd-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'sluice.service')
@@ -19,7 +19,7 @@ t.test('systemd takes the unit and finds it well sandboxed', async t => {
   if (exposure !== undefined) t.match(exposure, 'Overall exposure level')
 })
 
-t.test('a stop leaves more time than requests have to finish', async t => {
+t.test('the stop timeout of the unit is longer than the drain time', async t => {
   const seconds = (text: string, pattern: RegExp) => Number(pattern.exec(text)?.[1])
   const drain = seconds(projectFile('config', 'gateway.yaml'), /^drain: (\d+)s/m)
   t.ok(seconds(unit, /^TimeoutStopSec=(\d+)$/m) >= drain + 10)

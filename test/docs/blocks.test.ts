@@ -21,25 +21,25 @@ const tests = readdirSync(inProject(folder))
   .map(name => projectFile(folder, name))
   .join('\n')
 
-t.test('every block has a tag that says what it is', async t => {
+t.test('every block has a known tag', async t => {
   t.ok(blocks.length > 100)
   for (const block of blocks) t.ok([...COMMANDS, ...OUTPUT, ...FILES].includes(block.tag), placeOf(block))
 })
 
-t.test('every page with commands is walked, but for blocks that have a reason', async t => {
+t.test('every page with commands is walked, except for blocks with a reason not to run', async t => {
   for (const block of blocks.filter(({ tag }) => COMMANDS.includes(tag))) {
     t.ok(isNotRun(block) || tests.includes(`walk(t, '${block.page}'`), placeOf(block))
   }
 })
 
-t.test('every reason is about one block', async t => {
+t.test('every reason not to run belongs to exactly one block', async t => {
   for (const { page, first, why } of NOT_RUN) {
     const meant = blocks.filter(block => block.page === page && firstLine(block).startsWith(first))
     t.equal(meant.length, 1, `${page}: ${first} (${why})`)
   }
 })
 
-t.test('an output follows its commands, and a console begins with a command', async t => {
+t.test('an output block follows its commands, and a console block begins with a command', async t => {
   for (const [i, block] of blocks.entries()) {
     if (block.tag === 'output') t.match(blocks[i - 1], { page: block.page, tag: 'sh' }, placeOf(block))
     if (block.tag !== 'console') continue
@@ -48,7 +48,7 @@ t.test('an output follows its commands, and a console begins with a command', as
   }
 })
 
-t.test('every part of a gateway.yaml that a page shows is good', async t => {
+t.test('every part of a gateway.yaml that a page shows passes the check', async t => {
   if (!canMakeCertificates(t)) return
   const dir = t.testdir({ 'projects.yaml': 'version: 1\nprojects: []\n', policies: {} })
   makeCertificate(dir, 'tls')

@@ -5,11 +5,14 @@ import t from 'tap'
 import { copyShipped, serveHello, serveShipped } from './servers.js'
 import { walk } from './walk.js'
 
-t.test('docs/operators.md: deny at once, report-only for now', async t => {
-  await walk(t, 'docs/operators.md', { before: { 'access/scraper': serveShipped } })
-})
+t.test(
+  'docs/operators.md: the commands that deny a client and change a mode print what the page shows',
+  async t => {
+    await walk(t, 'docs/operators.md', { before: { 'access/scraper': serveShipped } })
+  },
+)
 
-t.test('docs/network.md: the address that does not answer is left out', async t => {
+t.test('docs/network.md: an upstream address that does not respond is left out', async t => {
   await walk(t, 'docs/network.md', {
     before: {
       async 'seq 12'(walk) {
@@ -25,7 +28,7 @@ t.test('docs/network.md: the address that does not answer is left out', async t 
   })
 })
 
-t.test('docs/scaling.md: without Redis several workers are refused', async t => {
+t.test('docs/scaling.md: several workers without Redis are refused', async t => {
   await walk(t, 'docs/scaling.md', {
     before: {
       'serve --config config'(walk) {

@@ -7,14 +7,14 @@ import { walk } from './walk.js'
 
 const { folder, installed } = packed(t)
 
-t.test('README.md: a service of yours behind a limit in a minute, from the package', async t => {
+t.test('README.md: the steps with the package work as shown', async t => {
   await walk(t, 'README.md', {
     installed,
     before: { 'serve --upstream': serveHello, 'npm start': startFromRoot },
   })
 })
 
-t.test('docs/plugins.md: a limit of one’s own is written, checked, run and tested', async t => {
+t.test('docs/plugins.md: a reader writes, checks, runs and tests a limit plugin', async t => {
   const modules = join(folder, 'node_modules')
   await walk(t, 'docs/plugins.md', {
     installed,

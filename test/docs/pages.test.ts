@@ -14,7 +14,7 @@ const pages = ['README.md', 'CONTRIBUTING.md', ...below.map(name => join('docs',
   .filter(name => name.endsWith('.md'))
   .map(name => ({ name, text: projectFile(name) }))
 
-t.test('every link leads to a file, and to a heading of it', async t => {
+t.test('every link leads to an existing file and heading', async t => {
   await t.resolves(run(process.execPath, ['scripts/docs-site.mjs', '--check'], { cwd: root }))
 })
 
@@ -59,3 +59,15 @@ function* shownCommands(text: string): Generator<string> {
 function wordsOf(command: string): string[] {
   return [...command.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, a, b, c]) => a ?? b ?? c ?? '')
 }
+
+t.test('every test that the conformance page quotes exists', async t => {
+  const quotes = [
+    ...projectFile('docs/proxy-conformance.md').matchAll(/`([a-z0-9]+\/[a-z0-9-]+)` ([^|\n]*?)(?=; `| \|)/g),
+  ]
+  t.ok(quotes.length > 90, `${quotes.length} quotes`)
+  for (const [, file = '', title = ''] of quotes) {
+    const source = projectFile(`test/gateway/${file}.test.ts`)
+    // A nested test is quoted behind its parent, and what a title computes as `…`.
+    for (const part of title.split(/: |…/)) t.ok(source.includes(part), `${file}: ${title}`)
+  }
+})

@@ -2,10 +2,10 @@
 import t from 'tap'
 import { walk } from './walk.js'
 
-t.test('docs/policies.md: a row that is missing is named', async t => {
+t.test('docs/policies.md: a missing row is reported by name', async t => {
   await walk(t, 'docs/policies.md')
 })
 
-t.test('docs/migration.md: what is left out of an nginx.conf is said', async t => {
+t.test('docs/migration.md: the import reports what it leaves out of an nginx.conf', async t => {
   await walk(t, 'docs/migration.md')
 })

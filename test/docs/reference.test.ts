@@ -11,11 +11,11 @@ import { projectFile, root } from '../helpers/root.js'
 const run = promisify(execFile)
 const errors = projectFile('docs/reference/errors.md')
 
-t.test('the pages that come from the code are not stale', async t => {
+t.test('the generated pages are up to date', async t => {
   await t.resolves(run(process.execPath, ['scripts/generate-docs.mjs', '--check'], { cwd: root }))
 })
 
-t.test('every code of a problem document has its heading, status and title', async t => {
+t.test('every problem code has a heading, a status and a title in docs/reference/errors.md', async t => {
   const told = [...errors.matchAll(/^### ([a-z-]+)\n\n\*\*(\d+)\*\* ([^.]+)\./gm)]
   t.same(
     told.map(([, code, status, title]) => `${code} ${status} ${title}`).sort(),
@@ -25,7 +25,7 @@ t.test('every code of a problem document has its heading, status and title', asy
   )
 })
 
-t.test('every fault and warning that a fixture shows is explained', async t => {
+t.test('every fault and warning of the fixtures is explained in docs/reference/errors.md', async t => {
   const patterns = [...errors.matchAll(/^\| `(.+?)` \|/gm)].map(([, sentence = '']) => patternOf(sentence))
   const { out } = await sluice(['check', '--config', join('test', 'fixtures', 'lint')])
   const warnings = out.split('\n').filter(line => line.includes(' warning: ') || line.includes(' note: '))
@@ -39,21 +39,26 @@ t.test('every fault and warning that a fixture shows is explained', async t => {
   }
 })
 
-t.test('every environment variable that the code reads is explained', async t => {
-  const page = projectFile('docs/reference/environment.md')
-  const names = new Set(
-    ['gateway', 'services', 'tools'].flatMap(sources).flatMap(text => {
-      const read = text.matchAll(/\benv(?:\.|\[')([A-Z][A-Z_]+)|\b(?:env, |flag\(|whole\()'([A-Z][A-Z_]+)'/g)
-      return [...read].map(([, dotted, named]) => dotted ?? (named as string))
-    }),
-  )
-  for (const [, name] of projectFile('config/gateway.yaml').matchAll(/\$\{([A-Z_]+)/g))
-    names.add(name as string)
-  t.ok(names.size > 20)
-  // These belong to Node and to the terminal.
-  for (const foreign of ['NODE_OPTIONS', 'COLUMNS']) names.delete(foreign)
-  for (const name of names) t.match(page, `\`${name}\``, name)
-})
+t.test(
+  'every environment variable that the code reads is explained in docs/reference/environment.md',
+  async t => {
+    const page = projectFile('docs/reference/environment.md')
+    const names = new Set(
+      ['gateway', 'services', 'tools'].flatMap(sources).flatMap(text => {
+        const read = text.matchAll(
+          /\benv(?:\.|\[')([A-Z][A-Z_]+)|\b(?:env, |flag\(|whole\()'([A-Z][A-Z_]+)'/g,
+        )
+        return [...read].map(([, dotted, named]) => dotted ?? (named as string))
+      }),
+    )
+    for (const [, name] of projectFile('config/gateway.yaml').matchAll(/\$\{([A-Z_]+)/g))
+      names.add(name as string)
+    t.ok(names.size > 20)
+    // These belong to Node and to the terminal.
+    for (const foreign of ['NODE_OPTIONS', 'COLUMNS']) names.delete(foreign)
+    for (const name of names) t.match(page, `\`${name}\``, name)
+  },
+)
 
 /** A sentence of the page, in which `…` stands for any text. */
 function patternOf(sentence: string): RegExp {

@@ -17,20 +17,20 @@ const takeId = ({ run }: PageWalk) =>
     `ID=$(curl -s "$URL/api/v1/directory-sync?tenant=acme&product=crm" -H "Authorization: Api-Key $API_KEY" | node -p 'JSON.parse(require("fs").readFileSync(0)).data[0].id')`,
   )
 
-t.test('docs/directory.md: a directory and its set-up link', async t => {
+t.test('docs/directory.md: a reader creates a directory and its set-up link', async t => {
   await walk(t, 'docs/directory.md', {
     env: { API_KEYS: API_KEY },
     before: { 'Acme at Okta': serveNamed, '/setup-links': takeId },
   })
 })
 
-t.test('docs/external-provider.md: a pulled directory and its consent link', async t => {
+t.test('docs/external-provider.md: a reader creates a pulled directory and its consent link', async t => {
   await walk(t, 'docs/external-provider.md', {
     env: { API_KEYS: API_KEY, EXTERNAL_CLIENT_ID: 'client', EXTERNAL_CLIENT_SECRET: 'secret' },
     before: { external_domain: serveNamed, '/consent-link': takeId },
   })
 })
 
-t.test('docs/forms.md: whoever registers is recognised by the cookie', async t => {
+t.test('docs/forms.md: the cookie identifies a registered user', async t => {
   await walk(t, 'docs/forms.md', { before: { '-c jar': serveShipped } })
 })

@@ -6,11 +6,11 @@ import { walk } from './walk.js'
 
 const KEY = 'sk_the-key-that-the-first-start-shows'
 
-t.test('README.md: a service of yours behind a limit in a minute, from a checkout', async t => {
+t.test('README.md: the steps with a checkout work as shown', async t => {
   await walk(t, 'README.md', { before: { 'serve --upstream': serveHello, 'npm start': startFromRoot } })
 })
 
-t.test('docs/start.md: a limit, a configuration and five calls', async t => {
+t.test('docs/start.md: the limit, the configuration and the five calls work as shown', async t => {
   await walk(t, 'docs/start.md', {
     env: { API_KEYS: KEY },
     blanks: { 'sk_...': KEY },

@@ -29,7 +29,7 @@ export async function logOf(t: Test, config: string, asked: readonly AskedReques
   const lines: Record<string, unknown>[] = []
   let folder = ''
   await t.test(
-    `${asked.length} requests at ${new Date(asked[0]?.at ?? 0).toISOString()} and later`,
+    `a gateway decides ${asked.length} requests, the first at ${new Date(asked[0]?.at ?? 0).toISOString()}`,
     async t => {
       const gateway = await gatewayOf(t, config)
       folder = gateway.folder

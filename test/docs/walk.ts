@@ -68,7 +68,7 @@ export async function walk(t: Test, page: string, options: WalkOptions = {}): Pr
     command: string,
     output: string | undefined,
   ) => {
-    if (output === undefined) return t.equal(failed, '', `${place}: all its commands succeed, ${out}`)
+    if (output === undefined) return t.equal(failed, '', `${place}: all commands succeed: ${out}`)
     const varies = numbersVary.some(words => command.startsWith(words))
     const [printed, documented] = [out, here(output)].map(tidied) as [string, string]
     if (patternOf(documented, varies).test(printed)) t.pass(place)
@@ -100,7 +100,7 @@ export async function walk(t: Test, page: string, options: WalkOptions = {}): Pr
       else compare(place, await terminal.run(text), text, outputOf(blocks, i))
     }
   }
-  t.same([...waiting], [], 'no preparation is left over')
+  t.same([...waiting], [], 'every preparation has been run')
 }
 
 export const isNotRun = (block: PageBlock): boolean =>

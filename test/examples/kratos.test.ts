@@ -83,7 +83,7 @@ async function started(t: Test, part: 'public' | 'admin', kratos: string) {
     send(gateway.url + path, { method, headers, body })
 }
 
-t.test('both configurations are good as they stand', async t => {
+t.test('both configurations pass the check', async t => {
   for (const part of ['public', 'admin']) {
     const { code, out } = await sluice(['check', '--config', inProject('examples', 'kratos', part)])
     t.equal(code, 0, out)
@@ -92,7 +92,7 @@ t.test('both configurations are good as they stand', async t => {
 })
 
 t.test(
-  'a browser registers through the public gateway, cookies and redirects as Kratos gave them',
+  'a browser registers through the public gateway, which passes on the cookies and redirects of Kratos',
   async t => {
     const ask = await started(t, 'public', await startApp(t, publicPort))
     const begun = await ask('GET', '/self-service/registration/browser', BROWSER)
@@ -106,38 +106,41 @@ t.test(
     const urlencoded = { ...BROWSER, 'content-type': 'application/x-www-form-urlencoded' }
     const ended = await ask('POST', path, urlencoded, 'traits.email=ada%40acme.example&method=password')
     t.equal(ended.status, 303)
-    t.equal(ended.headers['set-cookie']?.length, 2, 'each cookie of its own')
+    t.equal(ended.headers['set-cookie']?.length, 2, 'each cookie keeps a header field of its own')
     t.equal((await ask('GET', '/sessions/whoami', BROWSER)).status, 401)
     t.equal((await ask('GET', '/.well-known/ory/webauthn.js', BROWSER)).status, 200)
   },
 )
 
-t.test('health is Kratos own, and nothing of the administration is behind the public gateway', async t => {
-  const ask = await started(t, 'public', await startApp(t, publicPort))
-  t.match((await ask('GET', '/health/alive', BROWSER)).json(), { status: 'ok' })
-  t.equal((await ask('GET', '/health/ready', BROWSER)).status, 503)
-  for (const path of [
-    '/admin/identities',
-    '/self-service/../admin/identities',
-    '/ADMIN/identities',
-    '/version',
-  ]) {
-    t.not((await ask('GET', path, BROWSER)).status, 200, path)
-  }
-})
+t.test(
+  'health checks reach Kratos, and the public gateway exposes nothing of the administration',
+  async t => {
+    const ask = await started(t, 'public', await startApp(t, publicPort))
+    t.match((await ask('GET', '/health/alive', BROWSER)).json(), { status: 'ok' })
+    t.equal((await ask('GET', '/health/ready', BROWSER)).status, 503)
+    for (const path of [
+      '/admin/identities',
+      '/self-service/../admin/identities',
+      '/ADMIN/identities',
+      '/version',
+    ]) {
+      t.not((await ask('GET', path, BROWSER)).status, 200, path)
+    }
+  },
+)
 
-t.test('who tries out passwords is stopped, and a check of health is not', async t => {
+t.test('a client that tries out passwords is refused, and a health check is not', async t => {
   const ask = await started(t, 'public', await startApp(t, publicPort))
   const statuses = []
   for (let n = 0; n < 21; n++)
     statuses.push((await ask('POST', '/self-service/login?flow=x', BROWSER)).status)
-  t.same(statuses.slice(0, 20), Array(20).fill(400), 'Kratos says what was wrong')
+  t.same(statuses.slice(0, 20), Array(20).fill(400), 'the first 20 attempts get the response of Kratos')
   t.equal(statuses[20], 429)
   t.equal((await ask('GET', '/health/alive', BROWSER)).status, 200)
   t.equal((await ask('GET', '/self-service/registration/browser', BROWSER)).status, 303)
 })
 
-t.test('the admin gateway lets in who has a key, and nobody else', async t => {
+t.test('the admin gateway admits requests with a key and refuses all others', async t => {
   const ask = await started(t, 'admin', await startApp(t, adminPort))
   const key = { 'x-api-key': KEY }
   t.match((await ask('GET', '/admin/identities', key)).json(), [{ id: FLOW }])

@@ -55,31 +55,38 @@ function token(claims: object): string {
   return `${text}.${createHmac('sha256', KEY).update(text).digest('base64url')}`
 }
 
-t.test('a gateway with it knows projects by their tokens, and limits what their requests cost', async t => {
-  const folder = await configured(t)
-  const gateway = await gatewayProcess(t, folder, { JWT_KEY: KEY })
-  const exp = Math.floor(Date.now() / 1000) + 60
-  const bearer = (claims: object) => ({ authorization: `Bearer ${token(claims)}` })
-  const get = (path: string, headers: Record<string, string> = bearer({ project: 'acme', exp })) =>
-    send(gateway.url + path, { headers })
+t.test(
+  'a gateway with the plugin identifies projects by token and limits the cost of their requests',
+  async t => {
+    const folder = await configured(t)
+    const gateway = await gatewayProcess(t, folder, { JWT_KEY: KEY })
+    const exp = Math.floor(Date.now() / 1000) + 60
+    const bearer = (claims: object) => ({ authorization: `Bearer ${token(claims)}` })
+    const get = (path: string, headers: Record<string, string> = bearer({ project: 'acme', exp })) =>
+      send(gateway.url + path, { headers })
 
-  t.equal((await get('/api/users', {})).status, 404, 'nobody without a token')
-  t.equal((await get('/api/users', bearer({ project: 'acme', exp: 1 }))).status, 404, 'nor with an old one')
-  const report = await get('/api/reports/2026')
-  t.equal(report.status, 200, 'also a GET is limited')
-  t.equal(report.headers.ratelimit, '"api-cost";r=5;t=60')
-  t.equal(report.headers['ratelimit-policy'], '"api-cost";q=25;w=60')
-  for (let left = 4; left >= 0; left--) {
-    t.match((await get('/api/users')).headers.ratelimit, new RegExp(`^"api-cost";r=${left};`))
-  }
-  const refused = await get('/api/users')
-  t.match(refused, { status: 429, headers: { 'retry-after': /^\d+$/ } })
-  t.match(refused.json(), { code: 'quota-exceeded', 'violated-policies': ['api-cost'] })
-  t.equal((await get('/other')).status, 200, 'what no rule of it matches costs nothing')
-  t.notMatch(gateway.out(), KEY)
-})
+    t.equal((await get('/api/users', {})).status, 404, 'a request without a token is refused')
+    t.equal(
+      (await get('/api/users', bearer({ project: 'acme', exp: 1 }))).status,
+      404,
+      'a request with an expired token is refused',
+    )
+    const report = await get('/api/reports/2026')
+    t.equal(report.status, 200, 'a request within the budget passes')
+    t.equal(report.headers.ratelimit, '"api-cost";r=5;t=60')
+    t.equal(report.headers['ratelimit-policy'], '"api-cost";q=25;w=60')
+    for (let left = 4; left >= 0; left--) {
+      t.match((await get('/api/users')).headers.ratelimit, new RegExp(`^"api-cost";r=${left};`))
+    }
+    const refused = await get('/api/users')
+    t.match(refused, { status: 429, headers: { 'retry-after': /^\d+$/ } })
+    t.match(refused.json(), { code: 'quota-exceeded', 'violated-policies': ['api-cost'] })
+    t.equal((await get('/other')).status, 200, 'a request that matches no rule is not limited')
+    t.notMatch(gateway.out(), KEY)
+  },
+)
 
-t.test('check tells what is wrong with its settings, and never quotes the key', async t => {
+t.test('sluice check reports wrong settings of the plugin and never quotes the key', async t => {
   const folder = await configured(t)
   const good = await sluice(['check', '--config', folder], { env: { JWT_KEY: KEY } })
   t.match(good, { code: 0, out: /: good\./ })
@@ -89,7 +96,7 @@ t.test('check tells what is wrong with its settings, and never quotes the key', 
   t.notMatch(short.err, /too-short/)
 })
 
-t.test('its own tests pass', async t => {
+t.test("the plugin's own tests pass", async t => {
   const plugin = installed(t.testdir())
   const { status, stdout } = spawnSync(process.execPath, ['--test', 'test/plugin.test.js'], {
     cwd: plugin,

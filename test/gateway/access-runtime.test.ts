@@ -50,7 +50,7 @@ for (const store of stores) {
     if ((await store.settings(t)) === undefined) return
     const startFresh = async (t: Test) => start(t, (await store.settings(t)) as string)
 
-    t.test('come into force at once, are listed with who and why, and go again', async t => {
+    t.test('apply at once, are listed with who set them and why, and can be removed', async t => {
       const { from, put, remove, list, lines, adminUrl } = await startFresh(t)
       t.equal(await from('203.0.113.9'), 200)
       const made = await put('scraper', DENY)
@@ -89,7 +89,7 @@ for (const store of stores) {
       t.match(explained.json(), { access: [{ entry: 'scraper', why: 'It scrapes.', set_by: 'anna' }] })
 
       t.equal((await put('scraper', { ...DENY, networks: ['203.0.113.9'], action: 'exempt' })).status, 200)
-      t.equal(await from('203.0.113.9'), 200, 'changed')
+      t.equal(await from('203.0.113.9'), 200, 'the changed entry applies')
       t.equal((await put('scraper', DENY)).status, 200)
       t.equal((await remove('scraper')).status, 200)
       t.equal(await from('203.0.113.9'), 200)
@@ -100,12 +100,12 @@ for (const store of stores) {
       t.equal((await remove('scraper')).status, 404)
     })
 
-    t.test('share one look-up with the files: the longest network of both wins', async t => {
+    t.test('share one lookup with the files, in which the longest network wins', async t => {
       const { from, put } = await startFresh(t)
       await put('wide', { ...DENY, networks: ['192.0.0.0/8'], action: 'exempt' })
-      t.equal(await from('192.0.2.7'), 403, 'the file names it closer')
+      t.equal(await from('192.0.2.7'), 403, 'the file’s entry is more specific')
       await put('wide', { ...DENY, networks: ['192.0.2.7'], action: 'exempt' })
-      t.equal(await from('192.0.2.7'), 403, 'deny wins')
+      t.equal(await from('192.0.2.7'), 403, 'deny wins between equal networks')
       await put('wide', { ...DENY, networks: ['192.0.2.0/24'] })
       t.equal(await from('192.0.2.8'), 403)
     })
@@ -122,13 +122,13 @@ for (const store of stores) {
       await put('next', DENY)
       t.notOk(
         (await list()).some(({ id }) => id === 'short'),
-        'and is gone with the next change',
+        'an ended entry is dropped with the next change',
       )
     })
 
-    t.test('what is wrong is refused with a sentence', async t => {
+    t.test('are refused with a sentence when invalid', async t => {
       const { put, remove, adminUrl } = await startFresh(t)
-      t.equal((await put('constructor', DENY)).status, 201, 'a name like any other')
+      t.equal((await put('constructor', DENY)).status, 201, 'an entry may have the name of an Object member')
       for (const [id, body, status, detail] of [
         ['written', DENY, 409, /"written" is already used at .*access\.yaml:3/],
         ['all', DENY, 409, /"all" is already used at .*limits\.yaml:3/],
@@ -165,12 +165,12 @@ for (const store of stores) {
   })
 }
 
-t.test('the key of the admin port guards them', async t => {
+t.test('entries of the admin port require its key', async t => {
   const { put } = await start(t, '', { adminKey: 'canary-0123456789abcdef' })
   t.equal((await put('scraper', DENY)).status, 401)
 })
 
-t.test('a thousand are kept, and no more', async t => {
+t.test('a thousand entries are kept, and one more gets 409', async t => {
   const { put } = await start(t, '')
   for (let i = 0; i < 1000; i += 1) {
     const { status } = await put(`entry-${i}`, { ...DENY, networks: [`10.0.${i >> 8}.${i & 255}`] })
@@ -179,10 +179,10 @@ t.test('a thousand are kept, and no more', async t => {
   const beyond = await put('beyond', DENY)
   t.equal(beyond.status, 409)
   t.match(beyond.json().detail, 'There are 1000 entries')
-  t.equal((await put('entry-7', DENY)).status, 200, 'one of them may change')
+  t.equal((await put('entry-7', DENY)).status, 200, 'an existing entry can still be changed')
 })
 
-t.test('two gateways follow each other, also after a restart and while Redis is away', async t => {
+t.test('two gateways share entries, even after a restart and while Redis is away', async t => {
   if (!redisCommand(t)) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())
@@ -192,7 +192,7 @@ t.test('two gateways follow each other, also after a restart and while Redis is 
   t.equal(await one.from('203.0.113.9'), 403)
   await waitUntil('the other follows', async () => (await other.from('203.0.113.9')) === 403, 3000)
   const third = await start(t, settings)
-  t.equal(await third.from('203.0.113.9'), 403, 'from its first request on')
+  t.equal(await third.from('203.0.113.9'), 403, 'the entry applies from the first request on')
 
   const client = new Redis(redis.url)
   await client.flushall()
@@ -204,7 +204,7 @@ t.test('two gateways follow each other, also after a restart and while Redis is 
   t.equal(await one.from('203.0.113.9'), 403)
 
   await redis.kill()
-  t.equal(await other.from('203.0.113.9'), 403, 'the last known list stays')
+  t.equal(await other.from('203.0.113.9'), 403, 'the last known entries stay')
   const refused = await one.put('late', DENY)
   t.equal(refused.status, 503)
   t.match(refused.json().detail, 'Redis does not answer')
@@ -213,7 +213,7 @@ t.test('two gateways follow each other, also after a restart and while Redis is 
   await waitUntil('all follow', async () => (await one.from('203.0.113.9')) === 200, 5000)
 })
 
-t.test('what another release keeps in another form harms no request', async t => {
+t.test('entries stored in another form by another release are logged, and affect no request', async t => {
   if (!redisCommand(t)) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())
@@ -237,12 +237,12 @@ t.test('what another release keeps in another form harms no request', async t =>
     ['access later', 'access nothing', 'access torn', 'acts one', 'modes all', 'modes written'],
   )
   t.equal(await from('198.51.100.1'), 200)
-  t.equal(await from('203.0.113.9'), 403, 'what can be read is in force')
+  t.equal(await from('203.0.113.9'), 403, 'readable entries still apply')
   for (const path of ['/access', '/acts', '/live', '/state'])
     t.equal((await send(adminUrl + path)).status, 200, path)
 })
 
-t.test('all workers follow', async t => {
+t.test('an entry applies on all workers', async t => {
   if (!redisCommand(t)) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())

@@ -37,12 +37,16 @@ for (const store of stores) {
     const [one, two] = [`2001:db8:${part.toString(16)}:1::1`, `2001:db8:${part.toString(16)}:2::1`]
 
     t.same([await ask('/search', one, 'dev'), await ask('/search', one, 'acme')], [200, 200])
-    t.equal(await ask('/search', one, 'dev'), 429, 'of one client, whatever the project')
-    t.equal(await ask('/search', two, 'dev'), 200, 'another client has its own')
+    t.equal(await ask('/search', one, 'dev'), 429, 'a client’s requests to all projects share its counter')
+    t.equal(await ask('/search', two, 'dev'), 200, 'another client has its own counter')
 
     t.same([await ask('/items', one, 'dev'), await ask('/items', one, 'dev')], [200, 200])
     t.equal(await ask('/items', one, 'dev'), 429)
-    t.equal(await ask('/items', one, 'acme'), 200, 'by both: another project has its own')
+    t.equal(
+      await ask('/items', one, 'acme'),
+      200,
+      'with both parts in the key another project has its own counter',
+    )
 
     const headers = { host: 'dev.localhost', 'x-forwarded-for': one }
     const refused = await send(`${gateway.url}/search`, { headers })
@@ -51,7 +55,7 @@ for (const store of stores) {
       'Bucket search admits 2 requests per minute from each client address, and they are used up.',
     )
     const told = await send(`${gateway.adminUrl}/projects/dev/counters`)
-    t.same(told.json().not_shown, ['search', 'items'], 'whose counters have no name without an address')
+    t.same(told.json().not_shown, ['search', 'items'], 'counters by address are not shown without an address')
     const named = await send(`${gateway.adminUrl}/projects/dev/counters?ip=${encodeURIComponent(one)}`)
     t.match(named.json(), {
       counters: [{ rule: 'search', counters: [{ used: 2, left: 0 }] }, {}, {}],

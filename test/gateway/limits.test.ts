@@ -27,16 +27,16 @@ for (const store of stores) {
       return { ...gateway, work, ask, records }
     }
 
-    t.test('of 30 requests at once to a bucket of 10 exactly 10 are admitted', async t => {
+    t.test('exactly 10 of 30 simultaneous requests pass a bucket of 10', async t => {
       const { ask, work } = await start(t, { projects: oneProject('burst') })
       const answers = await Promise.all(
         Array.from({ length: 30 }, () => ask('/sessions/whoami', { host: 'burst.localhost' })),
       )
       t.equal(answers.filter(({ status }) => status !== 429).length, 10)
-      t.equal(work.started.length, 10, 'the upstream never hears of the others')
+      t.equal(work.started.length, 10, 'no refused request reaches the upstream')
     })
 
-    t.test('answers carry both families of fields, and a refusal explains itself', async t => {
+    t.test('responses carry both families of fields, and a refusal explains itself', async t => {
       const { ask, records } = await start(t, { projects: oneProject('fields') })
       const headers = { origin: 'https://app.example' }
       const admitted = await ask('/sessions/whoami', { host: 'fields.localhost', headers })
@@ -101,28 +101,32 @@ for (const store of stores) {
       t.equal((await knock()).status, 200)
     })
 
-    t.test('an enforced in-flight rule lets one write at a time work on a resource', async t => {
+    t.test('an enforced in-flight rule admits one write at a time to a resource', async t => {
       const { ask, work, records } = await start(t)
       const wait = { 'x-wait': '1' }
       const first = ask('/admin/identities/7', { method: 'PATCH', headers: wait })
       await waitUntil('the first works', () => work.started.length === 1)
       const second = await ask('/admin/identities/7/', { method: 'DELETE' })
-      t.equal(second.status, 429, 'the same resource, whatever the method or a trailing slash')
+      t.equal(second.status, 429, 'the slot covers all methods, with and without a trailing slash')
       t.match(second.headers, { 'retry-after': '1', 'ratelimit-policy': /;q=1;qu="concurrent-requests"$/ })
-      t.equal((await ask('/admin/identities/7')).status, 200, 'reading is exempt')
-      t.equal((await ask('/admin/identities/8', { method: 'PATCH' })).status, 200, 'another resource is free')
+      t.equal((await ask('/admin/identities/7')).status, 200, 'reading needs no slot')
+      t.equal(
+        (await ask('/admin/identities/8', { method: 'PATCH' })).status,
+        200,
+        'another resource has its own slot',
+      )
       t.equal(
         (await ask('/admin/identities/7', { method: 'PATCH', host: 'dev.localhost' })).status,
         200,
-        'another project too',
+        'another project has its own slot',
       )
       work.finish()
       t.equal((await first).status, 200)
-      t.equal((await ask('/admin/identities/7', { method: 'PATCH' })).status, 200, 'the slot came back')
+      t.equal((await ask('/admin/identities/7', { method: 'PATCH' })).status, 200, 'the slot is given back')
       t.match(records('deny'), [{ kind: 'in-flight', route: '/admin/identities/{id}' }])
     })
 
-    t.test('a slot whose client left comes back when the upstream’s work ends, not before', async t => {
+    t.test('a slot whose client has left is held until the upstream has finished', async t => {
       const { ask, work } = await start(t)
       const leaving = new AbortController()
       const gone = ask('/admin/identities/7', {
@@ -130,7 +134,7 @@ for (const store of stores) {
         headers: { 'x-wait': '1' },
         signal: leaving.signal,
       })
-      await waitUntil('it works', () => work.started.length === 1)
+      await waitUntil('the request to reach the upstream', () => work.started.length === 1)
       leaving.abort()
       await t.rejects(gone)
       await sleep(100)
@@ -143,7 +147,7 @@ for (const store of stores) {
       t.equal(work.started.filter(req => req.method === 'PATCH').length, 2)
     })
 
-    t.test('a report-only rule never refuses, and writes a record of what it would have refused', async t => {
+    t.test('a report-only rule never refuses, and records what it would have refused', async t => {
       const { ask, work, records } = await start(t)
       const extend = () => ask('/admin/sessions/5/extend', { method: 'PATCH', headers: { 'x-wait': '1' } })
       const first = extend()
@@ -163,7 +167,7 @@ for (const store of stores) {
     })
 
     t.test(
-      'recovery is watched by e-mail or flow id, wherever it is sent, and the body arrives unchanged',
+      'recovery is counted by e-mail or flow id, wherever these are sent, and the body arrives unchanged',
       async t => {
         const bodies: string[] = []
         const held: ServerResponse[] = []
@@ -201,14 +205,14 @@ for (const store of stores) {
         t.notMatch(
           JSON.stringify(gateway.lines),
           /ann|example\.org|"f1"/i,
-          'no e-mail and no flow id in the log',
+          'the log holds no e-mail and no flow id',
         )
       },
     )
   })
 }
 
-t.test('Redis gone while running: requests go on, and Redis counts again when it is back', async t => {
+t.test('requests go on while Redis is away, and Redis counts again when it is back', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())

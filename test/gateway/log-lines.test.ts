@@ -133,7 +133,7 @@ const ask = (gateway: TestGateway, path: string, more = {}, method = 'GET') =>
     () => undefined,
   )
 
-t.test('every line about a request has the documented fields, and no others', async t => {
+t.test('every line about a request has exactly the documented fields', async t => {
   const gateway = await testGateway(t, {
     upstream: await upstream(t),
     timeouts: '{ connect: 1s, head: 200ms, idle: 1s }',
@@ -173,12 +173,15 @@ t.test('every line about a request has the documented fields, and no others', as
       [504, 'upstream-timeout'],
     ].sort(),
   )
-  t.ok(Number(requests.find(({ status }) => status === 101)?.bytes_out) > 5, 'what passed the tunnel')
+  t.ok(
+    Number(requests.find(({ status }) => status === 101)?.bytes_out) > 5,
+    'the bytes through the tunnel are counted',
+  )
   t.match(requests[0], { client_request_id: 'mine', traceparent, bytes_out: 2, upstream: 'app' })
   for (const { id } of decisions)
     t.ok(
       requests.some(line => line.id === id),
-      'both lines have one id',
+      'both lines have the same id',
     )
   t.same([...new Set(decisions.map(({ decision }) => decision))].sort(), ['allow', 'deny', 'would_deny'])
 
@@ -188,41 +191,37 @@ t.test('every line about a request has the documented fields, and no others', as
   t.same(documentedNames('reference/log.md', 'Decision records').sort(), fields(Decision).sort())
 })
 
-t.test(
-  'by default each failure has a line that names upstream and cause, and nothing else has one',
-  async t => {
-    const url = await upstream(t)
-    const gateway = await testGateway(t, {
-      upstream: url,
-      timeouts: '{ connect: 1s, head: 200ms, idle: 1s }',
-      policies: POLICIES,
-    })
-    for (const path of ['/ok', '/scarce', '/scarce', '/%zz']) await ask(gateway, path)
-    const leaving = connect(Number(new URL(gateway.url).port), '127.0.0.1')
-    leaving.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n')
-    await once(leaving, 'connect')
-    leaving.destroy()
-    for (const path of ['/slow', '/odd', '/cut', '/500']) await ask(gateway, path)
-    await waitUntil('the lines', () => about(gateway, 'request').length >= 4)
-    const lines = about(gateway, 'request')
-    for (const line of lines)
-      t.match(line, { level: 'warn', upstream: 'app', address: url }, `${line.status}`)
-    t.same(
-      lines.map(({ status, error }) => [status, error]),
-      [
-        [504, 'upstream-timeout'],
-        [502, 'upstream-invalid'],
-        [200, 'answer-cut'],
-        [500, null],
-      ],
-      'who left is no failure',
-    )
-    t.match(lines[0]?.cause, 'no answer within 200 ms')
-    t.match(lines[2]?.cause, 'closed the connection')
-  },
-)
+t.test('by default exactly the failed requests have a line, which names upstream and cause', async t => {
+  const url = await upstream(t)
+  const gateway = await testGateway(t, {
+    upstream: url,
+    timeouts: '{ connect: 1s, head: 200ms, idle: 1s }',
+    policies: POLICIES,
+  })
+  for (const path of ['/ok', '/scarce', '/scarce', '/%zz']) await ask(gateway, path)
+  const leaving = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  leaving.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(leaving, 'connect')
+  leaving.destroy()
+  for (const path of ['/slow', '/odd', '/cut', '/500']) await ask(gateway, path)
+  await waitUntil('the lines', () => about(gateway, 'request').length >= 4)
+  const lines = about(gateway, 'request')
+  for (const line of lines) t.match(line, { level: 'warn', upstream: 'app', address: url }, `${line.status}`)
+  t.same(
+    lines.map(({ status, error }) => [status, error]),
+    [
+      [504, 'upstream-timeout'],
+      [502, 'upstream-invalid'],
+      [200, 'answer-cut'],
+      [500, null],
+    ],
+    'a client that left is not logged as a failure',
+  )
+  t.match(lines[0]?.cause, 'no answer within 200 ms')
+  t.match(lines[2]?.cause, 'closed the connection')
+})
 
-t.test('an upstream that is not there is named, with its address and the reason', async t => {
+t.test('an unreachable upstream is logged with its address and the reason', async t => {
   const gateway = await testGateway(t, { upstream: 'http://127.0.0.1:1' })
   const answer = await ask(gateway, '/x')
   t.equal(answer?.status, 502)
@@ -238,7 +237,7 @@ t.test('an upstream that is not there is named, with its address and the reason'
   ])
 })
 
-t.test('a request that cannot be counted names the rule', async t => {
+t.test('a request that could not be counted is logged with the rule', async t => {
   const gateway = await testGateway(t, {
     upstream: 'http://127.0.0.1:1',
     settings: 'redis: redis://127.0.0.1:1\nstore: { onError: closed }',
@@ -250,7 +249,7 @@ t.test('a request that cannot be counted names the rule', async t => {
   ])
 })
 
-t.test('access: off writes none', async t => {
+t.test('access: off writes no request lines', async t => {
   const gateway = await testGateway(t, { upstream: 'http://127.0.0.1:1', settings: 'log: { access: off }' })
   t.equal((await ask(gateway, '/x'))?.status, 502)
   t.same(about(gateway, 'request'), [])

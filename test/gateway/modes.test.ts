@@ -84,39 +84,46 @@ async function statuses(times: number, ask: () => Promise<{ status: number }>): 
 }
 
 for (const store of stores) {
-  t.test(`modes for now, ${store.name}`, async t => {
+  t.test(`temporary modes, ${store.name}`, async t => {
     if ((await store.settings(t)) === undefined) return
     const startFresh = async (t: Test) => start(t, (await store.settings(t)) as string)
 
-    t.test('a bucket made report-only refuses nobody at once, keeps its place, and goes back', async t => {
-      const { get, put, undo, lines } = await startFresh(t)
-      t.same(await statuses(2, () => get('/tight/a')), [200, 429])
-      const made = await put('tight', REPORT)
-      t.match(made, { status: 201 })
-      t.match(made.json(), {
-        rule: 'tight',
-        mode: 'report-only',
-        declared_mode: 'enforce',
-        in_force: true,
-        without_effect: null,
-        src: '/rules/tight/mode',
-        until: null,
-        why: REPORT.why,
-        by: 'anna',
-      })
-      t.same(await statuses(6, () => get('/tight/a')), [200, 200, 200, 200, 200, 200])
-      t.equal((await get('/tight/a')).headers['ratelimit-policy'], undefined, 'nothing is enforced there')
-      t.same(await statuses(4, () => get('/x')), [200, 200, 200, 429], 'nobody used up the quota of "all"')
-      const record = await waitUntil('a record', () =>
-        lines.find(({ decision, rule }) => decision === 'would_deny' && rule === 'tight'),
-      )
-      t.match(record, { mode: 'report-only', mode_src: '/rules/tight/mode', src: /limits\.yaml:4$/ })
-      t.match(await undo('tight'), { status: 200 })
-      t.equal((await get('/tight/a')).status, 429, 'what was counted before still counts')
-      t.equal((await undo('tight')).status, 404)
-    })
+    t.test(
+      'a bucket made report-only stops refusing at once, still takes its requests, and can go back',
+      async t => {
+        const { get, put, undo, lines } = await startFresh(t)
+        t.same(await statuses(2, () => get('/tight/a')), [200, 429])
+        const made = await put('tight', REPORT)
+        t.match(made, { status: 201 })
+        t.match(made.json(), {
+          rule: 'tight',
+          mode: 'report-only',
+          declared_mode: 'enforce',
+          in_force: true,
+          without_effect: null,
+          src: '/rules/tight/mode',
+          until: null,
+          why: REPORT.why,
+          by: 'anna',
+        })
+        t.same(await statuses(6, () => get('/tight/a')), [200, 200, 200, 200, 200, 200])
+        t.equal((await get('/tight/a')).headers['ratelimit-policy'], undefined, 'no limit is enforced there')
+        t.same(
+          await statuses(4, () => get('/x')),
+          [200, 200, 200, 429],
+          'its requests did not use up the quota of "all"',
+        )
+        const record = await waitUntil('a record', () =>
+          lines.find(({ decision, rule }) => decision === 'would_deny' && rule === 'tight'),
+        )
+        t.match(record, { mode: 'report-only', mode_src: '/rules/tight/mode', src: /limits\.yaml:4$/ })
+        t.match(await undo('tight'), { status: 200 })
+        t.equal((await get('/tight/a')).status, 429, 'what was counted before still counts')
+        t.equal((await undo('tight')).status, 404)
+      },
+    )
 
-    t.test('it shows wherever modes are told, and the files’ own beside it', async t => {
+    t.test('a temporary mode is shown next to the declared one wherever modes are shown', async t => {
       const { get, put, json, explain, modes, adminUrl } = await startFresh(t)
       await put('tight', REPORT)
       await put('flood', REPORT)
@@ -162,7 +169,7 @@ for (const store of stores) {
     })
 
     t.test(
-      'a report-only bucket that is enforced for now refuses beside the one that counts anyway',
+      'a report-only bucket that is enforced temporarily refuses in addition to the enforced one',
       async t => {
         const { get, put, undo } = await startFresh(t)
         t.same(await statuses(2, () => get('/tried')), [200, 200])
@@ -171,11 +178,15 @@ for (const store of stores) {
         t.match(first, { status: 200, headers: { 'ratelimit-policy': /"all.*"tried/ } })
         t.match(second, { status: 429, body: /tried\.sustained/ })
         await undo('tried')
-        t.same(await statuses(2, () => get('/tried')), [429, 429], 'by "all", which counted three')
+        t.same(
+          await statuses(2, () => get('/tried')),
+          [429, 429],
+          '"all" refuses, because it has counted three',
+        )
       },
     )
 
-    t.test('they end at their time', async t => {
+    t.test('a temporary mode ends at its time', async t => {
       const { get, put, modes } = await startFresh(t)
       await put('tight', REPORT)
       t.same(await statuses(2, () => get('/tight/a')), [200, 200])
@@ -188,7 +199,7 @@ for (const store of stores) {
       t.match(await modes(), [{ rule: 'tight', in_force: false }])
     })
 
-    t.test('every act is listed, with how it is undone, and is a line of the log', async t => {
+    t.test('every act is listed with the call that undoes it, and logged', async t => {
       const { put, undo, acts, adminUrl, lines } = await startFresh(t)
       await put('tight', { ...REPORT, until: '2100-01-01' })
       await send(`${adminUrl}/access/bot`, {
@@ -232,14 +243,14 @@ for (const store of stores) {
         why: 'done',
         undo: false,
       })
-      t.match(after.at(-1), { undo: false }, 'once is enough')
+      t.match(after.at(-1), { undo: false }, 'an act that was undone cannot be undone again')
       t.same(
         lines.flatMap(({ audit }) => audit ?? []),
         ['mode-set', 'access-set', 'counter-reset', 'mode-removed'],
       )
     })
 
-    t.test('what is wrong is refused with a sentence', async t => {
+    t.test('an invalid mode is refused with a sentence', async t => {
       const { put, undo } = await startFresh(t)
       for (const [id, body, status, detail] of [
         ['tigth', REPORT, 404, 'Unknown rule "tigth". Did you mean "tight"?'],
@@ -261,7 +272,7 @@ for (const store of stores) {
   })
 }
 
-t.test('a rule in force for a share reports for all when it is made report-only', async t => {
+t.test('a rule enforced for a share reports for all keys when it is made report-only', async t => {
   const { get, put } = await start(t, '')
   const refusedOf = async () => {
     const clients = Array.from({ length: 20 }, (_, i) => `192.0.2.${i + 10}`)
@@ -277,7 +288,7 @@ t.test('a rule in force for a share reports for all when it is made report-only'
   t.equal(await refusedOf(), 0)
 })
 
-t.test('a slot that is taken goes back, whatever the mode has become', async t => {
+t.test('a slot is given back even when its rule’s mode has changed', async t => {
   const waiting: (() => void)[] = []
   const upstream = await startApp(t, (_req, res) => waiting.push(() => res.end('done')))
   const gateway = await testGateway(t, { upstream, policies: POLICIES })
@@ -289,7 +300,7 @@ t.test('a slot that is taken goes back, whatever the mode has become', async t =
   const others = [get('/slow'), get('/slow')]
   await waitUntil('both pass', () => waiting.length === 3)
   await undo('slow')
-  t.equal((await get('/slow')).status, 429, 'the first still holds its slot')
+  t.equal((await get('/slow')).status, 429, 'the first request still holds its slot')
   for (const end of waiting) end()
   t.same(
     (await Promise.all([first, ...others])).map(({ status }) => status),
@@ -298,7 +309,7 @@ t.test('a slot that is taken goes back, whatever the mode has become', async t =
   await waitUntil('none is held', async () => (await json<{ total: number }>('/slots')).total === 0)
 })
 
-t.test('a mode outlives reloads, and waits while its rule is not there', async t => {
+t.test('a mode survives reloads, and has no effect while its rule does not exist', async t => {
   const { get, put, modes, acts, folder, reloader } = await start(t, '')
   const flood = `${folder}/policies/flood.yaml`
   await put('flood', REPORT)
@@ -308,14 +319,14 @@ t.test('a mode outlives reloads, and waits while its rule is not there', async t
     { rule: 'flood', declared_mode: null, in_force: false, without_effect: 'No rule is called "flood" now.' },
   ])
   t.same(await statuses(2, () => get('/flood')), [200, 429])
-  t.match(await acts(), [{ undo: true }], 'it can be undone all the same')
+  t.match(await acts(), [{ undo: true }], 'the mode can still be undone')
   writeFileSync(flood, POLICIES['flood.yaml'].replace('requests: 1', 'requests: 2'))
   await reloader.reload('admin')
   await put('all', REPORT)
   t.same(await statuses(4, () => get('/flood')), [200, 200, 200, 200])
 })
 
-t.test('a thousand are kept, and no more', async t => {
+t.test('a thousand modes are kept, and one more gets 409', async t => {
   const ids = Array.from({ length: 1001 }, (_, i) => `rule-${i}`)
   const rules = ids.map(
     id => `  - { id: ${id}, match: [/${id}], key: [project], quota: { requests: 1, per: 60s } }\n`,
@@ -327,25 +338,29 @@ t.test('a thousand are kept, and no more', async t => {
     if (made.some(({ status }) => status !== 201)) t.fail(`not all of ${i} to ${i + 49} were kept`)
   }
   t.match(await put('rule-1000', REPORT), { status: 409, body: /There are 1000 modes/ })
-  t.equal((await put('rule-7', REPORT)).status, 200, 'one of them may change')
+  t.equal((await put('rule-7', REPORT)).status, 200, 'an existing mode can still be changed')
   t.equal((await acts()).length, 200, 'the list of acts is bounded')
   t.same(await statuses(3, () => get('/rule-999')), [200, 200, 200])
   t.same(await statuses(2, () => get('/rule-1000')), [200, 429])
 })
 
-t.test('gateways on one Redis follow each other, and a Redis without its memory', async t => {
+t.test('gateways on one Redis share modes, even when Redis lost its data', async t => {
   if (!redisCommand(t)) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())
   const settings = `redis: ${redis.url}`
   const [one, other] = [await start(t, settings), await start(t, settings)]
   t.equal((await one.put('tight', REPORT)).status, 201)
-  t.match(await other.undo('tight'), { status: 200 }, 'known to the other before it looked')
+  t.match(await other.undo('tight'), { status: 200 }, 'the other gateway knows the mode at once')
   t.equal((await other.put('tight', REPORT)).status, 201)
   await waitUntil('the first follows', async () => (await one.modes()).length === 1, 3000)
   const third = await start(t, settings)
-  t.same(await statuses(3, () => third.get('/tight/a')), [200, 200, 200], 'from its first request on')
-  t.same(await third.acts(), await other.acts(), 'all tell of the same acts')
+  t.same(
+    await statuses(3, () => third.get('/tight/a')),
+    [200, 200, 200],
+    'the mode applies from the first request on',
+  )
+  t.same(await third.acts(), await other.acts(), 'all gateways list the same acts')
 
   const set = (gateway: typeof one, id: string) => gateway.put(id, REPORT)
   t.same(
@@ -353,7 +368,7 @@ t.test('gateways on one Redis follow each other, and a Redis without its memory'
       ({ status }) => status,
     ),
     [201, 201, 201, 200],
-    'at the same time',
+    'simultaneous changes all succeed',
   )
   await waitUntil(
     'all agree',
@@ -375,10 +390,10 @@ t.test('gateways on one Redis follow each other, and a Redis without its memory'
   t.equal(away.status, 503)
   t.match(away.json().detail, 'Redis does not answer: nothing has changed.')
   t.equal((await one.modes()).length, 3, 'the last known modes stay')
-  t.equal((await one.acts()).length, acts, 'and nothing is listed that was not done')
+  t.equal((await one.acts()).length, acts, 'an act that failed is not listed')
 })
 
-t.test('all workers follow, also one that starts anew', async t => {
+t.test('a mode applies on all workers, including one started later', async t => {
   if (!redisCommand(t)) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())

@@ -26,27 +26,30 @@ const flood = (quota: string, more = '') =>
 const passed = (answers: readonly { status: number }[]) =>
   answers.filter(({ status }) => status === 200).length
 
-onEachStore(t, 'what a bucket refuses charges no volumetric rule, however many come at once', (t, store) =>
-  unhurried(async () => {
-    const here = await start(t, (await store.settings(t)) as string, {
-      'limits.yaml': limitsOf(2, 600),
-      'volumetric.yaml': flood('{ requests: 5, per: 60s }', ', blockFor: 60s'),
-    })
-    const many = () => within(SOON, () => Promise.all(Array.from({ length: 8 }, () => here.post('/x'))))
-    const first = await many()
-    t.equal(passed(first), 2)
-    t.ok(
-      first.every(({ status, body }) => status === 200 || !body.includes('abnormal')),
-      'the bucket refused',
-    )
-    await sleep(1050)
-    t.equal(passed(await many()), 2, 'nobody is locked out')
-    await sleep(1050)
-    t.equal(passed(await many()), 1, 'the fifth is the last that the volumetric rule admits')
-  }),
+onEachStore(
+  t,
+  'a request a bucket refuses charges no volumetric rule, even among simultaneous ones',
+  (t, store) =>
+    unhurried(async () => {
+      const here = await start(t, (await store.settings(t)) as string, {
+        'limits.yaml': limitsOf(2, 600),
+        'volumetric.yaml': flood('{ requests: 5, per: 60s }', ', blockFor: 60s'),
+      })
+      const many = () => within(SOON, () => Promise.all(Array.from({ length: 8 }, () => here.post('/x'))))
+      const first = await many()
+      t.equal(passed(first), 2)
+      t.ok(
+        first.every(({ status, body }) => status === 200 || !body.includes('abnormal')),
+        'the bucket refused',
+      )
+      await sleep(1050)
+      t.equal(passed(await many()), 2, 'no client is blocked')
+      await sleep(1050)
+      t.equal(passed(await many()), 1, 'the fifth request is the last the volumetric rule admits')
+    }),
 )
 
-onEachStore(t, 'requests refused at once leave the volumetric rule what it has left', (t, store) =>
+onEachStore(t, 'simultaneous refused requests leave the volumetric rule its remaining quota', (t, store) =>
   unhurried(async () => {
     const here = await start(t, (await store.settings(t)) as string, {
       'limits.yaml': limitsOf(10, 56),
@@ -55,13 +58,13 @@ onEachStore(t, 'requests refused at once leave the volumetric rule what it has l
     const all = await within(SOON, () => Promise.all(Array.from({ length: 24 }, () => here.post('/x'))))
     t.equal(passed(all), 10)
     await sleep(1350)
-    t.strictSame(await here.statuses(3, '/x'), [200, 200, 429], 'two are left of twelve')
+    t.strictSame(await here.statuses(3, '/x'), [200, 200, 429], 'two of twelve are left')
   }),
 )
 
 onEachStore(
   t,
-  'a slot, a bucket and a volumetric rule are taken together or not at all',
+  'a slot, a bucket and a volumetric rule are charged together or not at all',
   async (t, store) => {
     const here = await start(t, (await store.settings(t)) as string, {
       'limits.yaml': limitsOf(1000, 3),
@@ -75,12 +78,12 @@ onEachStore(
     t.equal(
       (await here.post('/x', {}, { method: 'GET' })).status,
       200,
-      'the bucket has its third request still',
+      'the bucket still has its third request',
     )
   },
 )
 
-onEachStore(t, 'a remembered refusal names only the windows that are still full', (t, store) =>
+onEachStore(t, 'a cached refusal names only the windows that are still full', (t, store) =>
   unhurried(async () => {
     const here = await start(t, (await store.settings(t)) as string, { 'limits.yaml': limitsOf(3, 6) })
     await here.statuses(3, '/x')
@@ -93,11 +96,11 @@ onEachStore(t, 'a remembered refusal names only the windows that are still full'
     await sleep(1250)
     const later = await here.post('/x')
     t.match(later.json(), { 'violated-policies': ['writes.sustained'] })
-    t.match(later.headers.ratelimit, /"writes\.burst";r=3/, 'the burst has all its room again')
+    t.match(later.headers.ratelimit, /"writes\.burst";r=3/, 'the burst window is empty again')
   }),
 )
 
-t.test('a bucket, a volumetric rule and a slot cost one script call', { buffered: false }, async t => {
+t.test('a bucket, a volumetric rule and a slot take one script call', { buffered: false }, async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const here = await start(t, redisSettings(url), {

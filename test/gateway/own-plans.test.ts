@@ -32,23 +32,29 @@ async function started(t: Parameters<typeof testGateway>[0]) {
   return { ...gateway, ask, admin }
 }
 
-t.test('requests count under their own plan, and the upstream and the metrics are told its name', async t => {
-  const { ask, admin } = await started(t)
-  const told = (await ask('acme.localhost')).json<Record<string, string>>()
-  t.match(told, { 'x-sluice-plan': 'team', 'x-sluice-environment': 'live' })
-  t.match((await ask('nobody.localhost')).json(), { 'x-sluice-plan': 'free', 'x-sluice-environment': 'live' })
-  const statuses: number[] = []
-  for (let i = 0; i < 4; i++) statuses.push((await ask('globex.localhost')).status)
-  t.ok(statuses.includes(429), 'a free plan has two a second')
-  const { body } = await admin('/metrics')
-  t.match(body, /plan="team",environment="live"/)
-  t.match((await admin('/policy?project=acme')).json(), { plan: 'team', buckets: [{ burst: 50 }] })
-  t.match((await admin('/policy?plan=business&environment=test')).json(), { buckets: [{ burst: 50 }] })
-  t.equal((await admin('/policy?plan=growth&environment=live')).status, 404)
-  t.equal((await admin('/projects/host:nobody.localhost/counters')).status, 200)
-})
+t.test(
+  'requests are limited by the operator’s own plans, which upstream and metrics see by name',
+  async t => {
+    const { ask, admin } = await started(t)
+    const told = (await ask('acme.localhost')).json<Record<string, string>>()
+    t.match(told, { 'x-sluice-plan': 'team', 'x-sluice-environment': 'live' })
+    t.match((await ask('nobody.localhost')).json(), {
+      'x-sluice-plan': 'free',
+      'x-sluice-environment': 'live',
+    })
+    const statuses: number[] = []
+    for (let i = 0; i < 4; i++) statuses.push((await ask('globex.localhost')).status)
+    t.ok(statuses.includes(429), 'the free plan has two requests a second')
+    const { body } = await admin('/metrics')
+    t.match(body, /plan="team",environment="live"/)
+    t.match((await admin('/policy?project=acme')).json(), { plan: 'team', buckets: [{ burst: 50 }] })
+    t.match((await admin('/policy?plan=business&environment=test')).json(), { buckets: [{ burst: 50 }] })
+    t.equal((await admin('/policy?plan=growth&environment=live')).status, 404)
+    t.equal((await admin('/projects/host:nobody.localhost/counters')).status, 200)
+  },
+)
 
-t.test('the commands speak of declared plans, and of no others', async t => {
+t.test('the commands show the declared plans and no others', async t => {
   const { folder } = await started(t)
   const { out } = await sluice(['check', '--config', folder, '--table'])
   t.match(out, 'all environments of team and business\n')
@@ -62,7 +68,7 @@ t.test('the commands speak of declared plans, and of no others', async t => {
   })
 })
 
-t.test('a log of other plans is replayed under the declared ones', async t => {
+t.test('a log with other plans is replayed under the declared plans', async t => {
   const { folder } = await started(t)
   const log = join(t.testdir(), 'decisions.log')
   const record = (i: number, plan: string) =>
@@ -75,10 +81,10 @@ t.test('a log of other plans is replayed under the declared ones', async t => {
   const lines = Array.from({ length: 6 }, (_, i) => JSON.stringify(record(i, i < 3 ? 'growth' : 'free')))
   writeFileSync(log, `${lines.join('\n')}\n`)
   const { out } = await sluice(['replay', log, '--policies', folder, '--json'])
-  t.match(JSON.parse(out), { candidate: { refused: 4 } }, 'two a second, as for any unknown project')
+  t.match(JSON.parse(out), { candidate: { refused: 4 } }, 'two a second pass, as for any unknown project')
 })
 
-t.test('a difference tells of the words too', async t => {
+t.test('diff shows added plans', async t => {
   const { folder } = await started(t)
   const { folder: other } = await started(t)
   writeFileSync(join(other, 'projects.yaml'), PROJECTS.replace('business]', 'business, partner]'))
@@ -89,5 +95,5 @@ t.test('a difference tells of the words too', async t => {
   const { out } = await sluice(['diff', folder, other])
   t.match(out, 'Limits for all environments of partner\n  + catch-all: 50 per second')
   t.match(out, 'plans + partner')
-  t.notMatch(out, 'fall into another bucket', 'a new plan has moved nowhere')
+  t.notMatch(out, 'fall into another bucket', 'a new plan moves no request to another bucket')
 })

@@ -45,7 +45,7 @@ for (const store of stores) {
     }
 
     t.test(
-      'windows of all lengths are charged together, and told in seconds and in people’s units',
+      'windows of all lengths are charged together, with seconds in fields and readable units in details',
       async t => {
         const ask = await start(t)
         const month = lengthAt({ unit: 'month', timezone: 'Europe/Berlin' }, Date.now()) / 1000
@@ -67,11 +67,11 @@ for (const store of stores) {
           refused.json().detail,
           /^Bucket long admits 3 requests per hour, and they are used up\. Try again in (59 min( \d+ s)?|1 h)\.$/,
         )
-        t.match(refused.headers.ratelimit, /"long.month";r=97/, 'what was refused spent nothing')
+        t.match(refused.headers.ratelimit, /"long.month";r=97/, 'the refused request charged nothing')
       },
     )
 
-    t.test('a request spends what its bucket or its pattern says, whole or not at all', async t => {
+    t.test('a request costs what its bucket or pattern says, in full or not at all', async t => {
       const ask = await start(t)
       const spend = async (path: string) => {
         const { status, headers } = await ask(path, 'POST')
@@ -88,7 +88,7 @@ for (const store of stores) {
       t.strictSame(await spend('/exports'), [429, '2'])
     })
 
-    t.test('what is refused at one cost is no refusal at another', async t => {
+    t.test('a cached refusal at one cost does not refuse a lower cost', async t => {
       const ask = await start(t)
       t.equal((await ask('/exports/all', 'POST')).status, 200)
       t.equal((await ask('/exports/all', 'POST')).status, 429)
@@ -96,7 +96,7 @@ for (const store of stores) {
       t.equal((await ask('/exports/all', 'POST')).status, 429)
     })
 
-    t.test('an unlimited bucket claims its requests, counts nothing and tells nobody of a limit', async t => {
+    t.test('an unlimited bucket takes its requests, counts nothing and sends no fields', async t => {
       const ask = await start(t)
       for (let i = 0; i < 5; i += 1) {
         const { status, headers } = await ask('/healthz')
@@ -106,11 +106,11 @@ for (const store of stores) {
           [],
         )
       }
-      t.equal((await ask('/else')).status, 200, 'the catch-all was not charged')
+      t.equal((await ask('/else')).status, 200, 'the catch-all bucket was not charged')
       t.equal((await ask('/else')).status, 429)
     })
 
-    t.test('an override keeps what it does not name, or lifts the limit', async t => {
+    t.test('an override keeps what it does not name, or removes the limit', async t => {
       const ask = await start(
         t,
         '{ own: { burst: 8, windows: [{ name: day, requests: 5, per: day }] }, catch-all: unlimited }',

@@ -35,7 +35,7 @@ t.test('a report-only bucket takes no request from an enforced one', async t => 
   t.same(
     records.map(({ decision, rule }) => `${decision} ${rule}`),
     ['would_deny trial', 'would_deny trial', 'deny all', 'would_deny trial'],
-    'it counts all of them, those that an enforced bucket refuses included',
+    'the report-only bucket also counts requests that an enforced bucket refuses',
   )
 })
 
@@ -141,7 +141,7 @@ function withoutReports({ enforced, slots, floods, access }: Policy): Partial<Po
   return { enforced, slots: strip(slots), floods: strip(floods), access: strip(access) }
 }
 
-t.test('stripping every report-only rule and file changes no answer', async t => {
+t.test('removing every report-only rule and file changes no response', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-test-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   writeFileSync(join(folder, 'gateway.yaml'), GATEWAY)
@@ -156,5 +156,5 @@ t.test('stripping every report-only rule and file changes no answer', async t =>
     }),
     { numRuns: 60 },
   )
-  t.ok(refused > 0, 'there was something to change')
+  t.ok(refused > 0, 'some requests were refused')
 })

@@ -19,7 +19,7 @@ rules:
 `
 
 t.test(
-  'a rule whose key is in the body records each refusal it would make, with Redis slower than the upstream',
+  'a report-only rule with its key in the body records every refusal, even with a slow Redis',
   async t => {
     if (!redisCommand(t)) return
     const redis = await startRedis()

@@ -15,56 +15,59 @@ const POLICIES = {
     'version: 1\nkind: project-limits\nbuckets: { scarce: [/scarce] }\nlimits: [{ for: [{}], quotas: { scarce: { burst: 1, sustained: 1 } } }]\n',
 }
 
-t.test("the upstream's and the gateway's own answers have it, refusals and broken requests too", async t => {
-  const upstream = await rawUpstream(answering(OK))
-  t.teardown(() => upstream.stop())
-  const gateway = await testGateway(t, {
-    upstream: upstream.url,
-    policies: POLICIES,
-    settings: 'log: { access: all }',
-  })
-  const host = 'acme.localhost'
-  const seen = new Set<string>()
-  for (const [method, path, status] of [
-    ['GET', '/', 200],
-    ['HEAD', '/', 200],
-    ['GET', '/scarce', 200],
-    ['GET', '/scarce', 429],
-    ['GET', '/%zz', 400],
-    ['TRACE', '/', 405],
-  ] as const) {
-    const answer = await send(`${gateway.url}${path}`, { method, headers: { host } })
-    t.equal(answer.status, status)
-    const id = String(answer.headers['x-request-id'])
-    t.match(id, UUID, `${method} ${path}: ${status}`)
-    seen.add(id)
-  }
-  for (const bytes of [
-    'no request\r\n\r\n',
-    'GET / HTTP/1.1\r\n\r\n',
-    'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
-    'OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
-    'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
-    'GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
-  ]) {
-    const client = await rawClient(Number(new URL(gateway.url).port))
-    client.send(bytes)
-    const ids = valuesOf(await client.message(), 'x-request-id')
-    t.match(ids, [UUID], bytes)
-    t.equal(ids.length, 1)
-    seen.add(String(ids[0]))
-    client.socket.destroy()
-  }
-  t.equal(seen.size, 12, 'each is another')
-  const logged = new Set(gateway.lines.filter(({ msg }) => msg === 'request').map(({ id }) => id))
-  t.same(
-    [...seen].filter(id => !logged.has(id)),
-    [],
-    'and the log has all of them',
-  )
-})
+t.test(
+  'every response has an X-Request-Id, including refusals and responses to invalid requests',
+  async t => {
+    const upstream = await rawUpstream(answering(OK))
+    t.teardown(() => upstream.stop())
+    const gateway = await testGateway(t, {
+      upstream: upstream.url,
+      policies: POLICIES,
+      settings: 'log: { access: all }',
+    })
+    const host = 'acme.localhost'
+    const seen = new Set<string>()
+    for (const [method, path, status] of [
+      ['GET', '/', 200],
+      ['HEAD', '/', 200],
+      ['GET', '/scarce', 200],
+      ['GET', '/scarce', 429],
+      ['GET', '/%zz', 400],
+      ['TRACE', '/', 405],
+    ] as const) {
+      const answer = await send(`${gateway.url}${path}`, { method, headers: { host } })
+      t.equal(answer.status, status)
+      const id = String(answer.headers['x-request-id'])
+      t.match(id, UUID, `${method} ${path}: ${status}`)
+      seen.add(id)
+    }
+    for (const bytes of [
+      'no request\r\n\r\n',
+      'GET / HTTP/1.1\r\n\r\n',
+      'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
+      'OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
+      'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+      'GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
+    ]) {
+      const client = await rawClient(Number(new URL(gateway.url).port))
+      client.send(bytes)
+      const ids = valuesOf(await client.message(), 'x-request-id')
+      t.match(ids, [UUID], bytes)
+      t.equal(ids.length, 1)
+      seen.add(String(ids[0]))
+      client.socket.destroy()
+    }
+    t.equal(seen.size, 12, 'every id is different')
+    const logged = new Set(gateway.lines.filter(({ msg }) => msg === 'request').map(({ id }) => id))
+    t.same(
+      [...seen].filter(id => !logged.has(id)),
+      [],
+      'the log has all of them',
+    )
+  },
+)
 
-t.test("a client's own id goes to the upstream, and is never ours; nor is the upstream's", async t => {
+t.test('a client’s id is passed to the upstream only, and an upstream’s id to nobody', async t => {
   const wire = await createWire(t)
   const client = await wire.answered(
     t,
@@ -78,7 +81,7 @@ t.test("a client's own id goes to the upstream, and is never ours; nor is the up
   t.same(valuesOf(wire.first(), 'x-sluice-request-id'), [id])
 })
 
-t.test("nor is the upstream's in what comes before its answer or behind it", async t => {
+t.test('an upstream’s id in an interim response or in trailers is dropped', async t => {
   const wire = await createWire(t)
   const client = await wire.answered(
     t,
@@ -95,7 +98,7 @@ t.test("nor is the upstream's in what comes before its answer or behind it", asy
 })
 
 if (canMakeCertificates(t)) {
-  t.test('over HTTP/2 as well', async t => {
+  t.test('HTTP/2 responses have an X-Request-Id too', async t => {
     const certificate = makeCertificate(t.testdir(), 'localhost')
     const { session } = await scene(t, certificate, answering(OK), { policies: POLICIES })
     for (const [path, status] of [

@@ -28,15 +28,15 @@ async function refusal(url: string, project: number) {
   return send(`${url}/`, { headers })
 }
 
-t.test('each project is told another time, the same in field, member and sentence', async t => {
+t.test('each project gets its own wait, the same in field, member and detail', async t => {
   const { url } = await start(t, '100%')
   const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => refusal(url, i)))
   const waits = answers.map(({ headers }) => Number(headers['retry-after']))
   t.ok(
     waits.every(wait => wait >= 60 && wait <= 120),
-    `within the wait and twice the wait: ${waits}`,
+    `all waits are between one and two times the exact one: ${waits}`,
   )
-  t.ok(new Set(waits).size > 10, 'and spread out')
+  t.ok(new Set(waits).size > 10, 'the waits are spread out')
   for (const { status, headers, body } of answers) {
     t.equal(status, 429)
     const wait = Number(headers['retry-after'])
@@ -47,7 +47,7 @@ t.test('each project is told another time, the same in field, member and sentenc
   }
 })
 
-t.test('explain tells what the client is told', async t => {
+t.test('explain gives the wait the client gets', async t => {
   const { url, adminUrl } = await start(t, '100%')
   const told = await refusal(url, 7)
   const question = { method: 'GET', target: '/', host: 'p7.localhost' }
@@ -61,7 +61,7 @@ t.test('explain tells what the client is told', async t => {
   t.equal(fields.find(([name]) => name === 'Retry-After')?.[1], told.headers['retry-after'])
 })
 
-t.test('without jitter Retry-After is the wait', async t => {
+t.test('without jitter Retry-After is the exact wait', async t => {
   const { url } = await start(t, '0%')
   const { headers } = await refusal(url, 0)
   t.equal(headers['retry-after'], '60')

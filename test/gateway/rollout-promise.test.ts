@@ -134,17 +134,17 @@ function stripped({ base, tried, floods }: Policy, { host, client }: { host: str
   }
 }
 
-t.test('stripping every trial, and every rule outside its share, changes no answer', async t => {
+t.test('removing every trial, and every rule outside its share, changes no response', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-test-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   writeFileSync(join(folder, 'gateway.yaml'), GATEWAY)
   writeFileSync(join(folder, 'projects.yaml'), PROJECTS)
   let [refused, outside] = [0, 0]
   await fc.assert(
-    fc.asyncProperty(policy, caller, requests, async (all, who, sent) => {
-      const traffic: Requests = sent.map(request => ({ ...request, ...who }))
+    fc.asyncProperty(policy, caller, requests, async (all, sender, sent) => {
+      const traffic: Requests = sent.map(request => ({ ...request, ...sender }))
       const { floods, ...limits } = all
-      const bare = stripped(all, who)
+      const bare = stripped(all, sender)
       const without = await answersOf(folder, bare, traffic)
       const whole = await answersOf(folder, floods.rules.length > 0 ? all : limits, traffic)
       t.strictSame(whole, without)
@@ -154,5 +154,5 @@ t.test('stripping every trial, and every rule outside its share, changes no answ
     }),
     { numRuns: 60 },
   )
-  t.ok(refused > 0 && outside > 0, 'there was something to change')
+  t.ok(refused > 0 && outside > 0, 'some requests were refused, and some callers were outside a share')
 })

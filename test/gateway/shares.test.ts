@@ -69,7 +69,7 @@ async function reloadWith(gateway: TestGateway, policies: Readonly<Record<string
 
 onEachStore(
   t,
-  'the same keys are inside at two gateways, after a reload, and still when the share grows',
+  'the same keys are inside a share on two gateways, after a reload, and when the share grows',
   async (t, store) => {
     const settings = (await store.settings(t)) as string
     const upstream = await startApp(t, (req, res) => {
@@ -92,7 +92,7 @@ onEachStore(
     t.same(
       projects.filter(host => !more.includes(host)),
       [],
-      'nobody is let out',
+      'no project inside the smaller share is outside the larger one',
     )
     const found = await devicesInside(one)
     t.same(
@@ -104,7 +104,7 @@ onEachStore(
   },
 )
 
-onEachStore(t, 'outside a share a rule counts and tells, and refuses nobody', async (t, store) => {
+onEachStore(t, 'outside its share a rule counts and reports, and refuses nothing', async (t, store) => {
   const settings = (await store.settings(t)) as string
   const upstream = await startApp(t, (req, res) => {
     req.resume().on('end', () => res.end())
@@ -129,11 +129,11 @@ onEachStore(t, 'outside a share a rule counts and tells, and refuses nobody', as
   t.match(metrics, /rule="per-device"[^\n]*mode="report-only",outcome="would_limit"/)
 
   const nameless = await send(`${gateway.url}/d`, { method: 'POST', headers: { host: 'acme.localhost' } })
-  t.equal(nameless.status, 200, 'who lacks the part of the key is inside no share, though missing says deny')
+  t.equal(nameless.status, 200, 'a request without the key part is in no share, although missing is deny')
   t.match(told('would_deny').at(-1), { rule: 'per-device', mode: 'report-only' })
 })
 
-t.test('a slot of a rule for a share is refused inside only', async t => {
+t.test('an in-flight rule for a share refuses only inside it', async t => {
   const waiting: (() => void)[] = []
   const upstream = await startApp(t, (req, res) => {
     req.resume()

@@ -34,7 +34,7 @@ function limitOf(request: string, plan: Plan, environment: Environment): string 
   return `${burst} / ${sustained}`
 }
 
-t.test('Development, Staging, and every environment of the Developer plan', async t => {
+t.test('Development, Staging and the Developer plan have the limits of the specification', async t => {
   const table: [request: string, limit: string][] = [
     ['GET /sessions/whoami', '10 / 300'],
     ['POST /admin/oauth2/introspect', '10 / 300'],
@@ -73,31 +73,34 @@ t.test('Development, Staging, and every environment of the Developer plan', asyn
   }
 })
 
-t.test('Production, by plan; Essential as Production, Scale as Growth', async t => {
-  const table: [request: string, production: string, growth: string, enterprise: string][] = [
-    ['GET /sessions/whoami', '80 / 1800', '800 / 18000', '1200 / 36000'],
-    ['POST /admin/oauth2/introspect', '80 / 1800', '800 / 18000', '1200 / 36000'],
-    ['GET /relation-tuples/check', '80 / 1800', '800 / 18000', '1200 / 36000'],
-    ['GET /admin/identities', '10 / 300', '20 / 600', '60 / 1200'],
-    ['POST /admin/recovery/link', '10 / 30', '10 / 300', '20 / 600'],
-    ['POST /scim/v2/Users', '10 / 300', '10 / 300', '20 / 600'],
-    ['GET /', '40 / 900', '400 / 9000', '800 / 18000'],
-    // Only the buckets listed apply in Production: these fall to the catch-all.
-    ['POST /admin/identities', '40 / 900', '400 / 9000', '800 / 18000'],
-    ['PATCH /admin/identities', '40 / 900', '400 / 9000', '800 / 18000'],
-    ['POST /self-service/registration', '40 / 900', '400 / 9000', '800 / 18000'],
-    ['POST /self-service/verification', '40 / 900', '400 / 9000', '800 / 18000'],
-  ]
-  for (const [request, production, growth, enterprise] of table) {
-    for (const plan of ['production', 'essential'] as const)
-      t.equal(limitOf(request, plan, 'production'), production, `${request} ${plan}`)
-    for (const plan of ['growth', 'scale'] as const)
-      t.equal(limitOf(request, plan, 'production'), growth, `${request} ${plan}`)
-    t.equal(limitOf(request, 'enterprise', 'production'), enterprise, `${request} enterprise`)
-  }
-})
+t.test(
+  'Production has the limits of the specification, Essential those of Production, Scale those of Growth',
+  async t => {
+    const table: [request: string, production: string, growth: string, enterprise: string][] = [
+      ['GET /sessions/whoami', '80 / 1800', '800 / 18000', '1200 / 36000'],
+      ['POST /admin/oauth2/introspect', '80 / 1800', '800 / 18000', '1200 / 36000'],
+      ['GET /relation-tuples/check', '80 / 1800', '800 / 18000', '1200 / 36000'],
+      ['GET /admin/identities', '10 / 300', '20 / 600', '60 / 1200'],
+      ['POST /admin/recovery/link', '10 / 30', '10 / 300', '20 / 600'],
+      ['POST /scim/v2/Users', '10 / 300', '10 / 300', '20 / 600'],
+      ['GET /', '40 / 900', '400 / 9000', '800 / 18000'],
+      // Only the buckets listed apply in Production: these fall to the catch-all.
+      ['POST /admin/identities', '40 / 900', '400 / 9000', '800 / 18000'],
+      ['PATCH /admin/identities', '40 / 900', '400 / 9000', '800 / 18000'],
+      ['POST /self-service/registration', '40 / 900', '400 / 9000', '800 / 18000'],
+      ['POST /self-service/verification', '40 / 900', '400 / 9000', '800 / 18000'],
+    ]
+    for (const [request, production, growth, enterprise] of table) {
+      for (const plan of ['production', 'essential'] as const)
+        t.equal(limitOf(request, plan, 'production'), production, `${request} ${plan}`)
+      for (const plan of ['growth', 'scale'] as const)
+        t.equal(limitOf(request, plan, 'production'), growth, `${request} ${plan}`)
+      t.equal(limitOf(request, 'enterprise', 'production'), enterprise, `${request} enterprise`)
+    }
+  },
+)
 
-t.test('in-flight limits: endpoints, methods, keys and modes', async t => {
+t.test('in-flight rules have the endpoints, methods, keys and modes of the specification', async t => {
   const full = ['project', 'full-path']
   const table: [requests: string[], mode: Rule['mode'], key: string[]][] = [
     [['POST /admin/identities', 'PATCH /admin/identities'], 'enforce', full],

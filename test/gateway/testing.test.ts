@@ -15,7 +15,7 @@ const uploads = definePlugin({
   }),
 })
 
-t.test('facts are those that the gateway reads of such a request', async t => {
+t.test('factsOf reads the same facts from a request as the gateway', async t => {
   const facts = factsOf({
     target: '/a//b/../c?q=1',
     headers: { Host: 'Acme.test:80', Authorization: 'Bearer x', 'X-Forwarded-For': '2001:db8::1' },
@@ -26,24 +26,24 @@ t.test('facts are those that the gateway reads of such a request', async t => {
   t.match(facts, { client: '2001:db8::1', network: '2001:db8::/64', authenticated: true })
   t.equal(facts.header('authorization'), 'Bearer x')
   t.match(factsOf(), { path: '/', host: 'localhost', authenticated: false, trusted: false })
-  t.throws(() => factsOf({ target: '/%00' }), 'what is refused has no facts')
+  t.throws(() => factsOf({ target: '/%00' }), 'a refused request has no facts')
 })
 
-t.test('settings are checked and completed as sluice check does it', async t => {
+t.test('settingsOf checks and completes settings like sluice check', async t => {
   t.same(settingsOf(uploads, { kib: 2 }), { kib: 2, per: 60_000 })
   t.throws(() => settingsOf(uploads, { kb: 2, kib: 0 }), {
     message: /Unknown key "kb"\. Did you mean "kib"\?/,
   })
 })
 
-t.test('counters charge a demand, and time passes when the test says so', async t => {
+t.test('TestCounters charge demands, and time passes only when the test advances it', async t => {
   const clock = new TestClock()
   const counters = new TestCounters(clock)
   const demand = { kind: 'meter', quota: 2, ms: 1000, blockMs: 0 } as const
   t.match(counters.take('a', demand), { granted: true, counts: [{ left: 1 }] })
   t.ok(counters.take('a', demand).granted)
   t.match(counters.take('a', demand), { granted: false, counts: [{ left: 0, resetMs: 1000 }] })
-  t.ok(counters.take('b', demand).granted, 'another key')
+  t.ok(counters.take('b', demand).granted, 'another key has its own counter')
   clock.pass(1001)
   t.ok(counters.take('a', demand).granted)
 

@@ -53,7 +53,7 @@ async function scene(t: Test, share: number, options: Partial<TestGatewayOptions
 
 const kinds = (spans: readonly ReceivedSpan[], kind: number) => spans.filter(span => span.kind === kind)
 
-t.test('a request is four spans, one within the other, and the upstream joins them', async t => {
+t.test('a request makes four nested spans, and the upstream’s own spans can join them', async t => {
   const { receiver, seen, ask, drain } = await scene(t, 1)
   const answer = await ask('/scarce/canary-path?q=canary-query', {
     authorization: 'Bearer canary-token',
@@ -102,13 +102,13 @@ t.test('a request is four spans, one within the other, and the upstream joins th
   t.equal(seen[0]?.traceparent, `00-${upstream?.traceId}-${upstream?.spanId}-01`)
   for (const span of receiver.spans) {
     t.equal(span.traceId, server?.traceId)
-    t.ok(span.start <= span.end && span.start >= (server?.start ?? 0n), 'within the request')
+    t.ok(span.start <= span.end && span.start >= (server?.start ?? 0n), 'every span lies within the request')
   }
   t.match(receiver.resources[0], { 'service.name': 'sluice', 'service.version': /^\d+\.\d+\.\d+$/ })
-  t.notMatch(receiver.raw, /canary/, 'no path, query, credential or agent of the client')
+  t.notMatch(receiver.raw, /canary/, 'no span holds a path, query, credential or user agent of the client')
 })
 
-t.test("a client's trace goes on, sampled or not as it says", async t => {
+t.test('a client’s trace is continued, and sampled as the client says', async t => {
   const { receiver, seen, ask, drain } = await scene(t, 0.0001)
   await ask('/a', { traceparent: `${CLIENT}-01`, tracestate: 'vendor=1' })
   await ask('/b', { traceparent: `${CLIENT}-00` })
@@ -116,15 +116,15 @@ t.test("a client's trace goes on, sampled or not as it says", async t => {
   await drain()
   const [traced, untraced, begun] = seen.map(({ traceparent }) => TRACEPARENT.exec(String(traceparent)))
   t.match([traced?.[1], traced?.[3]], ['0af7651916cd43dd8448eb211c80319c', '01'])
-  t.not(traced?.[2], 'b7ad6b7169203331', 'our span is its parent now')
+  t.not(traced?.[2], 'b7ad6b7169203331', 'the gateway’s span is the new parent')
   t.equal(seen[0]?.tracestate, 'vendor=1')
   t.match([untraced?.[1], untraced?.[3]], ['0af7651916cd43dd8448eb211c80319c', '00'])
-  t.match(begun?.[1], /^(?!0af7651916cd43dd)/, 'what is none is not continued')
+  t.match(begun?.[1], /^(?!0af7651916cd43dd)/, 'an invalid traceparent is not continued')
   t.equal(kinds(receiver.spans, SERVER).length, 1)
   t.equal(kinds(receiver.spans, SERVER)[0]?.parentSpanId, 'b7ad6b7169203331')
 })
 
-t.test('a tracestate that cannot be read is not forwarded, nor is its trace left', async t => {
+t.test('an invalid tracestate is dropped, and its trace is continued', async t => {
   const { seen, ask } = await scene(t, 1)
   for (const tracestate of ['nonsense', '', ',', '=1', 'vendor=1,nonsense']) {
     await ask('/a', { traceparent: `${CLIENT}-01`, tracestate })
@@ -148,14 +148,14 @@ t.test('refusals and errors are marked', async t => {
     status: { code: 2, message: /no answer/ },
     attributes: { 'error.type': 'upstream-timeout' },
   })
-  t.match(of(404), { status: { code: 0 } }, "a client's mistake is no error of a server")
+  t.match(of(404), { status: { code: 0 } }, 'a 404 is no error of the server')
   t.match(of(400), { attributes: { 'error.type': 'bad-target' } })
   const upstreams = kinds(receiver.spans, UPSTREAM)
-  t.equal(upstreams.length, 3, 'nothing was forwarded of what was refused')
+  t.equal(upstreams.length, 3, 'refused requests have no upstream span')
   t.match(
     upstreams.map(({ status }) => status.code ?? 0),
     [0, 2, 2],
-    'to a client a 404 is one',
+    'a 404 is an error for the client span',
   )
   t.match(
     receiver.spans
@@ -165,7 +165,7 @@ t.test('refusals and errors are marked', async t => {
   )
 })
 
-t.test('off, or with share 0, the trace fields of the client pass as they are', async t => {
+t.test('with tracing off or share 0 the client’s trace fields pass unchanged', async t => {
   const fields = { traceparent: `${CLIENT}-01`, tracestate: 'vendor=1' }
   for (const [share, options] of [
     [0, {}],
@@ -180,7 +180,7 @@ t.test('off, or with share 0, the trace fields of the client pass as they are', 
   }
 })
 
-t.test('a receiver that fails or is away touches no request, and the log says so once', async t => {
+t.test('a receiver that fails or is away affects no request, and is logged once', async t => {
   const { receiver, lines, ask, drain } = await scene(t, 1)
   receiver.status = 400
   for (let i = 0; i < 5; i++) t.equal((await ask('/')).status, 200)
@@ -191,11 +191,11 @@ t.test('a receiver that fails or is away touches no request, and the log says so
   t.equal((await away.ask('/')).status, 200)
   const since = performance.now()
   await away.drain()
-  t.ok(performance.now() - since < 8000, 'the end does not wait for it for long')
+  t.ok(performance.now() - since < 8000, 'the drain does not wait long for the receiver')
   t.equal(away.lines.filter(({ msg }) => msg === 'Traces cannot be sent: they are dropped').length, 1)
 })
 
-t.test('workers trace, and the call to Redis is a span of a client', async t => {
+t.test('workers send spans, and a call to Redis is a client span', async t => {
   const redis = await redisUrl(t)
   if (redis === undefined) return
   const receiver = await otlpReceiver(t)
@@ -229,13 +229,16 @@ function without(t: Test, name: string): string {
   return `--import=${join(folder, 'register.mjs')}`
 }
 
-t.test('without the packages a start says which to install; without tracing nobody needs them', async t => {
-  const missing = { NODE_OPTIONS: without(t, '@opentelemetry/sdk-trace-base') }
-  const yaml =
-    'version: 1\nlisten: { port: 0 }\nadmin: { port: 0 }\nupstreams: { a: { url: "http://127.0.0.1:1" } }\nroutes: [{ path: /**, upstream: a }]\n'
-  const tracing = writeConfig(t, `${yaml}tracing: { otlp: "http://127.0.0.1:1" }\n`, {})
-  await t.rejects(gatewayProcess(t, tracing, missing), {
-    message: /ended with 1: .*tracing needs OpenTelemetry's packages.*npm install @opentelemetry\/api/s,
-  })
-  t.ok(await gatewayProcess(t, writeConfig(t, yaml, {}), missing))
-})
+t.test(
+  'a start without the OpenTelemetry packages names them when tracing is on, and works when it is off',
+  async t => {
+    const missing = { NODE_OPTIONS: without(t, '@opentelemetry/sdk-trace-base') }
+    const yaml =
+      'version: 1\nlisten: { port: 0 }\nadmin: { port: 0 }\nupstreams: { a: { url: "http://127.0.0.1:1" } }\nroutes: [{ path: /**, upstream: a }]\n'
+    const tracing = writeConfig(t, `${yaml}tracing: { otlp: "http://127.0.0.1:1" }\n`, {})
+    await t.rejects(gatewayProcess(t, tracing, missing), {
+      message: /ended with 1: .*tracing needs OpenTelemetry's packages.*npm install @opentelemetry\/api/s,
+    })
+    t.ok(await gatewayProcess(t, writeConfig(t, yaml, {}), missing))
+  },
+)

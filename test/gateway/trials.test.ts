@@ -17,7 +17,7 @@ buckets: { all: ["*"] }
 limits: [{ for: [{}], quotas: { all: { ${quota}, trial: { ${trial} }${more} } } }]
 `
 
-onEachStore(t, 'a stricter trial tells which requests it would have refused', async (t, store) => {
+onEachStore(t, 'a stricter trial reports the requests it would have refused', async (t, store) => {
   const here = await start(t, (await store.settings(t)) as string, {
     'limits.yaml': quotaWith('burst: 100, sustained: 4', 'burst: 100, sustained: 2'),
   })
@@ -42,7 +42,7 @@ onEachStore(t, 'a stricter trial tells which requests it would have refused', as
   t.match(metrics, /rule="all\.trial"[^\n]*mode="report-only",outcome="would_limit"\} 4/)
 })
 
-onEachStore(t, 'a looser trial counts what the quota refuses', async (t, store) => {
+onEachStore(t, 'a looser trial counts requests that the quota refuses', async (t, store) => {
   const here = await start(t, (await store.settings(t)) as string, {
     'limits.yaml': quotaWith('burst: 100, sustained: 2', 'burst: 100, sustained: 5'),
   })
@@ -57,35 +57,31 @@ onEachStore(t, 'a looser trial counts what the quota refuses', async (t, store) 
   t.strictSame([await usedOf('all'), await usedOf('all.trial')], [2, 5])
   const reset = await send(`${here.adminUrl}/counters/all.trial?project=acme`, { method: 'DELETE' })
   t.match(reset.json(), { reset: 'all.trial' })
-  t.equal((await here.post('/x')).status, 429, 'the quota is counted apart')
+  t.equal((await here.post('/x')).status, 429, 'the quota is counted separately')
   await waitUntil('the trial is asked anew', async () => (await usedOf('all.trial')) === 1)
   t.equal(told().length, 2)
 })
 
-onEachStore(
-  t,
-  'a trial may have other windows than its quota, and costs what that costs',
-  async (t, store) => {
-    const here = await start(t, (await store.settings(t)) as string, {
-      'limits.yaml': quotaWith(
-        'sustained: 8',
-        'windows: [{ name: hour, requests: 5, per: 1h }, { name: month, requests: 100, per: month }]',
-      ).replace('["*"]', '{ match: ["*"], cost: 2 }'),
-    })
-    t.strictSame(await here.statuses(5, '/x'), [200, 200, 200, 200, 429])
-    const told = () => here.lines.filter(({ decision }) => decision === 'would_deny')
-    await waitUntil('the third, fourth and fifth would be refused', () => told().length === 3)
-    t.match(told()[0], {
-      rule: 'all.trial',
-      counters: [
-        { policy: 'all.trial.hour', q: 5, used: 4 },
-        { policy: 'all.trial.month', q: 100, used: 4 },
-      ],
-    })
-  },
-)
+onEachStore(t, 'a trial may have other windows than its quota, and uses the same cost', async (t, store) => {
+  const here = await start(t, (await store.settings(t)) as string, {
+    'limits.yaml': quotaWith(
+      'sustained: 8',
+      'windows: [{ name: hour, requests: 5, per: 1h }, { name: month, requests: 100, per: month }]',
+    ).replace('["*"]', '{ match: ["*"], cost: 2 }'),
+  })
+  t.strictSame(await here.statuses(5, '/x'), [200, 200, 200, 200, 429])
+  const told = () => here.lines.filter(({ decision }) => decision === 'would_deny')
+  await waitUntil('the third, fourth and fifth would be refused', () => told().length === 3)
+  t.match(told()[0], {
+    rule: 'all.trial',
+    counters: [
+      { policy: 'all.trial.hour', q: 5, used: 4 },
+      { policy: 'all.trial.month', q: 100, used: 4 },
+    ],
+  })
+})
 
-t.test('a bucket with its trial costs one script call, and a refused request no second one', async t => {
+t.test('a bucket and its trial take one script call, and a refused request takes no second one', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const here = await start(t, redisSettings(url), {

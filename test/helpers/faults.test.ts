@@ -7,7 +7,7 @@ import { faultProxy } from './faults.js'
 import { redisCommand, startRedis } from './redis.js'
 import { sleep, waitUntil } from './wait.js'
 
-t.test('the fault proxy does what its fault says', async t => {
+t.test('the fault proxy applies the fault that is set', async t => {
   const echo = createServer(
     { allowHalfOpen: true },
     socket => void socket.on('error', () => undefined).pipe(socket),
@@ -64,7 +64,7 @@ t.test('the fault proxy does what its fault says', async t => {
   t.equal((await exchange('hello')).answer, 'hello', 'half-open: a new connection passes')
   await proxy.set({ kind: 'pass' })
   await sleep(60)
-  t.equal(heard, 'before', 'and an old one leads nowhere, for good')
+  t.equal(heard, 'before', 'half-open: an old connection stays dead after the fault ends')
   t.ok(old.writable)
 
   await proxy.set({ kind: 'blackhole' })
@@ -74,12 +74,12 @@ t.test('the fault proxy does what its fault says', async t => {
     return result
   })
   await sleep(60)
-  t.equal(answered, false, 'blackhole')
+  t.equal(answered, false, 'blackhole: nothing arrives')
   await proxy.set({ kind: 'pass' })
-  t.equal((await waiting).answer, 'hello', 'and what was held arrives once it ends')
+  t.equal((await waiting).answer, 'hello', 'blackhole: data that was held arrives once the fault ends')
   t.equal(proxy.connections, 9)
 })
-t.test('a Redis of the test can be paused, killed and restarted', async t => {
+t.test('a Redis server started by a test can be paused, killed and restarted', async t => {
   if (!redisCommand(t)) return
   const server = await startRedis()
   t.teardown(server.stop)

@@ -9,7 +9,7 @@ import { packed } from './packed.js'
 const { folder, installed, archive, files } = packed(t)
 
 t.test(
-  'commands, schemas, starter files, docs and examples are inside; tests and sources are not',
+  'the package contains commands, schemas, starter files, docs and examples, and no tests or sources',
   async t => {
     for (const file of [
       'dist/gateway/cli.js',
@@ -31,29 +31,32 @@ t.test(
   },
 )
 
-t.test('nothing of ours runs when it is installed', async t => {
+t.test('the package has no scripts that run on installation', async t => {
   const { scripts } = JSON.parse(projectFile('package.json')) as { scripts: Record<string, string> }
   for (const name of ['preinstall', 'install', 'postinstall', 'prepare']) t.notOk(scripts[name], name)
 })
 
-t.test('every relative link of its pages leads to a file that is inside, and to a heading of it', async t => {
-  const pages = files.filter(file => file.endsWith('.md'))
-  t.ok(pages.length > 10)
-  const text = (file: string) => readFileSync(join(installed, file), 'utf8')
-  const broken = pages.flatMap(page =>
-    linksOf(text(page))
-      .filter(link => {
-        const [path = '', heading] = link.split('#')
-        const target =
-          path === '' ? page : posix.normalize(posix.join(dirname(page), path)).replace(/\/$/, '')
-        const isThere = files.some(file => file === target || file.startsWith(`${target}/`))
-        if (!isThere) return true
-        return heading !== undefined && target.endsWith('.md') && !anchorsOf(text(target)).includes(heading)
-      })
-      .map(link => `${page}: ${link}`),
-  )
-  t.same(broken, [])
-})
+t.test(
+  'every relative link of the packaged pages leads to a packaged file and one of its headings',
+  async t => {
+    const pages = files.filter(file => file.endsWith('.md'))
+    t.ok(pages.length > 10)
+    const text = (file: string) => readFileSync(join(installed, file), 'utf8')
+    const broken = pages.flatMap(page =>
+      linksOf(text(page))
+        .filter(link => {
+          const [path = '', heading] = link.split('#')
+          const target =
+            path === '' ? page : posix.normalize(posix.join(dirname(page), path)).replace(/\/$/, '')
+          const isThere = files.some(file => file === target || file.startsWith(`${target}/`))
+          if (!isThere) return true
+          return heading !== undefined && target.endsWith('.md') && !anchorsOf(text(target)).includes(heading)
+        })
+        .map(link => `${page}: ${link}`),
+    )
+    t.same(broken, [])
+  },
+)
 
 function linksOf(page: string): string[] {
   const prose = page.replace(/^```.*?^```/gms, '')
@@ -72,7 +75,7 @@ function anchorsOf(page: string): string[] {
   )
 }
 
-t.test('its command runs from an empty folder', async t => {
+t.test('the installed command runs in an empty folder', async t => {
   const sluice = (...args: string[]) =>
     spawnSync(join(folder, 'node_modules', '.bin', 'sluice'), args, { cwd: folder, encoding: 'utf8' })
   t.equal(sluice('--version').stdout.trim(), JSON.parse(projectFile('package.json')).version)
@@ -104,27 +107,33 @@ export { compileSchema, left, open }
 `
 
 for (const moduleResolution of ['nodenext', 'bundler']) {
-  t.test(`a TypeScript project finds its types, with moduleResolution ${moduleResolution}`, async t => {
-    const compilerOptions = {
-      strict: true,
-      noEmit: true,
-      skipLibCheck: true,
-      target: 'es2023',
-      module: moduleResolution === 'bundler' ? 'esnext' : 'nodenext',
-      moduleResolution,
-      types: [],
-    }
-    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
-    writeFileSync(join(folder, 'consumer.ts'), CONSUMER)
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['consumer.ts'] }))
-    const tsc = inProject('node_modules', 'typescript', 'bin', 'tsc')
-    const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' })
-    t.equal(stdout, '')
-    t.equal(status, 0)
-  })
+  t.test(
+    `a TypeScript project finds the types of the package, with moduleResolution ${moduleResolution}`,
+    async t => {
+      const compilerOptions = {
+        strict: true,
+        noEmit: true,
+        skipLibCheck: true,
+        target: 'es2023',
+        module: moduleResolution === 'bundler' ? 'esnext' : 'nodenext',
+        moduleResolution,
+        types: [],
+      }
+      writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+      writeFileSync(join(folder, 'consumer.ts'), CONSUMER)
+      writeFileSync(
+        join(folder, 'tsconfig.json'),
+        JSON.stringify({ compilerOptions, files: ['consumer.ts'] }),
+      )
+      const tsc = inProject('node_modules', 'typescript', 'bin', 'tsc')
+      const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' })
+      t.equal(stdout, '')
+      t.equal(status, 0)
+    },
+  )
 }
 
-t.test('publint and attw have nothing to say', async t => {
+t.test('publint and attw report no problem', async t => {
   const bin = (name: string) => inProject('node_modules', '.bin', name)
   for (const [name, ...args] of [
     ['publint', 'run', '--strict'],

@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { inProject } from '../helpers/root.js'
 
-t.test('without a network the first start says what is missing, and shows no stack', async t => {
+t.test('without a network the first start says what is missing, and shows no stack trace', async t => {
   const { installFault } = await import(pathToFileURL(inProject('scripts', 'lib', 'install.mjs')).href)
   const offline = `npm error code ECONNREFUSED
 npm error syscall connect
@@ -17,6 +17,6 @@ npm error     at ClientRequest.<anonymous> (/usr/lib/node_modules/npm/node_modul
   t.match(
     installFault('npm error code EUSAGE\nnpm error in sync'),
     'EUSAGE',
-    'what it does not know it shows',
+    'an unknown fault of npm is shown as it is',
   )
 })

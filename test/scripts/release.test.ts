@@ -5,7 +5,7 @@ import { inProject } from '../helpers/root.js'
 
 const script = (name: string) => import(pathToFileURL(inProject('scripts', 'lib', name)).href)
 
-t.test('the repository comes from the build server, or else from the remote "origin"', async t => {
+t.test('the repository address comes from the build server, or else from the remote "origin"', async t => {
   const { repositoryOf } = await script('repository.mjs')
   const url = (env: object, remote?: string) => repositoryOf(env, remote).url
   const github = { GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'acme/sluice' }
@@ -33,13 +33,17 @@ t.test('the repository comes from the build server, or else from the remote "ori
 
 const CHANGELOG = '# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A.\n'
 
-t.test('what is unreleased gets the version and the day', async t => {
+t.test('a release puts the unreleased changes below a heading with the version and the day', async t => {
   const { withVersion, changelogFault } = await script('changelog.mjs')
   t.match(changelogFault(CHANGELOG, '0.1.0'), 'Run: npm version --allow-same-version 0.1.0')
   const released = withVersion(CHANGELOG, '0.1.0', '2026-01-31')
   t.equal(released, '# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-01-31\n\n### Added\n\n- A.\n')
   t.equal(changelogFault(released, '0.1.0'), undefined)
-  t.equal(withVersion(released, '0.1.0', '2026-02-01'), released, 'once')
+  t.equal(
+    withVersion(released, '0.1.0', '2026-02-01'),
+    released,
+    'a version that is already there is not added again',
+  )
   t.throws(() => withVersion(released, '0.2.0', '2026-02-01'), /Write there what is new first/)
   const next = released.replace('[Unreleased]\n', '[Unreleased]\n\n- B.\n')
   t.match(changelogFault(next, '0.1.0'), 'has unreleased changes above 0.1.0')

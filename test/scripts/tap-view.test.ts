@@ -62,7 +62,7 @@ t.test('npm test shows one line per file, and failures and skips in full', async
   ])
 })
 
-t.test("npm test counts by the runner's own numbers, and knows when there are none", async t => {
+t.test("npm test takes its counts from the runner's summary, and has none without it", async t => {
   t.same((await show(RUN)).counts, { total: 6, pass: 4, fail: 1, skip: 1, todo: 0 })
   t.equal((await show(RUN.slice(0, 200))).counts, undefined)
 })

@@ -108,19 +108,19 @@ async function isWhole(
   t.same(
     kept.filter(name => !names.includes(name)),
     [],
-    'nothing that was answered 201 is lost',
+    'no user that was confirmed with 201 is lost',
   )
-  t.equal(new Set(names).size, names.length, 'nothing is there twice')
+  t.equal(new Set(names).size, names.length, 'no user is stored twice')
   const told = () => new Set(calls.map(({ event }) => event.sequence))
   await waitUntil('the events of all users', () => told().size >= names.length, 60_000)
   t.same(
     [...told()].sort((a, b) => a - b),
     names.map((_, index) => index + 1),
-    'one event for each user, none half',
+    'each user has exactly one event',
   )
 }
 
-t.test('a full disk: 503 until there is room, and nothing that was answered is lost', async t => {
+t.test('on a full disk writes get 503 until there is room, and no confirmed write is lost', async t => {
   const disk = smallDisk(t, 12 * MiB)
   if (!disk) return
   const { service, gateway, receiver, to } = await connected(t, disk.folder)
@@ -142,13 +142,13 @@ t.test('a full disk: 503 until there is room, and nothing that was answered is l
   })
   t.ok((await metric(gateway, 'directory_store_errors_total{fault="full"}')) >= 1)
   t.equal(await metric(gateway, 'directory_store_degraded'), 1)
-  t.equal((await service.scim(to, 'GET', '/Users?count=1')).status, 200, 'what is stored can be read')
+  t.equal((await service.scim(to, 'GET', '/Users?count=1')).status, 200, 'stored users can still be read')
   let identity = await service.register('bea-0@x.example')
   for (let i = 1; i < 200 && identity.status === 201; i++)
     identity = await service.register(`bea-${i}@x.example`)
   t.match(identity, { status: 503, retryAfter: '5', body: { errors: [{ code: 'store_unavailable' }] } })
   const lines = gateway.out().match(/database has no room left/g)?.length ?? 0
-  t.ok(lines >= 1 && lines <= 4, `${lines} lines for all refusals`)
+  t.ok(lines >= 1 && lines <= 4, `all refusals together log ${lines} lines`)
   t.notMatch(gateway.out(), /request failed|delivery was interrupted/)
 
   disk.free()
@@ -164,7 +164,7 @@ t.test('a full disk: 503 until there is room, and nothing that was answered is l
   disk.free()
   const next = await running(t, disk.folder)
   await isWhole(t, next, to, [...kept, ...after.kept, ...last.kept], receiver.calls)
-  t.equal((await next.register('ann@x.example')).status, 409, 'identities too')
+  t.equal((await next.register('ann@x.example')).status, 409, 'identities are kept too')
 })
 
 for (const [call, errno, name] of [
@@ -172,31 +172,34 @@ for (const [call, errno, name] of [
   ['write', 5, 'EIO'],
   ['write', 28, 'ENOSPC'],
 ] as const) {
-  t.test(`a disk that fails to ${call} (${name}): 503, and nothing that was answered is lost`, async t => {
-    const disk = failingDisk(t, 'directory.db')
-    if (!disk) return
-    const dataDir = t.testdir()
-    const { service, gateway, receiver, to } = await connected(t, dataDir, disk.env)
-    const before = await writeOn(service, to, 'before', 10)
-    t.equal(before.refusal, undefined)
+  t.test(
+    `while a disk fails to ${call} (${name}) writes get 503, and no confirmed write is lost`,
+    async t => {
+      const disk = failingDisk(t, 'directory.db')
+      if (!disk) return
+      const dataDir = t.testdir()
+      const { service, gateway, receiver, to } = await connected(t, dataDir, disk.env)
+      const before = await writeOn(service, to, 'before', 10)
+      t.equal(before.refusal, undefined)
 
-    disk.fail(call, errno)
-    const during = await writeOn(service, to, 'during')
-    t.match(during.refusal, { status: 503, retryAfter: '1', body: { schemas: [scimError] } })
-    t.match(await readiness(gateway), { body: { status: 'degraded' } })
-    disk.heal()
-    await recovery(gateway)
-    const after = await writeOn(service, to, 'after', 10)
-    t.equal(after.refusal, undefined)
+      disk.fail(call, errno)
+      const during = await writeOn(service, to, 'during')
+      t.match(during.refusal, { status: 503, retryAfter: '1', body: { schemas: [scimError] } })
+      t.match(await readiness(gateway), { body: { status: 'degraded' } })
+      disk.heal()
+      await recovery(gateway)
+      const after = await writeOn(service, to, 'after', 10)
+      t.equal(after.refusal, undefined)
 
-    disk.fail(call, errno)
-    const last = await writeOn(service, to, 'last')
-    t.equal(last.refusal?.status, 503)
-    await sleep(1200)
-    await gateway.kill()
-    disk.heal()
-    const next = await running(t, dataDir, disk.env)
-    const kept = [before, during, after, last].flatMap(each => each.kept)
-    await isWhole(t, next, to, kept, receiver.calls)
-  })
+      disk.fail(call, errno)
+      const last = await writeOn(service, to, 'last')
+      t.equal(last.refusal?.status, 503)
+      await sleep(1200)
+      await gateway.kill()
+      disk.heal()
+      const next = await running(t, dataDir, disk.env)
+      const kept = [before, during, after, last].flatMap(each => each.kept)
+      await isWhole(t, next, to, kept, receiver.calls)
+    },
+  )
 }

@@ -20,7 +20,7 @@ function folderWith(t: Test, name: string, rules: string): string {
   return folder
 }
 
-t.test('check warns of what is over, of what is exempt in vain, and of what has long been tried', async t => {
+t.test('check warns of expired entries, exemptions without effect and long trials', async t => {
   t.testdir()
   const folder = folderWith(
     t,
@@ -39,7 +39,7 @@ t.test('check warns of what is over, of what is exempt in vain, and of what has 
   t.match(out, '2 policy files')
 })
 
-t.test('diff tells which entries came, went and changed', async t => {
+t.test('diff reports added, removed and changed entries', async t => {
   t.testdir()
   const old = folderWith(
     t,
@@ -59,7 +59,7 @@ t.test('diff tells which entries came, went and changed', async t => {
   t.match(out, /\+ came: .*networks 192\.0\.2\.1, action deny, mode enforce/)
 })
 
-t.test('explain says which entry decides, and where it is written', async t => {
+t.test('explain names the deciding entry and its place in the file', async t => {
   t.testdir()
   const folder = folderWith(
     t,
@@ -92,7 +92,7 @@ t.test('explain says which entry decides, and where it is written', async t => {
 })
 
 t.test(
-  'report counts who was denied and who would have been, and does not ask whether that is safe',
+  'report counts denied and would-be denied requests, and suggests no promotion of access entries',
   async t => {
     const kind = 'access'
     const entry = { kind, counters: [], client: 'hash', route: null }
@@ -113,7 +113,7 @@ t.test(
   },
 )
 
-t.test('replay denies and exempts as the gateway does, on the clock of the log', async t => {
+t.test('replay denies and exempts requests as the gateway does, on the clock of the log', async t => {
   t.testdir()
   const folder = folderWith(
     t,

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { sluice } from '../helpers/command.js'
 
-t.test('an option of one value that is given twice is refused, by every command', async t => {
+t.test('an option with one value is refused when it is given twice', async t => {
   for (const [command, option, value] of [
     ['serve', 'config', 'PATH'],
     ['check', 'config', 'PATH'],
@@ -15,10 +15,10 @@ t.test('an option of one value that is given twice is refused, by every command'
     t.match(err, `--${option} is given more than once; it takes one ${value}.`)
   }
   const twice = await sluice(['check', '--config', 'config', '--json', '--json'])
-  t.equal(twice.code, 0, 'a switch that is on stays on')
+  t.equal(twice.code, 0, 'a switch may be repeated')
 })
 
-t.test('an empty name is a variable that was not set, and is told as such', async t => {
+t.test('an empty argument is reported as empty', async t => {
   for (const [args, sentence] of [
     [['check', '--config', ''], '--config is empty.'],
     [['acts', '--live='], '--live is empty.'],
@@ -30,7 +30,7 @@ t.test('an empty name is a variable that was not set, and is told as such', asyn
   }
 })
 
-t.test('what is repeated of a command line moves no cursor', async t => {
+t.test('echoed arguments contain no escape characters', async t => {
   for (const args of [
     ['\x1b[31mserve'],
     ['check', '\x1b[2J'],
@@ -44,7 +44,7 @@ t.test('what is repeated of a command line moves no cursor', async t => {
   }
 })
 
-t.test('help of help is help', async t => {
+t.test('help for help shows the general help', async t => {
   const { code, out } = await sluice(['help', 'help'])
   t.equal(code, 0)
   t.match(out, 'Usage: sluice COMMAND')

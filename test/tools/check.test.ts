@@ -19,7 +19,7 @@ function folderWith(dir: string, policy: string): string {
   return dir
 }
 
-t.test('the configuration that comes with the package has no warnings, also strictly', async t => {
+t.test('the shipped configuration has no warnings and passes --strict', async t => {
   const { code, out, err } = await sluice(['check', ...SHIPPED, '--strict'])
   t.equal(code, 0)
   t.notMatch(out, 'warning')
@@ -27,48 +27,57 @@ t.test('the configuration that comes with the package has no warnings, also stri
   t.equal(err, '')
 })
 
-t.test('what is probably not meant is told at its place; only strictly it fails', async t => {
+t.test('probable mistakes are reported at their places, and fail the check only with --strict', async t => {
   const { code, out } = await sluice(['check', '--config', LINT])
   t.equal(code, 0)
   const lines = out.split('\n').map(line => line.replaceAll(`${LINT}/`, ''))
-  const isTold = (start: string, sentence: string | RegExp) =>
+  const isReported = (start: string, sentence: string | RegExp) =>
     t.ok(
       lines.some(line => line.startsWith(start) && new RegExp(sentence).test(line)),
       `${start} ${sentence}`,
     )
-  isTold('gateway.yaml:6:13 routes[1].path: warning:', 'No request can take the route "/api/\\*/\\*\\*"')
-  isTold('policies/project-limits.yaml:7:9 buckets.any[0]: warning:', '"/api/{id}/one" is more specific')
-  isTold('policies/project-limits.yaml:8:11 buckets.nobody: warning:', 'No row gives bucket "nobody" a quota')
-  isTold('policies/project-limits.yaml:9:15 buckets.elsewhere[0]: warning:', 'No route leads to "/elsewhere"')
-  isTold('policies/project-limits.yaml:15:12', '"sustained" can never refuse anybody: .* at most 60 requests')
-  isTold('policies/project-limits.yaml:16:12', '"burst" can never refuse anybody')
-  isTold(
+  isReported('gateway.yaml:6:13 routes[1].path: warning:', 'No request can take the route "/api/\\*/\\*\\*"')
+  isReported('policies/project-limits.yaml:7:9 buckets.any[0]: warning:', '"/api/{id}/one" is more specific')
+  isReported(
+    'policies/project-limits.yaml:8:11 buckets.nobody: warning:',
+    'No row gives bucket "nobody" a quota',
+  )
+  isReported(
+    'policies/project-limits.yaml:9:15 buckets.elsewhere[0]: warning:',
+    'No route leads to "/elsewhere"',
+  )
+  isReported(
+    'policies/project-limits.yaml:15:12',
+    '"sustained" can never refuse anybody: .* at most 60 requests',
+  )
+  isReported('policies/project-limits.yaml:16:12', '"burst" can never refuse anybody')
+  isReported(
     'policies/project-limits.yaml:19:13',
     'note: Leases: never more than the quota is admitted; one gateway holds at most 4 unspent tokens for at most 500 ms',
   )
-  isTold('policies/project-limits.yaml:26:5', '"self" are not watched for all plans in production')
-  isTold('policies/rules.yaml:5:5 rules[1]: warning:', '"write" counts the same requests')
-  isTold('policies/volumetric.yaml:6:10 rules[0].key: warning:', 'another "x-device" with each request')
-  isTold('policies/volumetric.yaml:11:10 rules[1].key: note:', 'Each lives for at most 600 s')
-  isTold('policies/volumetric.yaml:15:5 rules[2]: warning:', '"flood" counts the same requests')
-  isTold(
+  isReported('policies/project-limits.yaml:26:5', '"self" are not watched for all plans in production')
+  isReported('policies/rules.yaml:5:5 rules[1]: warning:', '"write" counts the same requests')
+  isReported('policies/volumetric.yaml:6:10 rules[0].key: warning:', 'another "x-device" with each request')
+  isReported('policies/volumetric.yaml:11:10 rules[1].key: note:', 'Each lives for at most 600 s')
+  isReported('policies/volumetric.yaml:15:5 rules[2]: warning:', '"flood" counts the same requests')
+  isReported(
     'policies/volumetric.yaml:20:12 rules[2].since: warning:',
     /Report-only since 2026-01-31, for \d+ days/,
   )
-  isTold(
+  isReported(
     'policies/volumetric.yaml:22:13 rules[3].match[0]: warning:',
     'counts nothing of "GET /self-service/feed" but the GET that opens a WebSocket',
   )
-  isTold('projects.yaml:7:24 projects[0].overrides.scim: warning:', 'at most 600 requests')
+  isReported('projects.yaml:7:24 projects[0].overrides.scim: warning:', 'at most 600 requests')
 
-  t.notMatch(out, /limits\[1\]\.quotas\.one/, 'a fixed window has its 61st second')
-  t.notMatch(out, /"(tighter|per-pattern|write)" can never refuse/, 'rules that do matter are left alone')
+  t.notMatch(out, /limits\[1\]\.quotas\.one/, 'a minute can touch 61 fixed windows of a second')
+  t.notMatch(out, /"(tighter|per-pattern|write)" can never refuse/, 'rules that can refuse are not reported')
   t.equal((await sluice(['check', '--config', LINT, '--strict'])).code, 1)
   const patient = await sluice(['check', '--config', LINT, '--report-only-days', '99999'])
   t.notMatch(patient.out, 'Report-only since')
 })
 
-t.test('--json tells the same to machines', async t => {
+t.test('--json reports the same for machines', async t => {
   const { code, out } = await sluice([
     'check',
     '--config',
@@ -85,21 +94,18 @@ t.test('--json tells the same to machines', async t => {
   matchesGolden(t, broken.out, 'check-broken.json')
 })
 
-t.test('errors end the check before any warning, with 1', async t => {
+t.test('errors end the check with exit code 1 and without warnings', async t => {
   const { code, out, err } = await sluice(['check', '--config', join('test', 'fixtures', 'bad', 'tie')])
   t.equal(code, 1)
   t.equal(out, '')
   t.match(err, /project-limits\.yaml:\d+:\d+ .* ties with/)
 })
 
-t.test(
-  'a bucket that only one row of several leaves out is mentioned; one that most leave out is not',
-  async t => {
-    const quotas = (names: string) =>
-      `quotas: { ${names.replace(/\w+/g, '$&: { burst: 1, sustained: 10 }')} }`
-    const dir = folderWith(
-      t.testdir(),
-      `version: 1
+t.test('a bucket left out of one row only is reported, and one left out of most rows is not', async t => {
+  const quotas = (names: string) => `quotas: { ${names.replace(/\w+/g, '$&: { burst: 1, sustained: 10 }')} }`
+  const dir = folderWith(
+    t.testdir(),
+    `version: 1
 kind: project-limits
 buckets: { login: [POST /login], rare: [/rare], all: ["*"] }
 limits:
@@ -110,17 +116,16 @@ limits:
   - for: [{ environments: [production] }]
     ${quotas('all')}
 `,
-    )
-    const { out } = await sluice(['check', '--config', dir])
-    t.match(
-      out,
-      /a\.yaml:9:5 limits\[2\]: warning: Every row but this one gives bucket "login" a quota. Here its requests fall to "all"/,
-    )
-    t.notMatch(out, '"rare"')
-  },
-)
+  )
+  const { out } = await sluice(['check', '--config', dir])
+  t.match(
+    out,
+    /a\.yaml:9:5 limits\[2\]: warning: Every row but this one gives bucket "login" a quota. Here its requests fall to "all"/,
+  )
+  t.notMatch(out, '"rare"')
+})
 
-t.test('a pattern is reached when any route takes one of its requests', async t => {
+t.test('a pattern without any request on a route is reported', async t => {
   const policy = `version: 1
 kind: project-limits
 buckets:
@@ -147,7 +152,7 @@ limits:
   )
 })
 
-t.test('the table says what counts in the end, row by row and for one project', async t => {
+t.test('the table shows the limits in force, for each row and for one project', async t => {
   const { code, out } = await sluice(['check', ...SHIPPED, '--table'], { columns: 160 })
   t.equal(code, 0)
   t.match(out, /^all plans in development and staging; developer in production$/m)
@@ -162,7 +167,7 @@ t.test('the table says what counts in the end, row by row and for one project', 
   t.notMatch(project.out, 'enterprise in production')
 })
 
-t.test('forty columns are enough for the table', async t => {
+t.test('the table fits forty columns', async t => {
   const { out } = await sluice(['check', ...SHIPPED, '--table'], { columns: 40 })
   const table = out.slice(out.indexOf('revision'))
   t.match(table, /^catch-all\n {2}per second: 5\n {2}per minute: 150\n/m)
@@ -173,11 +178,11 @@ t.test('forty columns are enough for the table', async t => {
   t.same(
     long.filter(line => !/^ {2}(Limit|Counted by|Written at): /.test(line)),
     [],
-    'only single cells are longer',
+    'only cells of a single value are longer',
   )
 })
 
-t.test('what does not exist is usage: an unknown project, a number of days that is none', async t => {
+t.test('an unknown project or an invalid number of days is refused with exit code 2', async t => {
   const unknown = await sluice(['check', ...SHIPPED, '--project', 'acme-productoin'])
   t.match(unknown, { code: 2, err: /There is no project "acme-productoin"\. Did you mean acme-production\?/ })
   t.match(await sluice(['check', ...SHIPPED, '--report-only-days', 'soon']), {
@@ -186,10 +191,10 @@ t.test('what does not exist is usage: an unknown project, a number of days that 
   })
   const { err } = await sluice(['check', ...SHIPPED, '--report-only-days', '-1'])
   t.match(err, /starting with a dash use '--report-only-days=-XYZ'\. See "sluice check --help"\.\n$/)
-  t.notMatch(err.trimEnd(), '\n', 'one line')
+  t.notMatch(err.trimEnd(), '\n', 'the message is one line')
 })
 
-t.test('every schema can be printed, by its name or all in one', async t => {
+t.test('every schema can be printed, by name or all together', async t => {
   for (const name of (await sluice(['schema'])).out.trim().split('\n')) {
     const { code, out } = await sluice(['schema', name])
     t.equal(code, 0)
@@ -211,7 +216,7 @@ t.test('every schema can be printed, by its name or all in one', async t => {
   t.match(await sluice(['schema', 'volumetrik']), { code: 2, err: /Did you mean volumetric\?/ })
 })
 
-t.test('patterns that can never count, and credentials that nobody checks, are mentioned', async t => {
+t.test('patterns that never count and conditions on unverified credentials are reported', async t => {
   const rule = (id: string, rest: string) =>
     `  - { id: ${id}, key: [client-ip], quota: { requests: 9, per: 1m }, ${rest} }`
   const policy = [

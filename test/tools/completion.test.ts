@@ -18,7 +18,7 @@ async function offered(t: Test, ...words: string[]): Promise<string[]> {
   return stdout.split('\n').filter(Boolean)
 }
 
-t.test('bash completes commands, their words and their options', async t => {
+t.test('bash completes commands, their operands and their options', async t => {
   t.same(await offered(t, 'ex'), ['explain'])
   const all = await offered(t, '')
   for (const { name } of COMMANDS) t.ok(all.includes(name), name)
@@ -28,7 +28,7 @@ t.test('bash completes commands, their words and their options', async t => {
   t.same(await offered(t, 'completion', 'z'), ['zsh'])
   t.same(await offered(t, 'plugin', 'new', 'mine', '--kind', ''), ['limit', 'identify', 'observe'])
   t.same(await offered(t, 'plugin', 'new', 'mine', '--kind', '=', 'ob'), ['observe'])
-  t.same(await offered(t, 'check', '--config', ''), [], 'files are left to bash')
+  t.same(await offered(t, 'check', '--config', ''), [], 'names of files are left to bash')
   t.same(await offered(t, 'nothing', '--'), [])
 })
 
@@ -36,7 +36,7 @@ for (const [shell, check] of [
   ['zsh', ['-n']],
   ['fish', ['--no-execute']],
 ] as const) {
-  t.test(`the script for ${shell} is well-formed, and knows every command`, async t => {
+  t.test(`the script for ${shell} is well-formed and contains every command`, async t => {
     const text = await script(shell)
     for (const { name } of COMMANDS) t.match(text, new RegExp(`\\b${name}\\b`))
     const file = join(t.testdir(), 'script')
@@ -47,7 +47,7 @@ for (const [shell, check] of [
   })
 }
 
-t.test('a shell that is not known is told', async t => {
+t.test('an unknown shell is refused with a suggestion', async t => {
   const { code, err } = await sluice(['completion', 'bsh'])
   t.equal(code, 2)
   t.match(err, 'There is no completion for "bsh", only for bash, zsh and fish. Did you mean bash?')

@@ -12,7 +12,7 @@ function changed(t: Test, changes: Readonly<Record<string, readonly [string, str
     const file = join(folder, name)
     let text = readFileSync(file, 'utf8')
     for (const [from, to] of replacements) {
-      t.ok(text.includes(from), `${name} holds ${from}`)
+      t.ok(text.includes(from), `${name} contains ${from}`)
       text = text.replaceAll(from, to)
     }
     writeFileSync(file, text)
@@ -37,7 +37,7 @@ const CHANGES: Parameters<typeof changed>[1] = {
   ],
 }
 
-t.test('what changed in effect is told by plan and environment, bucket, rule and project', async t => {
+t.test('changes in effect are reported by plan and environment, bucket, rule and project', async t => {
   const { code, out, err } = await sluice(['diff', 'config', changed(t, CHANGES)])
   t.match({ code, err }, { code: 1, err: '' })
   t.match(
@@ -56,7 +56,7 @@ t.test('what changed in effect is told by plan and environment, bucket, rule and
   t.match(out, 'unknownProject developer → reject')
 })
 
-t.test('settings are told in their units, not as they are kept', async t => {
+t.test('settings are shown in the units of the files', async t => {
   const folder = changed(t, {
     'gateway.yaml': [['identify: [host]', 'identify: [host, header]']],
     'policies/in-flight.yaml': [['    mode: report-only', '    slotTtl: 30s\n    mode: report-only']],
@@ -81,13 +81,13 @@ t.test('settings are told in their units, not as they are kept', async t => {
   t.notMatch(out, /[{}"]/)
 })
 
-t.test('--json is the same for machines', async t => {
+t.test('--json reports the same for machines', async t => {
   const { code, out } = await sluice(['diff', 'config', changed(t, CHANGES), '--json'])
   t.equal(code, 1)
   matchesGolden(t, out, 'diff.json')
 })
 
-t.test('comments, order and spelling of the same are no difference', async t => {
+t.test('comments, order and spelling make no difference', async t => {
   const same = changed(t, {
     'policies/project-limits.yaml': [
       ['# Production environment', '# In production'],
@@ -99,24 +99,21 @@ t.test('comments, order and spelling of the same are no difference', async t => 
   t.match(await sluice(['diff', 'config', same, '--json']), { code: 0, out: /"limits": \[\]/ })
 })
 
-t.test(
-  'a configuration that cannot be loaded is input that cannot be read: 2, with its problems',
-  async t => {
-    const tie = join('test', 'fixtures', 'bad', 'tie')
-    t.match(await sluice(['diff', 'config', tie]), {
-      code: 2,
-      out: '',
-      err: /project-limits\.yaml:\d+:\d+ .* ties with/,
-    })
-    t.match(await sluice(['diff', 'no/where', 'config']), {
-      code: 2,
-      err: /cannot be read: it does not exist/,
-    })
-    t.match(await sluice(['diff', 'config']), { code: 2, err: /needs OLD NEW/ })
-  },
-)
+t.test('a configuration that cannot be loaded gives exit code 2 and its problems', async t => {
+  const tie = join('test', 'fixtures', 'bad', 'tie')
+  t.match(await sluice(['diff', 'config', tie]), {
+    code: 2,
+    out: '',
+    err: /project-limits\.yaml:\d+:\d+ .* ties with/,
+  })
+  t.match(await sluice(['diff', 'no/where', 'config']), {
+    code: 2,
+    err: /cannot be read: it does not exist/,
+  })
+  t.match(await sluice(['diff', 'config']), { code: 2, err: /needs OLD NEW/ })
+})
 
-t.test('forty columns are enough', async t => {
+t.test('the output fits forty columns', async t => {
   const { out } = await sluice(['diff', 'config', changed(t, CHANGES)], { columns: 40 })
   const long = out.split('\n').filter(line => line.length > 40)
   t.same(
@@ -125,7 +122,7 @@ t.test('forty columns are enough', async t => {
   )
 })
 
-t.test('windows, costs and what is unlimited are told as people say them', async t => {
+t.test('windows, costs and unlimited quotas are shown in words', async t => {
   const policy = (quota: string, cost: number) => `version: 1
 kind: project-limits
 buckets: { exports: { match: [POST /exports], cost: ${cost} }, health: [/healthz] }

@@ -11,7 +11,7 @@ const offline = (...args: string[]) => sluice(['explain', ...args, ...SHIPPED])
 const asJson = async (...args: string[]) => JSON.parse((await offline(...args, '--json')).out) as Explanation
 
 t.test(
-  'from the files: who asks, the path, the bucket and why not the others, every rule, the answer',
+  'without a gateway explain shows the project, the path, the bucket, the rules and the response fields',
   async t => {
     const { code, out, err } = await offline(
       'GET',
@@ -30,16 +30,16 @@ t.test(
   },
 )
 
-t.test('a path without its slash is told as such', async t => {
+t.test('a path without a leading slash is explained', async t => {
   const { out } = await offline('GET', 'search', '--project', 'developer')
   t.match(out, 'Refused: 400 bad-target. The path does not begin with "/". Write it in front.')
 })
 
-t.test('--json is the same for machines', async t => {
+t.test('--json reports the same for machines', async t => {
   const recovery = ['POST', '/self-service/recovery', '--project', 'acme-staging', '--ip', '2001:db8::7']
   const { out } = await offline(...recovery, '--body', 'email=a%40b.c', '--header', 'x-y: z', '--json')
   matchesGolden(t, out, 'explain.json')
-  t.notMatch(out, 'a%40b.c', 'what the body holds is shown nowhere')
+  t.notMatch(out, 'a%40b.c', 'the body is not shown')
   const create = await asJson('POST', '/admin/identities', '--project', 'initech-production')
   t.match(create.bucket, {
     name: 'catch-all',
@@ -47,7 +47,7 @@ t.test('--json is the same for machines', async t => {
   })
 })
 
-t.test('a rule that has nothing to say tells why', async t => {
+t.test('explain says why a rule does not apply to the request', async t => {
   const { out } = await offline(
     ...[
       'POST',
@@ -66,7 +66,7 @@ t.test('a rule that has nothing to say tells why', async t => {
   t.notMatch(out, 'Bearer')
 })
 
-t.test('the project is found as the gateway finds it, or taken as said', async t => {
+t.test('the project is found as in the gateway, or taken from --project', async t => {
   t.match(await asJson('GET', '/', '--host', 'dev.localhost'), { project: { id: 'developer', by: 'host' } })
   t.match(await asJson('GET', 'http://globex.localhost/'), {
     project: { id: 'globex-production', by: 'host' },
@@ -84,7 +84,7 @@ t.test('the project is found as the gateway finds it, or taken as said', async t
   })
 })
 
-t.test('what the gateway answers by itself is told, too', async t => {
+t.test('explain shows the responses that the gateway gives by itself', async t => {
   t.match(await asJson('GET', '/a%2Fb'), {
     request: { path: null },
     answer: { status: 400, code: 'bad-target' },
@@ -106,7 +106,7 @@ t.test('what the gateway answers by itself is told, too', async t => {
   }
 })
 
-t.test('wrong questions are usage', async t => {
+t.test('invalid arguments are refused with exit code 2', async t => {
   t.match(await offline('GET', '/', '--project', 'acme-stagin'), {
     code: 2,
     err: /Did you mean acme-staging\?/,
@@ -118,7 +118,7 @@ t.test('wrong questions are usage', async t => {
   t.match(await offline('GET'), { code: 2, err: /needs METHOD PATH/ })
 })
 
-t.test('forty columns are enough', async t => {
+t.test('the output fits forty columns', async t => {
   const { out } = await sluice(
     ['explain', 'POST', '/self-service/recovery', '--project', 'developer', ...SHIPPED],
     { columns: 40 },
@@ -142,7 +142,7 @@ rules:
 `,
 }
 
-t.test('a report-only bucket is told of beside the enforced one, in its own words and numbers', async t => {
+t.test('a report-only bucket is explained beside the enforced one, with its own numbers', async t => {
   const watched = `version: 1
 kind: project-limits
 mode: report-only
@@ -174,7 +174,7 @@ const stores: [name: string, settings: (t: Test) => Promise<string | undefined>]
 ]
 for (const [name, settingsOf] of stores) {
   t.test(
-    `the running gateway that counts ${name} tells its own numbers, and no question changes them`,
+    `a running gateway that counts ${name} reports its counters, and explain does not change them`,
     async t => {
       const settings = await settingsOf(t)
       if (settings === undefined) return
@@ -199,7 +199,7 @@ for (const [name, settingsOf] of stores) {
           },
         ],
       })
-      for (let i = 0; i < 10; i += 1) t.same(await ask(), fresh, 'asking again changes nothing')
+      for (let i = 0; i < 10; i += 1) t.same(await ask(), fresh, 'explaining again changes nothing')
       for (let i = 0; i < 3; i += 1) {
         const told = await ask()
         const answer = await post()
@@ -207,7 +207,7 @@ for (const [name, settingsOf] of stores) {
         t.equal(
           told.answer.fields.find(([field]) => field === 'x-ratelimit-remaining')?.[1],
           answer.headers['x-ratelimit-remaining'],
-          'what was told is what comes',
+          'the next response has the remaining number that explain predicted',
         )
       }
       const spent = await ask()
@@ -240,7 +240,7 @@ for (const [name, settingsOf] of stores) {
   )
 }
 
-t.test('a gateway that is not there, or knows no such project, is told of', async t => {
+t.test('a missing gateway, another server and an unknown project are reported', async t => {
   const upstream = await startApp(t, (_req, res) => res.end('done'))
   const gateway = await testGateway(t, { upstream, policies: POLICIES })
   const live = (...args: string[]) => sluice(['explain', 'GET', '/', ...args])

@@ -48,23 +48,31 @@ async function imported(t: Test, format: string, fixture: string) {
 }
 
 t.test(
-  'Kong: the nearest plugin of a route counts, consumers are projects, their own limits are plans',
+  'Kong: the nearest plugin of a route applies, consumers become projects, and their limits plans',
   async t => {
     const { code, err, told, limits } = await imported(t, 'kong', 'kong.yaml')
     const partner = ['--header', 'apikey: partner-key-0123456789']
     const mobile = ['--header', 'apikey: mobile-key-0123456789']
-    t.same(await limits('GET', '/orders/7'), ['orders-list-60s 20/60s'], 'by address, as its route says')
+    t.same(await limits('GET', '/orders/7'), ['orders-list-60s 20/60s'], 'a route can be limited by address')
     t.match(await told('GET', '/orders/7', ...mobile), {
       upstream: 'orders',
       project: { id: 'mobile-app', plan: 'any' },
     })
-    t.same(await limits('POST', '/orders', ...mobile), ['orders 5/1s 10000/3600s'], "its service's")
-    t.same(await limits('GET', '/search/x', ...mobile), ['global 60/60s'], "everybody's")
+    t.same(
+      await limits('POST', '/orders', ...mobile),
+      ['orders 5/1s 10000/3600s'],
+      'a route without a limit has that of its service',
+    )
+    t.same(
+      await limits('GET', '/search/x', ...mobile),
+      ['global 60/60s'],
+      'a service without a limit has the global one',
+    )
     t.same(await limits('GET', '/search/x', ...partner), ['everywhere 100/60s 5000/3600s'])
     t.same(
       await limits('GET', '/orders/7', '--project', 'batch'),
       ['everywhere 5/60s'],
-      'in place of that of the route',
+      'the limit of a consumer replaces that of the route',
     )
     t.equal(code, 1)
     for (const line of [
@@ -83,7 +91,7 @@ t.test(
 )
 
 t.test(
-  'nginx: zones are meters of the same rate, inherited as nginx does, whitelists are exempt',
+  'nginx: zones become meters of the same rate, locations inherit limits, and allowlists become exemptions',
   async t => {
     const { code, err, told, limits } = await imported(t, 'nginx', 'nginx.conf')
     const www = ['--host', 'www.example.com', '--ip', '203.0.113.4']
@@ -95,7 +103,7 @@ t.test(
     t.match(
       api.rules.find(({ rule }) => rule === 'perkey'),
       { mode: 'report-only', counters: [{ q: 100, w_ms: 1000 }] },
-      'a dry run',
+      'a zone in a dry run becomes a report-only rule',
     )
     t.match(await told('GET', '/', '--host', 'www.example.com', '--ip', '10.1.2.3'), {
       access: [{ action: 'exempt' }],
@@ -115,16 +123,16 @@ t.test(
   },
 )
 
-t.test('Traefik: middlewares limit the requests of their routers, chains as what they stand for', async t => {
+t.test('Traefik: middlewares and chains limit the requests of their routers', async t => {
   const { code, err, told, limits } = await imported(t, 'traefik', 'traefik.yaml')
   const api = ['--host', 'api.example.com']
   t.same((await limits('POST', '/api/x', ...api)).sort(), ['api-busy 10', 'api-per-ip 200/2s'])
-  t.same(await limits('GET', '/api/x', ...api), [], 'another method')
-  t.same(await limits('POST', '/api/x', '--host', 'other.example.com'), [], 'another host')
+  t.same(await limits('GET', '/api/x', ...api), [], 'another method is not limited')
+  t.same(await limits('POST', '/api/x', '--host', 'other.example.com'), [], 'another host is not limited')
   t.same(
     await limits('GET', '/', '--header', 'x-user: ada'),
     ['site-per-user 2/20s'],
-    'six a minute, two at once',
+    'six per minute with a burst of two become two in 20 seconds',
   )
   t.match(await told('GET', '/', ...api), { upstream: 'site' })
   t.equal(code, 1)
@@ -142,7 +150,7 @@ t.test('Traefik: middlewares limit the requests of their routers, chains as what
   }
 })
 
-t.test('Envoy: descriptors that say what they look at are rules, nested ones together', async t => {
+t.test('Envoy: descriptors of known keys become rules, and nested ones a single rule', async t => {
   const { code, err, told, limits } = await imported(t, 'ratelimit', 'ratelimit.yaml')
   t.same(await limits('GET', '/', '--ip', '192.0.2.1'), ['edge-remote-address 100/60s'])
   t.same((await limits('GET', '/', '--ip', '203.0.113.5')).sort(), [
@@ -166,7 +174,7 @@ t.test('Envoy: descriptors that say what they look at are rules, nested ones tog
   }
 })
 
-t.test('a gateway that runs on what was imported refuses as the old one did', async t => {
+t.test('a gateway with an imported configuration refuses requests over the limit', async t => {
   const { folder } = await imported(t, 'nginx', 'nginx.conf')
   const app = await startApp(t, (_req, res) => res.end('done'))
   const file = join(folder, 'gateway.yaml')
@@ -178,7 +186,7 @@ t.test('a gateway that runs on what was imported refuses as the old one did', as
   const gateway = await gatewayProcess(t, folder)
   const ask = async () =>
     (await send(`${gateway.url}/login`, { method: 'POST', headers: { host: 'www.example.com' } })).status
-  t.same([await ask(), await ask()], [200, 429], 'one in twelve seconds')
+  t.same([await ask(), await ask()], [200, 429], 'one request passes in twelve seconds')
 })
 
 const from = (t: Test, format: string, text: string, ...more: string[]) => {
@@ -187,7 +195,7 @@ const from = (t: Test, format: string, text: string, ...more: string[]) => {
   return sluice(['import', format, file, ...more])
 }
 
-t.test('no password of a file is told or written', async t => {
+t.test('passwords of the files are neither printed nor written', async t => {
   for (const [format, text] of [
     ['nginx', 'server { location / { proxy_pass http://canary:canary@app:1; } }'],
     ['nginx', 'server { location / { proxy_pass http://canary:canary@app:1/x; } }'],
@@ -207,7 +215,7 @@ t.test('no password of a file is told or written', async t => {
   }
 })
 
-t.test('files that are none are told of, and never break the command', async t => {
+t.test('invalid files are reported, and do not crash the command', async t => {
   for (const format of ['kong', 'nginx', 'traefik', 'ratelimit']) {
     for (const text of ['', '[]', 'a', '{', '}', '"', 'a: [1, {b: ', '%', '\0', '{{{{'.repeat(2000)]) {
       const folder = join(t.testdir(), 'made')
@@ -215,7 +223,7 @@ t.test('files that are none are told of, and never break the command', async t =
       const what = `${format}: ${text.slice(0, 20)}`
       if (code === 2) {
         t.match(err, /given:\d+:\d+: .*\nThis file cannot be imported\.\n$/, what)
-        t.notOk(existsSync(folder), 'no gateway without the limits that it should have')
+        t.notOk(existsSync(folder), 'no configuration without its limits is written')
       } else t.match(err, /given:\d+:\d+.*: (Left out|Not the same): |0 things left out/, what)
     }
   }
@@ -229,7 +237,7 @@ t.test('files that are none are told of, and never break the command', async t =
   t.match((await from(t, 'traefik', 'kind: Middleware\n')).err, /A dynamic configuration file has "http"/)
 })
 
-t.test('what does not fit a policy is left out, so the files pass the check all the same', async t => {
+t.test('limits that do not fit a policy are left out, so that the files pass the check', async t => {
   const odd: Record<string, string> = {
     kong: 'services: [{ name: "Ünï", url: "ftp://x", routes: [{ paths: ["/a{b", "/**x"] }], plugins: [{ name: rate-limiting, config: { minute: -1, second: 0.5, hour: 99999999999 } }] }]',
     nginx:
@@ -247,7 +255,7 @@ t.test('what does not fit a policy is left out, so the files pass the check all 
   }
 })
 
-t.test('API keys of Kong are keys of one consumer, or none: an empty one would let anybody in', async t => {
+t.test('each API key of Kong identifies one consumer at most, and empty keys are left out', async t => {
   const folder = join(t.testdir(), 'made')
   const text = `services: [{ name: a, url: "http://me:geheim@127.0.0.1:1/x", routes: [{ paths: [/] }] }]
 plugins: [{ name: key-auth }]
@@ -258,13 +266,13 @@ consumers:
   const { code, err } = await from(t, 'kong', text, '--output', folder)
   t.equal(code, 1)
   t.match(await sluice(['check', '--config', folder]), { code: 0 })
-  const who = async (key: string) =>
+  const projectOf = async (key: string) =>
     JSON.parse(
       (await sluice(['explain', 'GET', '/', '--config', folder, '--json', '--header', `apikey: ${key}`])).out,
     ).project.id
-  t.equal(await who('same'), 'ann')
-  t.equal(await who('bobs'), 'bob')
-  t.match(await who(''), /^host:/)
+  t.equal(await projectOf('same'), 'ann')
+  t.equal(await projectOf('bobs'), 'bob')
+  t.match(await projectOf(''), /^host:/)
   t.match(err, /given:4:59 .*a key that is not in the file/)
   t.match(err, /given:4:74 .*a key that is a number/)
   t.match(err, /given:5:46 .*a key that is already in the file/)
@@ -272,7 +280,7 @@ consumers:
   t.notMatch(err, 'geheim')
 })
 
-t.test('nginx: included files are read in place, and told of by their own names', async t => {
+t.test('nginx: included files are read in place and reported by their own names', async t => {
   const folder = t.testdir({
     'nginx.conf':
       'http {\n include conf.d/*.conf;\n include none/*.conf;\n include gone.conf;\n include nginx.conf;\n}\n',
@@ -306,7 +314,7 @@ t.test('nginx: included files are read in place, and told of by their own names'
   })
 })
 
-t.test('blanks and letters of any language in a path, and a host named twice, keep their limits', async t => {
+t.test('paths with spaces or other scripts, and a host listed twice, keep their limits', async t => {
   const zone = 'limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;'
   const nginx = `${zone} server { server_name A.com a.com; limit_req zone=z; location "/über uns" { proxy_pass http://127.0.0.1:1; } } server { server_name b.com; }`
   const traefik =
@@ -333,7 +341,7 @@ t.test('blanks and letters of any language in a path, and a host named twice, ke
   }
 })
 
-t.test('a folder that is there stays as it is, and wrong usage is told', async t => {
+t.test('an existing folder is left unchanged, and wrong arguments are refused', async t => {
   const folder = t.testdir({ here: {} })
   const fixture = inProject('test', 'fixtures', 'import', 'kong.yaml')
   t.match(await sluice(['import', 'kong', fixture, '--output', join(folder, 'here')]), {

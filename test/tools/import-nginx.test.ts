@@ -43,7 +43,7 @@ const served = (app: string) => `
   }
 `
 
-t.test('nginx and what is imported from it admit the same requests', async t => {
+t.test('nginx and a gateway with its imported configuration admit the same requests', async t => {
   const held: (() => void)[] = []
   const app = await startApp(t, (req, res) => {
     if (req.url === '/download/held') held.push(() => res.end())
@@ -84,33 +84,45 @@ t.test('nginx and what is imported from it admit the same requests', async t => 
     return passed
   }
 
-  t.same(await both(8, '/search/a'), [6, 6], 'a burst, and no more')
-  t.same(await both(3, '/elsewhere'), [3, 3], 'no limit')
-  t.same(await both(3, '/tried/a'), [3, 3], 'a dry run')
-  t.same(await both(3, '/keys/a', { 'x-api-key': 'a' }), [2, 2], 'by a header')
-  t.same(await both(3, '/keys/a', { 'x-api-key': 'b' }), [2, 2], 'another value')
-  t.same(await both(3, '/keys/a'), [3, 3], 'without it')
+  t.same(await both(8, '/search/a'), [6, 6], 'both admit the burst and no more')
+  t.same(await both(3, '/elsewhere'), [3, 3], 'both admit all without a limit')
+  t.same(await both(3, '/tried/a'), [3, 3], 'both admit all in a dry run')
+  t.same(await both(3, '/keys/a', { 'x-api-key': 'a' }), [2, 2], 'both limit by a header')
+  t.same(
+    await both(3, '/keys/a', { 'x-api-key': 'b' }),
+    [2, 2],
+    'both count another value of the header separately',
+  )
+  t.same(await both(3, '/keys/a'), [3, 3], 'both admit all without the header')
 
   const shop = 'shop.example.com'
   t.same(await both(3, '/cart/a', {}, shop), [3, 3])
-  t.same(await both(3, '/a', {}, shop), [1, 1], 'the tighter of two limits, over all locations of a server')
+  t.same(
+    await both(3, '/a', {}, shop),
+    [1, 1],
+    'both apply the tighter of two limits to all locations of a server',
+  )
 
-  t.same(await both(2, '/login'), [1, 1], 'a rate without a burst')
+  t.same(await both(2, '/login'), [1, 1], 'both admit one request at a rate without a burst')
   await delay(3100)
-  t.same(await both(2, '/login'), [1, 1], 'and again after its time')
+  t.same(await both(2, '/login'), [1, 1], 'both admit one request again after its time')
 
   const waiting = await Promise.all([1, 2, 3].map(() => ask('/later/a')))
-  t.equal(waiting.filter(([one]) => one === 'refused').length, 1, 'nginx delays, and refuses the third')
+  t.equal(
+    waiting.filter(([one]) => one === 'refused').length,
+    1,
+    'nginx delays one request and refuses the third',
+  )
   t.equal(
     waiting.filter(([, other]) => other === 'refused').length,
     1,
-    'as the gateway does, without a delay',
+    'the gateway refuses the third without delaying',
   )
 
   const first = ask('/download/held')
   while (held.length < 2) await delay(10)
-  t.same(await both(1, '/download/b'), [0, 0], 'one at a time')
+  t.same(await both(1, '/download/b'), [0, 0], 'both admit one request at a time')
   for (const release of held) release()
   t.same(await first, [200, 200])
-  t.same(await both(1, '/download/b'), [1, 1], 'and then the next')
+  t.same(await both(1, '/download/b'), [1, 1], 'both admit the next request afterwards')
 })

@@ -10,7 +10,7 @@ import { inProject, root } from '../helpers/root.js'
 const KRATOS = join('test', 'fixtures', 'openapi', 'kratos.yaml')
 const OTHER = join('test', 'fixtures', 'openapi', 'other.json')
 
-t.test('annotated documents become buckets that the loader takes as they are', async t => {
+t.test('annotated documents become buckets that pass the check', async t => {
   const { out } = await sluice(['import', 'openapi', KRATOS, OTHER])
   const folder = join(t.testdir(), 'config')
   mkdirSync(join(folder, 'policies'), { recursive: true })
@@ -48,7 +48,7 @@ const imported = (name: string, ...more: string[]) =>
 const bucketsOf = async (name: string, ...more: string[]) =>
   JSON.parse((await imported(name, '--json', ...more)).out).buckets
 
-t.test('tags group what names no bucket, and the suggested limits pass the check', async t => {
+t.test('--by tag groups operations without a bucket, and the suggested limits pass the check', async t => {
   const { code, out, err } = await imported('shop.yaml', '--by', 'tag')
   t.match({ code, err }, { code: 0, err: '4 buckets with 9 patterns; 1 operation without a bucket.' })
   const folder = folderOf(t, out)
@@ -57,13 +57,21 @@ t.test('tags group what names no bucket, and the suggested limits pass the check
     JSON.parse((await sluice(['explain', method, path, '--config', folder, '--json'])).out).bucket.name
   t.equal(await bucketOf('PUT', '/v1/products/7'), 'products')
   t.equal(await bucketOf('GET', '/v1/price-lists/7/export'), 'price-lists')
-  t.equal(await bucketOf('POST', '/v1/orders/7/refunds'), 'refunds', 'what is named stays so')
-  t.equal(await bucketOf('GET', '/health'), null, 'it has no tag')
-  t.match(out, '#       price-lists: { burst: 20, sustained: 600 }', 'only reads')
+  t.equal(
+    await bucketOf('POST', '/v1/orders/7/refunds'),
+    'refunds',
+    'an annotated operation keeps its bucket',
+  )
+  t.equal(await bucketOf('GET', '/health'), null, 'an operation without a tag has no bucket')
+  t.match(
+    out,
+    '#       price-lists: { burst: 20, sustained: 600 }',
+    'a bucket with reads only gets a larger limit',
+  )
   t.match(out, '#       products: { burst: 5, sustained: 150 }')
 })
 
-t.test('a group whose name a bucket cannot have gets one that it can', async t => {
+t.test('a group whose name is invalid for a bucket gets a valid one', async t => {
   const file = join(t.testdir(), 'a.yaml')
   writeFileSync(file, 'openapi: 3.0.0\npaths: { /e: { get: { tags: [Constructor], responses: {} } } }\n')
   const { out } = await sluice(['import', 'openapi', file, '--by', 'tag'])
@@ -71,14 +79,14 @@ t.test('a group whose name a bucket cannot have gets one that it can', async t =
   t.equal((await sluice(['check', '--config', folderOf(t, out)])).code, 0)
 })
 
-t.test('by path, each path has a bucket; by operation, each operation', async t => {
+t.test('--by path gives each path a bucket, and --by operation each operation', async t => {
   const paths = await bucketsOf('shop.yaml', '--by', 'path')
   t.same(paths['products-product-id'], [
     'GET /v1/products/{productId}',
     'PUT /v1/products/{productId}',
     'DELETE /v1/products/{productId}',
   ])
-  t.same(paths.health, ['GET /health'], "an operation's own servers count")
+  t.same(paths.health, ['GET /health'], 'the servers of an operation are used')
   const operations = await bucketsOf('shop.yaml', '--by', 'operation')
   t.same(operations['place-order'], ['POST /v1/orders'])
   t.same(operations.refunds, ['POST /v1/orders/{orderId}/refunds'])
@@ -86,7 +94,7 @@ t.test('by path, each path has a bucket; by operation, each operation', async t 
   t.match(await sluice(['check', '--config', folderOf(t, out)]), { code: 0 })
 })
 
-t.test('annotations on operations and paths, references and variables of servers are followed', async t => {
+t.test('annotations, references and server variables are followed', async t => {
   const buckets = await bucketsOf('tickets.json')
   t.same(buckets, {
     tickets: ['GET /v2/api/tickets', 'GET /v2/api/tickets/{_ticket_id}'],
@@ -94,12 +102,12 @@ t.test('annotations on operations and paths, references and variables of servers
     search: ['GET /v2/api/search'],
   })
   const { out, err } = await imported('tickets.json', '--by', 'operation')
-  t.match(err, /^5 buckets with 7 patterns; 0 operations/m, 'webhooks are asked of others')
+  t.match(err, /^5 buckets with 7 patterns; 0 operations/m, 'operations of webhooks are ignored')
   t.match(out, '  comments-change:\n    - "PATCH /v2/api/tickets/{_ticket_id}/comments/{comment-id}"\n')
   t.match(await sluice(['check', '--config', folderOf(t, out)]), { code: 0 })
 })
 
-t.test('paths of every shape are said as patterns, or told of', async t => {
+t.test('paths become patterns, or are reported as left out', async t => {
   const { code, out, err } = await imported('files.yaml', '--by', 'tag')
   t.equal(code, 1)
   t.match(err, /files\.yaml:19:5 .*Left out: The segment "\{fileId\}\.\{format\}"/)
@@ -114,35 +122,35 @@ t.test('paths of every shape are said as patterns, or told of', async t => {
   t.same(operations['get-shares-share-id'], ['GET /shares/{shareId}', 'GET /public/shares/{shareId}'])
 })
 
-t.test('another grouping is refused', async t => {
+t.test('an unknown grouping is refused', async t => {
   t.match(await imported('shop.yaml', '--by', 'tags'), {
     code: 2,
     err: /--by must be tag, path or operation, but it is "tags"\. Did you mean "?tag"?/,
   })
 })
 
-t.test('what contradicts itself or cannot be said is told at its place, and the rest is printed', async t => {
+t.test('contradictions and invalid paths are reported at their places, and the rest is printed', async t => {
   const { code, out, err } = await sluice(['import', 'openapi', KRATOS, OTHER])
   t.equal(code, 1)
-  t.match(out, '    - "GET /sessions/whoami"\n', 'a trailing slash goes')
+  t.match(out, '    - "GET /sessions/whoami"\n', 'a trailing slash is dropped')
   t.match(err, /kratos\.yaml:24:5 .*json.*: Left out: The segment "\{id\}\.json"/)
   t.match(err, /kratos\.yaml:26:36 .*"Not A Name" cannot be a name here/)
   t.match(err, /other\.json:7:7 .*"kratos-admin-low" at .*kratos\.yaml:16: both mean the same requests/)
   t.match(err, '6 buckets with 7 patterns; 1 operation without a bucket.')
 })
 
-t.test('--json is the same for machines', async t => {
+t.test('--json reports the same for machines', async t => {
   matchesGolden(t, (await sluice(['import', 'openapi', KRATOS, OTHER, '--json'])).out, 'import.json')
 })
 
-t.test('--output writes a new file, and never over one', async t => {
+t.test('--output writes a new file and never overwrites one', async t => {
   const file = join(t.testdir(), 'buckets.yaml')
   t.match(await sluice(['import', 'openapi', OTHER, '--output', file]), { code: 0, out: '' })
   t.match(readFileSync(file, 'utf8'), /^buckets:\n {2}kratos-admin-high:\n/m)
   t.match(await sluice(['import', 'openapi', OTHER, '--output', file]), { code: 2, err: /already exists/ })
 })
 
-t.test('servers give paths their beginning', async t => {
+t.test('the paths of the servers are prefixed to the patterns', async t => {
   const dir = t.testdir({
     'a.yaml': `openapi: 3.1.0
 servers: [{ url: https://a.example/v1/ }, { url: /v2 }]
@@ -154,7 +162,7 @@ paths: { /x: { get: { x-ory-ratelimit-bucket: x } }, /: { get: { x-ory-ratelimit
   t.same(JSON.parse(out).buckets, { x: ['GET /v1/x', 'GET /v2/x', 'GET /v1', 'GET /v2'] })
 })
 
-t.test('what is no OpenAPI 3 is told of, whatever it is', async t => {
+t.test('files that are not OpenAPI 3 documents are reported', async t => {
   const dir = t.testdir({
     'two.yaml': 'swagger: "2.0"\npaths: {}\n',
     'broken.json': '{"openapi": "3.0.0", ',
@@ -173,7 +181,7 @@ t.test('what is no OpenAPI 3 is told of, whatever it is', async t => {
   t.match(await sluice(['import', 'openapi']), { code: 2, err: /needs openapi\|kong\S* FILE\.\.\./ })
 })
 
-t.test('a reader that has gone ends a command without a word', async t => {
+t.test('a closed pipe ends a command without an error message', async t => {
   const cli = inProject('dist', 'gateway', 'cli.js')
   const command = `"${process.execPath}" "${cli}" schema gateway | head -1`
   const { stdout, stderr } = await promisify(execFile)('sh', ['-c', command], { cwd: root })

@@ -13,7 +13,7 @@ upstreams: { directory: { embedded: directory } }
 routes: [{ path: /api/**, upstream: directory }]
 `
 
-t.test('the running gateway goes on with the new key, and the old one is no longer needed', async t => {
+t.test('a rotation beside a running gateway makes the old key unnecessary', async t => {
   const [old, fresh] = [1, 2].map(() => randomBytes(32).toString('base64')) as [string, string]
   const folder = writeConfig(t, gateway, {})
   const run = (ENCRYPTION_KEY: string) => gatewayProcess(t, folder, { ENCRYPTION_KEY, API_KEYS })
@@ -51,7 +51,7 @@ t.test('the running gateway goes on with the new key, and the old one is no long
   t.match(lost.out, `1 directory has a secret that none of the keys can decrypt: ${data.id}. Add the key`)
 })
 
-t.test('what is written wrongly is told', async t => {
+t.test('wrong arguments and a missing database are reported', async t => {
   t.match(await sluice(['keys', 'turn']), { code: 2, err: /"keys" knows "rotate", not "turn"/ })
   const DATA_DIR = join(t.testdir(), 'none')
   t.match(await sluice(['keys', 'rotate'], { env: { DATA_DIR } }), { code: 1, err: /holds no directory\.db/ })

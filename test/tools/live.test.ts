@@ -40,7 +40,7 @@ async function start(t: Test, settings = '', more: Record<string, string> = {}) 
   }
 }
 
-t.test('counters are shown and reset', async t => {
+t.test('counters are shown and can be reset', async t => {
   const { run, post } = await start(t)
   for (const path of ['/tight/a', '/tight/a', '/ip']) await post(path)
   t.equal(await post('/tight/a'), 429)
@@ -61,7 +61,7 @@ t.test('counters are shown and reset', async t => {
   t.match(JSON.parse(asJson.out), { project: 'acme', counters: [{ rule: 'all' }, { rule: 'tight' }] })
 })
 
-t.test('a mode is set and undone', async t => {
+t.test('a mode can be set and undone', async t => {
   const { run, post } = await start(t)
   const made = await run('mode', 'tight', 'report-only', '--until', '2100-01-01', ...byAnna('Import'))
   t.match(made, {
@@ -78,7 +78,7 @@ t.test('a mode is set and undone', async t => {
   t.match(await run('mode', 'tight', 'undo'), { code: 2, err: /has set no mode/ })
 })
 
-t.test('networks and projects are denied, listed and let in again', async t => {
+t.test('networks and projects can be denied, listed and admitted again', async t => {
   const { run, post } = await start(t)
   const made = await run('access', 'deny', 'here', '127.0.0.0/8', '192.0.2.1', ...byAnna('It scrapes'))
   t.match(made, {
@@ -95,7 +95,7 @@ t.test('networks and projects are denied, listed and let in again', async t => {
   t.equal(await post('/'), 200)
 })
 
-t.test('a list of access entries tells a mode set for now from that of the file', async t => {
+t.test('the list of access entries shows a temporary mode beside that of the file', async t => {
   const file = 'version: 1\nkind: access\nrules: [{ id: written, networks: [192.0.2.7], action: deny }]\n'
   const { run } = await start(t, '', { 'access.yaml': file })
   await run('mode', 'written', 'report-only', '--why', 'Test')
@@ -103,7 +103,7 @@ t.test('a list of access entries tells a mode set for now from that of the file'
   t.match(out, /^written +deny \(report-only for now; file: enforce\) /m)
 })
 
-t.test('acts are listed with who, why and how each is undone', async t => {
+t.test('acts are listed with author, reason and how to undo them', async t => {
   const { run } = await start(t)
   t.match(await run('acts'), { code: 0, out: 'Nothing was done.\n' })
   await run('mode', 'by-ip', 'report-only', ...byAnna('Import'))
@@ -120,7 +120,7 @@ t.test('acts are listed with who, why and how each is undone', async t => {
   ])
 })
 
-t.test('what is wrong is said, with an exit code', async t => {
+t.test('wrong arguments and unreachable gateways are reported with their exit codes', async t => {
   const { run, adminUrl } = await start(t)
   for (const [args, code, err] of [
     [['counters', 'nobody'], 2, /There is no project "nobody"/],
@@ -152,14 +152,14 @@ t.test('what is wrong is said, with an exit code', async t => {
   t.match(await sluice(['acts', '--live', app]), { code: 1, err: /not the admin port of a gateway \(200\)/ })
 })
 
-t.test('report and replay tell a mode for now from that of the files', async t => {
+t.test('report and replay distinguish a temporary mode from that of the files', async t => {
   const { run, post, lines, folder } = await start(t, 'log: { decisions: all }')
   await run('mode', 'tight', 'report-only', '--why', 'Import')
   for (let i = 0; i < 5; i += 1) t.equal(await post('/tight/a'), 200)
   const log = join(folder, 'gateway.log')
   writeFileSync(log, lines.map(line => `${JSON.stringify(line)}\n`).join(''))
   const reported = await sluice(['report', log])
-  t.match(reported, { code: 0 }, 'no candidate, so nothing that is not safe')
+  t.match(reported, { code: 0 }, 'a temporary mode is no candidate for enforcement')
   t.match(reported.out, /^tight +report-only for now +5 +0 +3 /m)
   t.notMatch(reported.out, /safe to enforce/)
   const replayed = await sluice(['replay', log, '--policies', folder], { env: { ADMIN_KEY: KEY } })

@@ -11,7 +11,7 @@ import { decisionRecord } from '../helpers/decision-lines.js'
 import { inProject } from '../helpers/root.js'
 import { besideOf, lineOf, logOf, nineDays, START, timeOf } from './report-logs.js'
 
-t.test('records that were written late come in their place; several files are merged', async t => {
+t.test('late records are sorted into place, and several files are merged', async t => {
   const at = (ms: number, id: string) =>
     decisionRecord({ ts: timeOf(START + ms), id, beside: [besideOf('r', 'k', 'allowed', 1)] })
   const all = Array.from({ length: 40 }, (_, i) => at(i * 900, `request-${i}`))
@@ -28,20 +28,23 @@ t.test('records that were written late come in their place; several files are me
   t.equal(await suggested(even, odd), 2)
 })
 
-t.test('plain, gzip and standard input are read alike; a damaged end is told', async t => {
-  const text = nineDays().map(lineOf).join('')
-  const plain = await sluice(['report', logOf(t, text)])
-  const packed = gzipSync(text)
-  t.equal((await sluice(['report', logOf(t, packed, 'gateway.log.1')])).out, plain.out)
-  t.equal((await sluice(['report', '-'], { stdin: packed })).out, plain.out)
-  const half = await sluice(['report', logOf(t, packed.subarray(0, packed.length / 2), 'half.gz')])
-  t.equal(half.code, 1)
-  t.match(half.out, /the rest of a file, could not be read/)
-  t.match(half.out, /1 broken line skipped/)
-  t.match(half.out, /half\.gz:\sthe\sgzip\sdata\sis\sdamaged\sfrom\shere\son/)
-})
+t.test(
+  'plain files, gzip files and standard input are read alike, and a damaged end is reported',
+  async t => {
+    const text = nineDays().map(lineOf).join('')
+    const plain = await sluice(['report', logOf(t, text)])
+    const packed = gzipSync(text)
+    t.equal((await sluice(['report', logOf(t, packed, 'gateway.log.1')])).out, plain.out)
+    t.equal((await sluice(['report', '-'], { stdin: packed })).out, plain.out)
+    const half = await sluice(['report', logOf(t, packed.subarray(0, packed.length / 2), 'half.gz')])
+    t.equal(half.code, 1)
+    t.match(half.out, /the rest of a file, could not be read/)
+    t.match(half.out, /1 broken line skipped/)
+    t.match(half.out, /half\.gz:\sthe\sgzip\sdata\sis\sdamaged\sfrom\shere\son/)
+  },
+)
 
-t.test('what cannot be read is told in a sentence, with exit code 2', async t => {
+t.test('unusable input is reported in a sentence, with exit code 2', async t => {
   const dir = t.testdir()
   const say = async (sentence: string, ...words: string[]) => {
     const { code, out, err } = await sluice(['report', ...words])
@@ -71,24 +74,25 @@ t.test('what cannot be read is told in a sentence, with exit code 2', async t =>
     `${dir}/log`,
     `${dir}/log`,
   )
-  t.equal(readFileSync(`${dir}/log`, 'utf8'), lineOf(decisionRecord()), 'a log is no page to be replaced')
+  t.equal(
+    readFileSync(`${dir}/log`, 'utf8'),
+    lineOf(decisionRecord()),
+    'the log is not overwritten by the page',
+  )
 })
 
-t.test(
-  'a line without end is skipped, not kept; it is shown with its place, and so are those behind it',
-  async t => {
-    const giant = 'x'.repeat(3 * 1024 * 1024)
-    const good = lineOf(decisionRecord())
-    const { code, out } = await sluice(['report', '-'], { stdin: `${good}${giant}\n${good}{"bro\n${giant}` })
-    t.equal(code, 1)
-    t.match(out, /^5 lines, 2 records, 3 broken lines skipped\.$/m)
-    t.match(out, /standard\sinput:2:\sthe\sline\sis\slonger\sthan\s1\sMiB:\sx+$/m)
-    t.match(out, 'standard input:4: it is not complete JSON: {"bro')
-    t.match(out, 'standard input:5: the line is longer')
-  },
-)
+t.test('lines over 1 MiB are skipped and reported with their places, and later lines are read', async t => {
+  const giant = 'x'.repeat(3 * 1024 * 1024)
+  const good = lineOf(decisionRecord())
+  const { code, out } = await sluice(['report', '-'], { stdin: `${good}${giant}\n${good}{"bro\n${giant}` })
+  t.equal(code, 1)
+  t.match(out, /^5 lines, 2 records, 3 broken lines skipped\.$/m)
+  t.match(out, /standard\sinput:2:\sthe\sline\sis\slonger\sthan\s1\sMiB:\sx+$/m)
+  t.match(out, 'standard input:4: it is not complete JSON: {"bro')
+  t.match(out, 'standard input:5: the line is longer')
+})
 
-t.test('more than one broken line in a hundred, and the numbers are not to be relied on', async t => {
+t.test('with more than 1 % broken lines the report is marked as unreliable', async t => {
   const quiet = (records: number) => lineOf(decisionRecord()).repeat(records)
   const few = await sluice(['report', '-'], { stdin: `${quiet(99)}{"bro\n` })
   t.equal(few.code, 0)
@@ -100,7 +104,7 @@ t.test('more than one broken line in a hundred, and the numbers are not to be re
   t.match(JSON.parse(out), { input: { damaged: true } })
 })
 
-t.test('forty columns are enough, and a log cannot steer the terminal', async t => {
+t.test('the output fits forty columns and contains no control characters', async t => {
   const hostile = decisionRecord({ rule: 'bad\u001b[2Jrule', project: 'p\u0007', decision: 'deny' })
   const text = [...nineDays(), hostile].map(lineOf).join('')
   const { out } = await sluice(['report', '-'], { stdin: text, columns: 40 })
@@ -112,7 +116,7 @@ t.test('forty columns are enough, and a log cannot steer the terminal', async t 
   t.notMatch(out, /[\u0000-\u0009\u000b-\u001f]/)
 })
 
-t.test('distinct things are counted exactly up to a limit, and nearly beyond it', async t => {
+t.test('distinct values are counted exactly up to a limit, and approximately beyond it', async t => {
   const few = new Distinct()
   for (let i = 0; i < 8000; i++) few.add(`key ${i % 4000}`)
   t.same([few.count, few.isExact], [4000, true])
@@ -122,14 +126,14 @@ t.test('distinct things are counted exactly up to a limit, and nearly beyond it'
   t.ok(Math.abs(many.count - 100_000) < 6000, `${many.count}`)
 })
 
-t.test('progress is shown to who watches, and wiped', async t => {
+t.test('progress is shown on a terminal and erased at the end', async t => {
   const { err, out } = await sluice(['report', logOf(t, nineDays().map(lineOf).join(''))], { watched: true })
   t.match(err, /\[#+-*\] \d+ %/)
   t.ok(err.endsWith('\r\x1b[K'))
   t.notMatch(out, '\x1b')
 })
 
-t.test('a reader that has gone ends the command quietly', async t => {
+t.test('a closed pipe ends the command without an error message', async t => {
   const log = logOf(t, nineDays().map(lineOf).join(''))
   const command = `"${process.execPath}" "${inProject('dist', 'gateway', 'cli.js')}" report "${log}" --json`
   // The reader exits before anything is written.

@@ -156,7 +156,7 @@ interface Line {
   readonly sent_status: number
 }
 
-t.test('each request of random traffic is decided as the gateway decided it', async t => {
+t.test('replay decides each request of random traffic as the gateway did', async t => {
   const gateway = await sendTraffic(t, 400)
   const lines = gateway.lines.filter(({ msg }) => msg === 'decision') as unknown as Line[]
   const then = new Map<string, { refused: boolean; rule: string | null; would: (string | null)[] }>()
@@ -181,7 +181,7 @@ t.test('each request of random traffic is decided as the gateway decided it', as
   t.same(
     [...observers].sort(),
     ['heavy', 'recovery', 'tenants', 'writes'],
-    'report-only rules would have refused some',
+    'each report-only rule would have refused some requests',
   )
 
   const simulation = new Simulation(await loadOrFail(gateway.folder, {}, quiet))
@@ -202,7 +202,7 @@ t.test('each request of random traffic is decided as the gateway decided it', as
     judgedRequests += 1
     if (JSON.stringify(now) !== JSON.stringify(before)) differences.push({ id, at: traffic.at, before, now })
   })
-  t.equal(judgedRequests, then.size, 'every request was replayed, once')
+  t.equal(judgedRequests, then.size, 'every request is replayed once')
   t.same(differences.slice(0, 3), [], `${differences.length} differ`)
 })
 

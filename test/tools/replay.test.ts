@@ -59,7 +59,7 @@ async function replay(stdin: string, ...words: string[]): Promise<ReplayDocument
   return { code, ...JSON.parse(out) }
 }
 
-t.test('--json is a stable document; a candidate that refuses more ends with exit code 1', async t => {
+t.test('--json and the text are stable, and a candidate that refuses more gives exit code 1', async t => {
   const stdin = [...RECORDS.map(lineOf), '{"broken\n', 'something else\n'].join('')
   const words = ['replay', '-', '--policies', CANDIDATE, '--against', CONFIG, '--config', CONFIG]
   const { code, out } = await sluice([...words, '--json'], { stdin })
@@ -72,7 +72,7 @@ t.test('--json is a stable document; a candidate that refuses more ends with exi
   t.equal(same.code, 0)
 })
 
-t.test('slots are held as long as their requests lasted, and no longer than maxHold', async t => {
+t.test('slots are held for the duration of their requests, and for maxHold at most', async t => {
   const ruleOf = ({ candidate }: ReplayDocument, id: string) =>
     candidate.rules.find(({ rule }) => rule === id)
   const held = await replay(RECORDS.map(lineOf).join(''), '--policies', CANDIDATE)
@@ -101,7 +101,7 @@ rules: [{ id: write, match: [POST /items], key: [project], max: 1, maxHold: ${ma
   }
 })
 
-t.test('a request with several records is replayed once, and none that was refused then is lost', async t => {
+t.test('a request with several records is replayed once, even if it was refused', async t => {
   const denied = decisionRecord({ id: 'a', decision: 'deny', sent_status: 429, ts: timeOf(START) })
   const would = decisionRecord({
     id: 'a',
@@ -128,10 +128,14 @@ t.test('a request with several records is replayed once, and none that was refus
   t.same(recorded, { requests: 2, bothAdmit: 1, bothRefuse: 0, onlyThen: 1, onlyNow: 0 })
 })
 
-t.test('what the log cannot tell is said', async t => {
+t.test('replay reports what the log does not contain', async t => {
   const accuracyOf = async (stdin: string, ...words: string[]) =>
     (await replay(stdin, '--policies', CANDIDATE, ...words)).accuracy.join('\n')
-  t.equal(await accuracyOf(RECORDS.map(lineOf).join('')), '', 'records of all requests tell everything')
+  t.equal(
+    await accuracyOf(RECORDS.map(lineOf).join('')),
+    '',
+    'records of all requests leave nothing to report',
+  )
 
   const refusals = RECORDS.map(record => lineOf({ ...record, decision: 'deny' })).join('')
   t.match(await accuracyOf(refusals), /holds refusals only, so counters fill up slower/)
@@ -155,7 +159,7 @@ t.test('what the log cannot tell is said', async t => {
 })
 
 t.test(
-  'rules that count by the answer count by the statuses of the log, as far as it tells them',
+  'rules that depend on the response use the statuses of the log, and report what is missing',
   async t => {
     const folder = t.testdir({
       'p.yaml': `version: 1
@@ -202,7 +206,7 @@ rules:
   },
 )
 
-t.test('what was decided while Redis was away is told, for here it never is', async t => {
+t.test('requests decided while Redis was away are reported', async t => {
   const outage = RECORDS.map((record, i) => ({
     ...record,
     ...(i < 3 && { store: 'local' }),
@@ -215,7 +219,7 @@ t.test('what was decided while Redis was away is told, for here it never is', as
   t.notOk(calm.accuracy.some(one => one.includes('away')))
 })
 
-t.test('access logs of nginx, Apache and Envoy are told apart and read', async t => {
+t.test('access logs of nginx, Apache and Envoy are recognised and read', async t => {
   const read = async (stdin: string, ...words: string[]) => {
     const { candidate, input, recorded } = await replay(stdin, '--policies', CONFIG, ...words)
     const { requests, refused, unserved, projects } = candidate
@@ -228,9 +232,9 @@ t.test('access logs of nginx, Apache and Envoy are told apart and read', async t
       projects: projects.map(({ project }) => project).sort(),
     }
   }
-  const combined = (changes: { who?: string; request?: string; status?: number } = {}) => {
-    const { who = '192.0.2.1 - -', request = 'GET /a?b=1 HTTP/1.1', status = 200 } = changes
-    return `${who} [05/Jan/2026:10:00:00 +0100] "${request}" ${status} 12 "-" "a \\"b\\" c"\n`
+  const combined = (changes: { client?: string; request?: string; status?: number } = {}) => {
+    const { client = '192.0.2.1 - -', request = 'GET /a?b=1 HTTP/1.1', status = 200 } = changes
+    return `${client} [05/Jan/2026:10:00:00 +0100] "${request}" ${status} 12 "-" "a \\"b\\" c"\n`
   }
   t.match(await read(Array.from({ length: 7 }, () => combined()).join(''), '--host', 'acme.localhost'), {
     formats: ['combined'],
@@ -239,7 +243,7 @@ t.test('access logs of nginx, Apache and Envoy are told apart and read', async t
     projects: ['acme'],
   })
   const mixed = [
-    combined({ who: 'globex.localhost:443 2001:db8::1 - ann' }),
+    combined({ client: 'globex.localhost:443 2001:db8::1 - ann' }),
     combined({ request: 'GET /%2e%2e/%2F HTTP/1.1', status: 400 }),
     combined({ request: '\\x16\\x03\\x01', status: 400 }),
     combined({ request: 'OPTIONS * HTTP/1.1' }),
@@ -290,13 +294,13 @@ t.test('access logs of nginx, Apache and Envoy are told apart and read', async t
   )
 })
 
-t.test('a project that is unknown by now counts as the log or the policy says', async t => {
+t.test('unknown projects are replayed under the names in the log', async t => {
   const records = ['acme', 'gone', 'host:nobody.example'].map((project, i) => recordOf({ at: i, project }, i))
   const projects = (await replay(records.map(lineOf).join(''), '--policies', CONFIG)).candidate.projects
   t.same(projects.map(({ project }) => project).sort(), ['acme', 'gone', 'host:nobody.example'])
 })
 
-t.test('what cannot be read is told in a sentence, with exit code 2', async t => {
+t.test('unusable input is reported in a sentence, with exit code 2', async t => {
   const dir = t.testdir({ empty: '', 'p.yaml': 'version: 1\nkind: project-limit\n' })
   const say = async (sentence: string | RegExp, ...words: string[]) => {
     const { code, out, err } = await sluice(['replay', ...words])
@@ -319,7 +323,7 @@ t.test('what cannot be read is told in a sentence, with exit code 2', async t =>
   await say('--map is for logs in JSON', log, ...candidate, '--format', 'combined', '--map', 'time=x')
 })
 
-t.test('forty columns are enough', async t => {
+t.test('the output fits forty columns', async t => {
   const { out } = await sluice(
     ['replay', '-', '--policies', CANDIDATE, '--against', CONFIG, '--config', CONFIG],
     {

@@ -27,43 +27,46 @@ function mixedLog([first, ...rest]: readonly string[]): string {
   ].join('')
 }
 
-t.test('--json and the text are stable documents, whatever else stands in the log', async t => {
+t.test('--json and the text are stable, whatever other lines the log contains', async t => {
   const records = nineDays().map(lineOf)
   const { code, out } = await sluice(['report', '-', '--json'], { stdin: mixedLog(records.slice(0, 14)) })
-  t.equal(code, 1, 'one rule is not safe')
+  t.equal(code, 1, 'an unsafe rule gives exit code 1')
   matchesGolden(t, out, 'report.json')
   const told = await sluice(['report', '-'], { stdin: mixedLog(records) })
   t.equal(told.code, 1)
   matchesGolden(t, told.out, 'report.txt')
 })
 
-t.test('of a quota never more is used than it holds; what was attempted beyond is told beside', async t => {
-  const flood = Array.from({ length: 6 }, (_, i) =>
-    decisionRecord({
-      ts: timeOf(START + i * 100),
-      beside: [besideOf('busy', 'b', i < 3 ? 'allowed' : 'limited', Math.min(3, i + 1))],
-    }),
-  )
-  const meter = decisionRecord({
-    ts: timeOf(START + 700),
-    decision: 'deny',
-    rule: 'flood',
-    kind: 'volumetric',
-    counters: [{ policy: 'flood', q: 5, used: 7, t_ms: 900, w_ms: 1000 }],
-  })
-  const log = logOf(t, [...flood, meter].map(lineOf).join(''))
-  const { rules } = await report(log)
-  const peakOf = (name: string) => rules.find(({ rule }) => rule === name)?.peaks[0]
-  t.match(peakOf('busy'), { quota: 3, used: 3, attempted: 6 })
-  t.match(peakOf('flood'), { quota: 5, used: 5, attempted: 7 })
-  const page = join(t.testdir(), 'report.html')
-  const { out } = await sluice(['report', log, '--html', page])
-  t.match(out, /^policy +window +quota +used +attempted$/m)
-  t.match(out, /^flood +1 s +5 +5 +7$/m)
-  t.match(readFileSync(page, 'utf8'), /quota<\/th><th scope="col">used<\/th><th scope="col">attempted/)
-})
+t.test(
+  'the used part of a quota is never more than the quota, and attempts beyond it are shown beside it',
+  async t => {
+    const flood = Array.from({ length: 6 }, (_, i) =>
+      decisionRecord({
+        ts: timeOf(START + i * 100),
+        beside: [besideOf('busy', 'b', i < 3 ? 'allowed' : 'limited', Math.min(3, i + 1))],
+      }),
+    )
+    const meter = decisionRecord({
+      ts: timeOf(START + 700),
+      decision: 'deny',
+      rule: 'flood',
+      kind: 'volumetric',
+      counters: [{ policy: 'flood', q: 5, used: 7, t_ms: 900, w_ms: 1000 }],
+    })
+    const log = logOf(t, [...flood, meter].map(lineOf).join(''))
+    const { rules } = await report(log)
+    const peakOf = (name: string) => rules.find(({ rule }) => rule === name)?.peaks[0]
+    t.match(peakOf('busy'), { quota: 3, used: 3, attempted: 6 })
+    t.match(peakOf('flood'), { quota: 5, used: 5, attempted: 7 })
+    const page = join(t.testdir(), 'report.html')
+    const { out } = await sluice(['report', log, '--html', page])
+    t.match(out, /^policy +window +quota +used +attempted$/m)
+    t.match(out, /^flood +1 s +5 +5 +7$/m)
+    t.match(readFileSync(page, 'utf8'), /quota<\/th><th scope="col">used<\/th><th scope="col">attempted/)
+  },
+)
 
-t.test('who is refused for a part of the key that is missing was asked about, too', async t => {
+t.test('requests refused for a missing part of the key count as seen', async t => {
   const asked = { rule: 'per-device', kind: 'volumetric' } as const
   const passed = decisionRecord({
     ...asked,
@@ -77,7 +80,7 @@ t.test('who is refused for a part of the key that is missing was asked about, to
   )
 })
 
-t.test('a report-only rule is safe after a quiet week; else the reasons are told', async t => {
+t.test('a report-only rule is safe after a quiet week, and otherwise the report says why not', async t => {
   const week = logOf(t, nineDays().map(lineOf).join(''))
   const [busy, calm] = (await report(week)).promotions
   t.match(calm, { rule: 'calm', safe: true, seen: 900, wouldRefuse: 2, projects: 2 })
@@ -101,7 +104,7 @@ t.test('a report-only rule is safe after a quiet week; else the reasons are told
 })
 
 t.test(
-  'of rules whose requests cost more, or what their answers say, only what is known is suggested',
+  'suggested quotas include the cost of requests, and are omitted if the response decides the cost',
   async t => {
     const costing = (cost: number) =>
       nineDays().map(record => ({
@@ -127,7 +130,7 @@ t.test(
   },
 )
 
-t.test('the exit code says whether every report-only rule is safe to enforce', async t => {
+t.test('the exit code is 0 only if every report-only rule is safe to enforce', async t => {
   const codeOf = async (records: DecisionRecord[]) =>
     (await sluice(['report', logOf(t, records.map(lineOf).join(''))])).code
   const only = (rule: string) =>
@@ -136,13 +139,13 @@ t.test('the exit code says whether every report-only rule is safe to enforce', a
         ? []
         : [{ ...record, beside: record.beside.filter(beside => beside.rule === rule) }],
     )
-  t.equal(await codeOf(only('calm')), 0, 'the only one is')
-  t.equal(await codeOf(only('busy')), 1, 'the only one is not')
-  t.equal(await codeOf(nineDays()), 1, 'one of two is not')
-  t.equal(await codeOf(only('none')), 0, 'there is none')
+  t.equal(await codeOf(only('calm')), 0, 'the only rule is safe')
+  t.equal(await codeOf(only('busy')), 1, 'the only rule is not safe')
+  t.equal(await codeOf(nineDays()), 1, 'one of two rules is not safe')
+  t.equal(await codeOf(only('none')), 0, 'there is no report-only rule')
 })
 
-t.test('what sampling leaves unknown is said, and nothing is made up in its stead', async t => {
+t.test('the report says what is unknown because of sampling, and makes no suggestions from it', async t => {
   const refusals = logOf(
     t,
     nineDays()
@@ -164,7 +167,7 @@ t.test('what sampling leaves unknown is said, and nothing is made up in its stea
   t.match(share?.unknown[0], '25 % of the admitted requests are logged: shares are estimates')
 })
 
-t.test('the suggested quota has room for the percentile of the requests', async () => {
+t.test('the suggested quota admits the given percentile of requests', async () => {
   const arrivals = fc.array(
     fc.record({ gap: fc.integer({ min: 0, max: 900 }), key: fc.constantFrom('a', 'b') }),
     {
@@ -197,7 +200,7 @@ t.test('the suggested quota has room for the percentile of the requests', async 
   )
 })
 
-t.test('demand at once is told by how long requests last', async t => {
+t.test('the demand for slots follows from the durations of requests', async t => {
   const meter = new DemandMeter()
   const slot = (key: string): Beside => ({
     rule: 'slots',
@@ -217,7 +220,7 @@ t.test('demand at once is told by how long requests last', async t => {
   t.equal(meter.percentile('slots', 50), 1)
 })
 
-t.test('the page holds all that it needs, and nothing of the log runs in it', async t => {
+t.test('the page loads nothing and escapes text from the log', async t => {
   const file = join(t.testdir(), 'report.html')
   const hostile = decisionRecord({
     rule: '<script>alert(1)</script>',

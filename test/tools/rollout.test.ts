@@ -45,7 +45,7 @@ function written(t: Test, changes: Readonly<Record<string, readonly [string, str
   return folder
 }
 
-t.test('explain says whether the one who asks is inside, and shows the trial', async t => {
+t.test('explain says whether the request is inside the share, and shows the trial', async t => {
   const folder = written(t)
   const told = await Promise.all(
     Array.from({ length: 4 }, async (_, i) => {
@@ -74,15 +74,15 @@ t.test('explain says whether the one who asks is inside, and shows the trial', a
   t.match(outside[0], /rest\.trial\.burst: 2 per second/)
   const addresses = await Promise.all(
     Array.from({ length: 5 }, async (_, i) => {
-      const who = ['--project', 'p1', '--ip', `192.0.2.${i}`]
-      return (await sluice(['explain', 'POST', '/d', ...who, '--config', folder])).out
+      const caller = ['--project', 'p1', '--ip', `192.0.2.${i}`]
+      return (await sluice(['explain', 'POST', '/d', ...caller, '--config', folder])).out
     }),
   )
   t.ok(addresses.some(text => text.includes('enforced for 50% of its keys; this one is inside')))
   t.ok(addresses.some(text => /flood \(volumetric, report-only\)\n.*this one is outside/.test(text)))
 })
 
-t.test('the table of limits shows both', async t => {
+t.test('the table of limits shows trials and shares', async t => {
   const { out } = await sluice(['check', '--config', written(t), '--table'])
   t.match(out, /^rest +10 +300 /m)
   t.match(out, /^rest\.trial +2 +60 +trial /m)
@@ -90,7 +90,7 @@ t.test('the table of limits shows both', async t => {
   t.match(out, /^flood .* enforce for 50% /m)
 })
 
-t.test('diff tells a changed share, and a changed or new trial', async t => {
+t.test('diff reports changed shares and new, changed or removed trials', async t => {
   const before = written(t)
   const after = written(t, {
     'policies/base.yaml': ['trial: { burst: 2', 'trial: { burst: 3'],
@@ -106,7 +106,7 @@ t.test('diff tells a changed share, and a changed or new trial', async t => {
   t.match((await sluice(['diff', none, before])).out, /\+ rest\.trial: 2 per second, 60 per minute, tried/)
 })
 
-t.test('check warns of a trial that says nothing, and of a share that lasts', async t => {
+t.test('check warns of a trial without effect and of a long-lived share', async t => {
   const equal = written(t, {
     'policies/base.yaml': ['trial: { burst: 2, sustained: 60', 'trial: { burst: 10, sustained: 300'],
   })
@@ -176,7 +176,7 @@ function eightDays(): DecisionRecord[] {
   return records
 }
 
-t.test('report says whether it is safe to make a trial the quota, and to raise a share', async t => {
+t.test('report says whether a trial can become the quota and whether a share can be raised', async t => {
   const log = logOf(t, eightDays().map(lineOf).join(''))
   const [trial, share] = (await report(log)).promotions
   t.match(trial, {
@@ -216,7 +216,7 @@ t.test('report says whether it is safe to make a trial the quota, and to raise a
   t.match(readFileSync(page, 'utf8'), 'there it refused 8 of 400 requests')
 })
 
-t.test('replay tells what a share and a trial would have done', async t => {
+t.test('replay shows what a share and a trial would have refused', async t => {
   const folder = written(t)
   const lines = Array.from({ length: 40 }, (_, i) =>
     lineOf(
@@ -236,14 +236,18 @@ t.test('replay tells what a share and a trial would have done', async t => {
   const [outside = 0, would = 0] = row('search', 'report-only')
   t.ok(inside > 0 && outside > 0)
   t.same([inside + outside, refused * 2, would * 2], [40, inside, outside])
-  t.same(row('rest\\.trial', 'report-only')[0], outside, 'the trial is asked where its bucket is')
+  t.same(
+    row('rest\\.trial', 'report-only')[0],
+    outside,
+    'the trial counts the requests that fall to its bucket',
+  )
   t.match(out, /hashes of what these rules count by.*\n?.*flood/)
   const raised = written(t, { 'policies/search.yaml': ['25%', '90%'] })
   const both = await sluice(['replay', logOf(t, lines.join('')), '--policies', raised, '--against', folder])
-  t.equal(both.code, 1, 'a larger share refuses more')
+  t.equal(both.code, 1, 'a larger share refuses more and gives exit code 1')
 })
 
-t.test('what the documentation shows of trials and shares loads as it stands', async t => {
+t.test('the trials and shares that the documentation shows pass the check', async t => {
   const page = readFileSync('docs/rollout.md', 'utf8')
   const shown = [...page.matchAll(/```yaml\n# (?:trial|share): (policies\/\S+)\n([^`]*)```/g)]
   t.equal(shown.length, 3)

@@ -12,40 +12,37 @@ import { waitUntil } from '../helpers/wait.js'
 
 const FREE_PORTS = { PORT: '0', ADMIN_PORT: '0' }
 
-t.test(
-  'one line limits a service of one’s own: each client has its requests, and is told what is left',
-  async t => {
-    const upstream = await startApp(t, (req, res) => res.end(`mine ${req.url}`))
-    const gateway = await serveProcess(
-      t,
-      ['--upstream', upstream, '--limit', '2/m', '--limit', '50/h'],
-      FREE_PORTS,
-    )
-    t.match(
-      gateway.out(),
-      `(2 requests per minute and 50 requests per hour from each client address, to ${upstream})`,
-    )
-    const keep = `Keep it: sluice init --upstream ${upstream} --limit 2/m --limit 50/h`
-    await waitUntil('the line after the ready line', () => gateway.out().includes(keep))
+t.test('serve --upstream limits each client address, and tells clients what is left', async t => {
+  const upstream = await startApp(t, (req, res) => res.end(`mine ${req.url}`))
+  const gateway = await serveProcess(
+    t,
+    ['--upstream', upstream, '--limit', '2/m', '--limit', '50/h'],
+    FREE_PORTS,
+  )
+  t.match(
+    gateway.out(),
+    `(2 requests per minute and 50 requests per hour from each client address, to ${upstream})`,
+  )
+  const keep = `Keep it: sluice init --upstream ${upstream} --limit 2/m --limit 50/h`
+  await waitUntil('the line after the ready line', () => gateway.out().includes(keep))
 
-    const first = await send(`${gateway.url}/any`)
-    t.equal(first.body, 'mine /any')
-    t.match(first.headers.ratelimit, '"everything.minute";r=1;t=60, "everything.hour";r=49;t=3600')
-    await send(`${gateway.url}/other`, { headers: { host: 'another.example' } })
-    const refused = await send(gateway.url, { method: 'POST' })
-    t.equal(refused.status, 429)
-    t.match(refused.json().detail, 'Bucket everything admits 2 requests per minute from each client address')
-    t.notMatch(gateway.out(), 'nothing answers')
-  },
-)
+  const first = await send(`${gateway.url}/any`)
+  t.equal(first.body, 'mine /any')
+  t.match(first.headers.ratelimit, '"everything.minute";r=1;t=60, "everything.hour";r=49;t=3600')
+  await send(`${gateway.url}/other`, { headers: { host: 'another.example' } })
+  const refused = await send(gateway.url, { method: 'POST' })
+  t.equal(refused.status, 429)
+  t.match(refused.json().detail, 'Bucket everything admits 2 requests per minute from each client address')
+  t.notMatch(gateway.out(), 'nothing answers')
+})
 
-t.test('a service that is not there yet is a note, no error', async t => {
+t.test('an upstream that does not respond yet is reported in a note, and requests get 502', async t => {
   const gateway = await serveProcess(t, ['--upstream', 'http://127.0.0.1:9'], FREE_PORTS)
   await waitUntil('the note', () => gateway.out().includes('nothing answers at http://127.0.0.1:9 yet'))
   t.equal((await send(gateway.url)).status, 502)
 })
 
-t.test('init writes what is good, strictly, and says what comes next', async t => {
+t.test('init writes files that pass the strict check, and suggests the next commands', async t => {
   const folder = join(t.testdir(), 'mine')
   const { code, out } = await sluice([
     'init',
@@ -66,10 +63,10 @@ t.test('init writes what is good, strictly, and says what comes next', async t =
   const limits = join(folder, 'policies', 'limits.yaml')
   writeFileSync(limits, readFileSync(limits, 'utf8').replace(/^#( +login:)/gm, '$1'))
   const tried = await sluice(['check', '--config', folder, '--table'])
-  t.match(tried.out, /login .*5 per minute, by client-ip/, 'the suggestions in its comments work too')
+  t.match(tried.out, /login .*5 per minute, by client-ip/, 'the rule suggested in a comment is valid')
 })
 
-t.test('init never overwrites', async t => {
+t.test('init never overwrites files', async t => {
   const folder = t.testdir({ 'projects.yaml': 'mine' })
   const { code, err } = await sluice(['init', folder])
   t.equal(code, 2)
@@ -84,7 +81,7 @@ t.test('init never overwrites', async t => {
   )
 })
 
-t.test('init ends with a sentence where no folder can be made', async t => {
+t.test('init reports a folder that cannot be created', async t => {
   for (const folder of ['/proc/sluice/mine', '/dev/null/mine']) {
     const { code, err } = await sluice(['init', folder])
     t.equal(code, 2, folder)
@@ -92,7 +89,7 @@ t.test('init ends with a sentence where no folder can be made', async t => {
   }
 })
 
-t.test('the commands that init suggests read its folder as a folder', async t => {
+t.test('the commands that init suggests work for a folder that begins with a dash', async t => {
   const cli = inProject('dist', 'gateway', 'cli.js')
   const { stdout } = spawnSync(process.execPath, [cli, 'init', '--', '-x'], {
     cwd: t.testdir(),
@@ -101,7 +98,7 @@ t.test('the commands that init suggests read its folder as a folder', async t =>
   t.match(stdout, 'sluice check --config ./-x\n')
 })
 
-t.test('without a configuration both ways to begin are told', async t => {
+t.test('serve without a configuration suggests both ways to start', async t => {
   const { code, err } = await sluice(['serve', '--config', join(t.testdir(), 'none')])
   t.equal(code, 1)
   t.match(err, 'There is no configuration at')
@@ -109,7 +106,7 @@ t.test('without a configuration both ways to begin are told', async t => {
   t.match(err, 'sluice init')
 })
 
-t.test('what cannot be meant is told with what was probably meant', async t => {
+t.test('invalid upstreams and limits are refused with a suggestion', async t => {
   const upstream = ['serve', '--upstream', 'http://127.0.0.1:1']
   for (const [args, sentence] of [
     [['serve', '--upstream', 'localhost:3000'], 'Did you mean http://localhost:3000?'],
@@ -139,7 +136,7 @@ t.test('what cannot be meant is told with what was probably meant', async t => {
   t.notMatch(err, 'secret')
 })
 
-t.test('check warns of a gateway that would ask itself', async t => {
+t.test('check warns of an upstream that is the gateway itself', async t => {
   const folder = join(t.testdir(), 'mine')
   await sluice(['init', folder, '--upstream', 'http://localhost:8080'])
   const { code, out, err } = await sluice(['check', '--config', folder, '--strict'])
@@ -152,7 +149,7 @@ t.test('check warns of a gateway that would ask itself', async t => {
   t.equal(other.code, 0)
 })
 
-t.test('a gateway that would ask itself says so and ends', async t => {
+t.test('a gateway whose upstream is itself refuses to start', async t => {
   const port = await freePort()
   const gateway = await serveProcess(t, ['--upstream', `http://localhost:${port}`], {
     PORT: `${port}`,

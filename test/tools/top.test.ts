@@ -34,7 +34,7 @@ function screenOf(out: string): string[] {
   return (out.split('\x1b[H').at(-1) ?? '').replace('\x1b[J', '').replaceAll('\x1b[K', '').split('\r\n')
 }
 
-t.test('once, as text and as JSON', async t => {
+t.test('top --once prints a snapshot as text, and --json as JSON', async t => {
   const { adminUrl, post } = await start(t)
   await post('/flood')
   await post('/flood')
@@ -43,13 +43,13 @@ t.test('once, as text and as JSON', async t => {
   for (const part of [adminUrl, 'Store memory ok', `Process ${process.pid}`, 'Closest to a limit']) {
     t.match(out, part)
   }
-  t.match(out, /^RULE +MODE +REFUSED\/S▼.*\nflood +enforce/m, 'the rule that refuses stands first')
+  t.match(out, /^RULE +MODE +REFUSED\/S▼.*\nflood +enforce/m, 'the rule that refuses is listed first')
   t.match(out, /^acme +growth/m)
   const { rules } = JSON.parse((await sluice(['top', '--json', '--live', adminUrl])).out)
   t.match(rules[0], { id: 'flood', last_hour: { limited: 1 } })
 })
 
-t.test('a terminal shows it anew, and keys choose what', async t => {
+t.test('on a terminal top redraws the screen, and keys choose the view', async t => {
   const { adminUrl, post } = await start(t)
   await post('/flood')
   const { terminal: fake, press, ...state } = terminal(80, 24)
@@ -80,10 +80,10 @@ t.test('a terminal shows it anew, and keys choose what', async t => {
   await shows(/^\d+\.\d+ requests\/s {2}0\.\d+ refused/)
   press('q')
   t.equal(await ended, 0)
-  t.notOk(state.taken, 'the terminal is given back')
+  t.notOk(state.taken, 'the terminal is released')
 })
 
-t.test('a lost connection is said, with the time of what is shown, and tried again', async t => {
+t.test('after a lost connection top says so and tries again', async t => {
   const { adminUrl, drain } = await start(t)
   const { terminal: fake, press } = terminal(80, 10)
   const { io, written } = recordingIo()
@@ -91,21 +91,19 @@ t.test('a lost connection is said, with the time of what is shown, and tried aga
     { values: { live: adminUrl, once: false, json: false }, positionals: [] },
     { ...io, terminal: fake },
   )
-  await waitUntil('it is shown', () => written.out.includes('q:quit'))
+  await waitUntil('the first screen', () => written.out.includes('q:quit'))
   await drain()
-  await waitUntil('it is lost', () =>
+  await waitUntil('the message about the lost connection', () =>
     /^(The gateway has ended|The connection|Nothing answers).*trying again/.test(
       screenOf(written.out).at(-1) ?? '',
     ),
   )
-  await waitUntil('it was tried again', () =>
-    (screenOf(written.out).at(-1) ?? '').includes('Nothing answers'),
-  )
+  await waitUntil('another attempt', () => (screenOf(written.out).at(-1) ?? '').includes('Nothing answers'))
   press('\x03')
   t.equal(await ended, 0)
 })
 
-t.test('who cannot be asked is told of', async t => {
+t.test('a missing key, a missing gateway and an invalid address are reported', async t => {
   const { adminUrl } = await start(t, '', KEY)
   t.match(await sluice(['top', '--once', '--live', adminUrl]), { code: 1, err: /ADMIN_KEY/ })
   const env = { ADMIN_KEY: KEY }
@@ -114,7 +112,7 @@ t.test('who cannot be asked is told of', async t => {
   t.match(await sluice(['top', '--live', 'http://']), { code: 2 })
 })
 
-t.test('nothing that a gateway tells can steer the terminal', async t => {
+t.test('data of a gateway cannot send control characters to the terminal', async t => {
   const { url, adminUrl } = await start(t)
   await send(`${url}/a`, { headers: { host: 'unheard-of.test' } })
   const snapshot = (await sluice(['top', '--json', '--live', adminUrl])).out

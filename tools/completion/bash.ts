@@ -39,7 +39,7 @@ ${values.join('')}        *) words='${all.join(' ')}' ;;
 `
 }
 
-/** What is offered for the value of an option: words, files or nothing. */
+/** The bash code that completes the value of an option: words, files or nothing. */
 function offerOf({ choices }: DeclaredOption, value: string): string {
   if (choices.length > 0) return `words='${choices.join(' ')}'`
   return isPath(value) ? 'return' : 'compopt +o bashdefault +o default 2>/dev/null; return'

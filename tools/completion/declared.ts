@@ -1,4 +1,6 @@
-/** What may be written behind `sluice`, from the commands' own declarations: the shells' scripts are made of nothing else. */
+/**
+ * All arguments of `sluice`, from the commands' own declarations; the scripts for shells are generated from this alone.
+ */
 import type { Command } from '../command.js'
 import { COMMANDS } from '../commands.js'
 
@@ -8,7 +10,7 @@ export interface DeclaredOption {
   readonly help: string
   /** The placeholder for its value; undefined if it takes none. */
   readonly value: string | undefined
-  /** The values it takes, where its placeholder lists them. */
+  /** The values it accepts, if its placeholder lists them. */
   readonly choices: readonly string[]
   readonly multiple: boolean
 }
@@ -16,7 +18,7 @@ export interface DeclaredOption {
 export interface DeclaredCommand {
   readonly name: string
   readonly summary: string
-  /** Words it takes beside options, such as `rotate`. */
+  /** Words it accepts besides options, such as `rotate`. */
   readonly words: readonly string[]
   readonly takesFiles: boolean
   readonly options: readonly DeclaredOption[]
@@ -35,10 +37,10 @@ export async function declaredCommands(): Promise<DeclaredCommand[]> {
   return [...commands.map(declared), help]
 }
 
-/** The general options, which may stand in place of a command. */
+/** The general options, which may be given instead of a command. */
 export const GENERAL_OPTIONS = ['--help', '--version']
 
-/** True where file names are what to offer. */
+/** True when file names should be offered. */
 export const isPath = (placeholder: string): boolean => /\b(PATH|FILE|DIR|OLD|NEW)\b/.test(placeholder)
 
 function declared({ name, summary, operands, options }: Command): DeclaredCommand {
@@ -61,7 +63,7 @@ function declared({ name, summary, operands, options }: Command): DeclaredComman
   }
 }
 
-/** Placeholders are written in capitals, words as they are. */
+/** The literal words in a usage; placeholders are written in capitals. */
 function wordsOf(usage: string): string[] {
   return usage.match(/(?<![\w.'-])[a-z][a-z-]*(?![\w.'-])/g) ?? []
 }

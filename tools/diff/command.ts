@@ -1,4 +1,4 @@
-/** `sluice diff`: what a changed configuration would change for those who ask. */
+/** `sluice diff`: what a changed configuration would change for its clients. */
 
 import { compare, isSame } from '../../gateway/explain/difference/compare.js'
 import { defineCommand } from '../command.js'

@@ -1,4 +1,4 @@
-/** A difference as people read it. */
+/** Prints a difference as text. */
 import type { PolicyDifference } from '../../gateway/explain/difference/compare.js'
 import { type ChangeSentence, sentencesOf } from '../../gateway/explain/difference/sentences.js'
 import type { Io } from '../io.js'

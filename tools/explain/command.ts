@@ -1,4 +1,4 @@
-/** `sluice explain`: why a request is, or would be, let through or refused. */
+/** `sluice explain`: why a request is, or would be, allowed or refused. */
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import type { Asked } from '../../gateway/admin/explain.js'

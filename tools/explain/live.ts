@@ -1,4 +1,4 @@
-/** An explanation by the gateway that runs, with its counters. */
+/** An explanation by the running gateway, with its counters. */
 import type { Asked } from '../../gateway/admin/explain.js'
 import type { Explanation } from '../../gateway/explain/explain.js'
 import { Failure } from '../../gateway/run/load.js'
@@ -7,7 +7,7 @@ import { Unusable } from '../command.js'
 import type { Io } from '../io.js'
 import { printable } from '../text.js'
 
-/** @param where its admin address, or the configuration that names it */
+/** @param where the gateway's admin address, or the configuration that names it */
 export async function explainLive(asked: Asked, where: string, io: Io): Promise<Explanation> {
   const port = await adminPort(where, io)
   const url = `${port.origin}/explain`

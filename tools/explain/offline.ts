@@ -17,7 +17,7 @@ export async function explainOffline(asked: Asked, config: string, io: Io): Prom
   const { store } = await openStore({ ...settings, redis: '' }, quiet, NO_HOOKS)
   const limiters = createLimiters(loaded, toolsOf(loaded.config, quiet))
   const counters = {
-    // Hashes under a temporary secret mean nothing elsewhere, and are not shown.
+    // Hashes made with a temporary secret mean nothing elsewhere, and are not shown.
     questions: new Questions(limiters, randomBytes(32), quiet),
     store,
     now: () => performance.now(),

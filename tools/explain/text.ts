@@ -1,4 +1,4 @@
-/** An explanation as people read it, in the order in which the gateway works. */
+/** Prints an explanation as text, in the order of the gateway's steps. */
 
 import { listed } from '../../config/problem.js'
 import { bucketOfTrial } from '../../config/rollout.js'
@@ -58,7 +58,7 @@ function projectText({ id, plan, environment, by, asked }: ExplainedProject, hos
   return `${what}; found by ${by}${by === 'host' ? ` ${host}` : ''}`
 }
 
-/** `exempt by office (network 198.51.100.0/24), written at policies/access.yaml:4`. */
+/** `exempt from every limit by office, for network 198.51.100.0/24; written at policies/access.yaml:4`. */
 function accessText(entry: ExplainedAccess): string {
   const { action, mode, src, why, set_by, until } = entry
   const what = action === 'deny' ? 'denied' : 'exempt from every limit'
@@ -161,7 +161,7 @@ function verdictText({ answer, upstream }: Explanation): string {
   return `Refused${by}: ${answer.status} ${answer.code}. ${answer.detail ?? ''}`
 }
 
-/** Lines that fit, with what the request brought made harmless. */
+/** Prints lines that fit the terminal, with control characters of the request removed. */
 class Lines {
   readonly #io: Io
   #first = true

@@ -20,7 +20,7 @@ import { importTraefik } from './traefik.js'
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
-/** Other gateways whose files are read. */
+/** The importers, by the gateway whose files they read. */
 const GATEWAYS: Readonly<Record<string, (text: string, into: Migration, named: NamedFile) => void>> = {
   kong: importKong,
   nginx: importNginx,

@@ -1,4 +1,4 @@
-/** What the loader would say of one entry, before it is written: no file may come out that `sluice check` refuses. */
+/** Checks an entry as the loader would, before it is written: `sluice check` must accept every file that is written. */
 import { accessSchema } from '../../config/access-schema.js'
 import { projectLimitsSchema, ruleFileSchema } from '../../config/policy-schema.js'
 import { projectsSchema } from '../../config/schema.js'
@@ -24,6 +24,6 @@ const validators = new Map<FileKind, Validator>()
 export function faultIn(kind: FileKind, document: object): string | undefined {
   const validate = validators.get(kind) ?? createValidator(SCHEMAS[kind]())
   validators.set(kind, validate)
-  // Defaults are filled in while it is read.
+  // A copy, because validation fills in defaults.
   return validate(structuredClone(document), () => [])[0]?.message
 }

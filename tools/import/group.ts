@@ -1,8 +1,8 @@
-/** Which bucket an operation of an OpenAPI document belongs to: the one it names, or the one its group is. */
+/** The bucket that an operation of an OpenAPI document belongs to: the one it names, or that of its group. */
 import type { Path } from '../../config/problem.js'
 import { UNSAFE_KEYS } from '../../config/yaml.js'
 
-/** What operations that name no bucket are grouped by. */
+/** How operations that name no bucket are grouped. */
 export const GROUPINGS = ['tag', 'path', 'operation'] as const
 export type Grouping = (typeof GROUPINGS)[number]
 
@@ -10,22 +10,22 @@ export type Node = Readonly<Record<string, unknown>>
 
 export interface Operation {
   readonly method: string
-  /** As the document writes it. */
+  /** As written in the document. */
   readonly path: string
   readonly item: Node
   readonly operation: Node
-  /** Where path and operation stand. */
+  /** The places of the path item and of the operation. */
   readonly itemAt: Path
   readonly at: Path
 }
 
-/** A bucket's name, and where it is written when the document names it. */
+/** A bucket's name, and its place if the document names it. */
 export interface Named {
   readonly name: unknown
   readonly at: Path | undefined
 }
 
-/** Keys that name a bucket, on an operation or on its path; the first that is there counts. */
+/** Keys that name a bucket, on an operation or on its path; the first that is present counts. */
 export const ANNOTATIONS = ['x-sluice-bucket', 'x-ory-ratelimit-bucket'] as const
 const LONGEST_NAME = 64
 
@@ -37,7 +37,7 @@ export class Grouper {
     this.#by = by
   }
 
-  /** Undefined for an operation that belongs to none. */
+  /** The bucket of an operation; undefined if it belongs to none. */
   bucketOf(one: Operation): Named | undefined {
     const { item, operation, itemAt, at } = one
     for (const [node, where] of [[operation, at] as const, [item, itemAt] as const]) {
@@ -56,7 +56,7 @@ export class Grouper {
     return typeof operationId === 'string' ? operationId : `${method} ${path}`
   }
 
-  /** Two tags that differ in case alone are one bucket; two paths or operations never are. */
+  /** Tags with the same plain name share a bucket; two paths or operations never do. */
   #nameOf(group: string): string {
     const plain = plainName(group)
     for (let i = 1; ; i++) {

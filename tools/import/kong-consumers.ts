@@ -1,13 +1,13 @@
-/** Kong's consumers: projects with API keys, and plans of their own for those that have a limit of their own. */
+/** Kong's consumers: projects with API keys. A consumer with a limit of its own gets a plan of its own. */
 import { createHash } from 'node:crypto'
 import { algorithmOf, type KongPlugins, reference } from './kong-plugins.js'
 import { bucketQuota } from './kong-quota.js'
 import { ANY_PLAN, type Migration } from './migration.js'
 import type { Section } from './source.js'
 
-/** A consumer's limit holds on every route, so its plan has one bucket for all of them. */
+/** The plan of a consumer: its limit holds on every route, so the plan has one bucket for all of them. */
 export interface OwnPlan {
-  /** The kind of plugin that it replaces. */
+  /** The kind of plugin that the plan's limit replaces. */
   readonly kind: string
   readonly quota: object
 }
@@ -77,7 +77,7 @@ function planOf(
   return plan
 }
 
-/** A number cannot be a key: YAML has already changed values such as 0123 or 1e5. */
+/** A number is not accepted as a key: YAML has already changed values such as 0123 or 1e5. */
 function hashOf(credential: Section, into: Migration): string[] {
   const { key } = credential.node
   if (typeof key === 'number')

@@ -1,10 +1,10 @@
-/** Kong's plugins, as far as they limit: which there are, and which of them have become a rule. */
+/** Kong's plugins that limit requests: finds them, and keeps track of which became rules. */
 import type { KeyPart } from '../../config/words.js'
 import { type KongWindow, windowsOf } from './kong-quota.js'
 import type { Migration } from './migration.js'
 import type { Section } from './source.js'
 
-/** Plugins that limit. Each kind is looked for by itself, so a route may have one of each. */
+/** Plugins that limit. Each kind is looked up separately, so a route may have one of each. */
 export const LIMITERS = ['rate-limiting', 'rate-limiting-advanced'] as const
 
 const PLUGIN = ['name', 'service', 'route', 'consumer', 'config', 'enabled', 'tags']
@@ -22,12 +22,12 @@ export class KongPlugins {
     this.#into = into
   }
 
-  /** The plugin that finds consumers by their keys, once those of all routes and services are read. */
+  /** The plugin that identifies consumers by their keys; known once all routes and services have been read. */
   get keyAuth(): Section | undefined {
     return this.#keyAuth
   }
 
-  /** The plugins that limit and are enabled; the others are reported. */
+  /** The enabled plugins that limit; the others are reported. */
   limitersOf(plugins: readonly Section[]): Section[] {
     return plugins.filter(plugin => this.#isLimiter(plugin))
   }
@@ -48,7 +48,7 @@ export class KongPlugins {
     return false
   }
 
-  /** What the plugin counts. From now on it is in use. */
+  /** The windows of a plugin, which is marked as used. */
   windowsOf(plugin: Section): KongWindow[] {
     this.#limiters.set(plugin, true)
     plugin.others(PLUGIN, this.#into, 'Rules have no counterpart of it.')
@@ -64,7 +64,7 @@ export class KongPlugins {
     return windowsOf(config, this.#into)
   }
 
-  /** Tells of limiters that nothing has come of. */
+  /** Reports limiters that have not been used. */
   tellUnused(): void {
     for (const [plugin, isUsed] of this.#limiters) {
       if (!isUsed)
@@ -83,11 +83,11 @@ export function reference(of: Section, kind: string): string | undefined {
   return of.text(kind) ?? of.section(kind).text('name') ?? of.section(kind).text('username')
 }
 
-/** What `limit_by` counts by, where that is no project; undefined where no key says it. */
+/** The key for `limit_by`, unless it counts by project; undefined when no key expresses it. */
 export function keyOf(by: string, config: Section, match: readonly string[]): KeyPart[] | undefined {
   const header = config.text('header_name')
   if (by === 'ip') return ['client-ip']
   if (by === 'header' && header !== undefined) return [`header:${header.toLowerCase()}`]
-  // All requests together: the pattern is the same for all where there is but one.
+  // With a single pattern, the path is the same for all requests, so all are counted together.
   return by === 'service' && new Set(match).size === 1 ? ['path'] : undefined
 }

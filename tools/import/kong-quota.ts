@@ -5,11 +5,11 @@ import type { Section } from './source.js'
 
 /** One window of a plugin. */
 export interface KongWindow {
-  /** Empty for those that a quota writes in short. */
+  /** Its name in `windows`; `second` and `minute` become burst and sustained. */
   readonly name: string
   readonly seconds: number
   readonly requests: number
-  /** Kong's days and months are those of the calendar, by UTC. */
+  /** Kong's days and months are calendar periods in UTC. */
   readonly calendar?: 'day' | 'month'
 }
 
@@ -52,7 +52,7 @@ export function windowsOf(config: Section, into: Migration): KongWindow[] {
   })
 }
 
-/** All windows together, as a bucket has them. */
+/** All windows together, as the quota of a bucket. */
 export function bucketQuota(
   windows: readonly KongWindow[],
   algorithm: 'fixed-window' | 'sliding-window',
@@ -81,7 +81,7 @@ export function bucketQuota(
 const written = (key: string, window: KongWindow | undefined): object =>
   window === undefined ? {} : { [key]: window.requests }
 
-/** Each window as that of a meter; those that a meter cannot have are reported. */
+/** Each window as the quota of a meter; those that a meter cannot have are reported. */
 export function meterQuotas(windows: readonly KongWindow[], config: Section, into: Migration): WindowQuota[] {
   return windows.flatMap(({ name, seconds, requests }) => {
     if (seconds <= LONGEST_METER) return { requests, per: `${seconds}s` }

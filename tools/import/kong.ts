@@ -1,4 +1,4 @@
-/** Kong's declarative configuration: services, routes, consumers and the rate-limiting plugins (developer.konghq.com). */
+/** Kong's declarative configuration: services, routes, consumers, rate-limiting plugins (developer.konghq.com). */
 import { importConsumers, type OwnPlan } from './kong-consumers.js'
 import { algorithmOf, KongPlugins, keyOf, LIMITERS, reference } from './kong-plugins.js'
 import { bucketQuota, meterQuotas } from './kong-quota.js'
@@ -7,7 +7,7 @@ import { below } from './paths.js'
 import { readYaml, type Section } from './source.js'
 
 const NOT_HERE = 'It does not concern limits or upstreams.'
-/** Every request, for consumers whose plugin holds wherever they go. */
+/** Name of the bucket with every request, for consumers whose plugin applies to all routes. */
 const EVERYWHERE = 'everywhere'
 
 interface KongRoute {
@@ -23,7 +23,7 @@ export function importKong(text: string, into: Migration): void {
   if (file !== undefined) new KongImport(file, into).read()
 }
 
-/** A plugin with its routes. */
+/** A plugin with the patterns of its routes. */
 interface Holding {
   readonly plugin: Section
   readonly name: string
@@ -34,7 +34,7 @@ class KongImport {
   readonly #file: Section
   readonly #into: Migration
   readonly #plugins: KongPlugins
-  /** Which bucket has a pattern, as no other may. */
+  /** The bucket of each pattern, which no other bucket may have. */
   readonly #owners = new Map<string, string>()
   readonly #buckets = new Map<string, readonly string[]>()
   readonly #quotas: Record<string, object> = {}
@@ -121,7 +121,7 @@ class KongImport {
     }
   }
 
-  /** Each plugin with the routes that it holds for: of several of one kind, Kong runs the nearest. */
+  /** Each plugin with the routes it applies to: of several plugins of one kind, Kong runs the most specific. */
   #held(routes: readonly KongRoute[], global: readonly Section[]): Holding[] {
     const held = new Map<Section, Holding>()
     const near = new Map<Section, Section[]>()
@@ -197,7 +197,7 @@ class KongImport {
     }
   }
 
-  /** The plans of all whom a plugin of this kind limits; none when that is everybody. */
+  /** The plans that a plugin of this kind limits; none when it limits all of them. */
   #plansUnder(kind: string): string[] {
     const isOther = [...this.#plans].filter(([, own]) => own.kind !== kind).map(([plan]) => plan)
     return isOther.length === this.#plans.size ? [] : [ANY_PLAN, ...isOther]

@@ -1,4 +1,7 @@
-/** What another gateway's configuration comes to here: files that `sluice check` takes, and what could not be said in them. */
+/**
+ * Collects the result of importing another gateway's configuration: files that `sluice check` accepts, and what they
+ * cannot express.
+ */
 import { basename } from 'node:path'
 import { formatPath, type Problem } from '../../config/problem.js'
 import { PatternError, parsePattern } from '../../gateway/policy/pattern.js'
@@ -11,13 +14,13 @@ import type { WindowQuota } from './rate.js'
 import { withoutSecret } from './without-secret.js'
 import { From, yamlText } from './yaml-text.js'
 
-/** The plan and environment of everybody without their own. */
+/** The plan and environment of all projects without their own. */
 export const ANY_PLAN = 'any'
 const ENVIRONMENT = 'live'
 
 export class Migration {
   readonly problems: Problem[] = []
-  /** True when something is not in the files at all. */
+  /** True when something was left out of the files. */
   hasLeftOut = false
   isUnreadable = false
   readonly #file: string
@@ -40,29 +43,29 @@ export class Migration {
     this.#file = file
   }
 
-  /** Something that the files cannot say, with the reason. */
+  /** Reports something that the files cannot express, with the reason. */
   leftOut(at: Origin, sentence: string): void {
     this.hasLeftOut = true
     this.#tell(at, `Left out: ${sentence}`)
   }
 
-  /** Why nothing at all can be made of the file. */
+  /** Reports why the file cannot be imported at all. */
   unreadable(at: Origin, sentence: string): void {
     this.isUnreadable = true
     this.#tell(at, sentence)
   }
 
-  /** Something that they say otherwise. */
+  /** Reports something that the files express differently. */
   changed(at: Origin, sentence: string): void {
     this.#tell(at, `Not the same: ${sentence}`)
   }
 
-  /** The same of what would be said again and again: only the first time. */
+  /** Like `changed`, but only the first time for each sentence. */
   changedOnce(at: Origin, sentence: string): void {
     if (this.isNew(sentence)) this.changed(at, sentence)
   }
 
-  /** True the first time that it is asked of a text. */
+  /** True the first time it is called with a text. */
   isNew(text: string): boolean {
     if (this.#told.has(text)) return false
     this.#told.add(text)
@@ -73,7 +76,7 @@ export class Migration {
     this.problems.push({ file, line, col, path: formatPath(path), message })
   }
 
-  /** A name that upstreams, rules or buckets may have; another one for each call. */
+  /** A valid name for an upstream, rule or bucket; a different one for each call. */
   nameFor(kind: 'upstream' | 'rule' | 'bucket', text: string): string {
     const taken = this.#names.get(kind) ?? new Set()
     this.#names.set(kind, taken)
@@ -84,7 +87,7 @@ export class Migration {
     return name
   }
 
-  /** A route, location or router, whatever limits it has. */
+  /** Records a route, location or router, whatever limits it has. */
   place(match: readonly string[], hosts: readonly string[] = []): void {
     this.#places.add(match, hosts)
   }
@@ -115,7 +118,7 @@ export class Migration {
     return unique
   }
 
-  /** Sends a path pattern to an upstream. Routes go by path alone, so the first of two for one path stays. */
+  /** Sends a path pattern to an upstream. Routes go by path alone, so of two for one path the first is kept. */
   route(path: string, upstream: string, at: Origin): void {
     if (!this.isPattern(path, at)) return
     const present = this.#routes.get(path)
@@ -129,7 +132,7 @@ export class Migration {
     }
   }
 
-  /** False, after telling of it, when no request could fall under the pattern. */
+  /** False, after reporting it, when no request could match the pattern. */
   isPattern(text: string, at: Origin): boolean {
     try {
       parsePattern(text)
@@ -141,14 +144,14 @@ export class Migration {
     }
   }
 
-  /** False, after telling of it, when the loader would refuse such a document. */
+  /** False, after reporting it, when the loader would refuse such a document. */
   isSound(kind: FileKind, document: object, at: Origin): boolean {
     const fault = faultIn(kind, document)
     if (fault !== undefined) this.leftOut(at, fault)
     return fault === undefined
   }
 
-  /** False, after telling of it, when there can be no such project. */
+  /** False, after reporting it, when such a project is invalid. */
   project({ id, plan = ANY_PLAN, ...more }: ProjectParts, at: Origin): boolean {
     const project = { id, plan, environment: ENVIRONMENT, ...more }
     if (this.#projects.has(id)) return true
@@ -179,7 +182,7 @@ export class Migration {
     this.#rules[kind].push(new From(this.#place(at), rule))
   }
 
-  /** A policy file of project limits but for its version and kind. */
+  /** Sets the policy file of project limits, without its version and kind. */
   limitProjects(document: object): void {
     this.#projectLimits = document
   }
@@ -213,7 +216,7 @@ export class Migration {
     return printable(`${basename(file)}:${line}`)
   }
 
-  /** Texts by file name. An empty file has nothing to say, and is not there. */
+  /** The texts by file name, without files that would be empty. */
   files(): ReadonlyMap<string, string> {
     for (const { at, patterns } of this.#places.overlaps()) {
       const which = patterns.slice(0, 3).join(', ') + (patterns.length > 3 ? ', …' : '')

@@ -1,14 +1,14 @@
-/** nginx's `include`: what other files hold, in its place (nginx.org, ngx_core_module, 'include'). */
+/** nginx's `include`: replaces it by the contents of other files (nginx.org, ngx_core_module, 'include'). */
 import { readdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { Unusable } from '../command.js'
 import type { Migration } from './migration.js'
 import { type Directive, parseNginx } from './nginx-text.js'
 
-/** The file that a command names, and how it and others are read. */
+/** The file given to the command, and a function that reads it and others. */
 export interface NamedFile {
   readonly file: string
-  /** @throws {Unusable} when it cannot be */
+  /** @throws {Unusable} when the file cannot be read */
   read(file: string): string
 }
 
@@ -34,7 +34,7 @@ export class Includes {
 
   #included(one: Directive, within: string[]): Directive[] {
     const [pattern = ''] = one.words
-    // Seen from the main file, wherever the directive stands.
+    // Relative to the main file, wherever the directive is.
     const files = matching(resolve(dirname(this.#main.file), pattern))
     if (files.length === 0) this.#into.leftOut(one, `"include ${pattern}". There is no such file here.`)
     return files.flatMap(file => {
@@ -54,7 +54,7 @@ export class Includes {
   }
 }
 
-/** Files by a path in which `*` and `?` may stand; the path itself when there is neither. */
+/** Files that match a path with `*` and `?`; the path itself when it contains neither. */
 function matching(path: string): string[] {
   let found = ['/']
   for (const part of path.split('/').filter(text => text !== '')) {

@@ -1,8 +1,8 @@
-/** What a zone of nginx counts by: its variables as parts of a key, a whitelist by `geo` and `map` as networks. */
+/** The key of an nginx zone: its variables as parts of a key, a whitelist by `geo` and `map` as networks. */
 import type { KeyPart } from '../../config/words.js'
 import type { Directive } from './nginx-text.js'
 
-/** A zone's key in our words. */
+/** A zone's key, in terms of a rule. */
 export interface ZoneKey {
   readonly parts: readonly KeyPart[]
   /** Addresses that the zone does not count. */
@@ -22,16 +22,16 @@ const PARTS: Readonly<Record<string, KeyPart>> = {
   request_method: 'method',
 }
 
-/** Variables that the file itself defines, by `geo` and `map`. */
+/** The variables that the file itself defines, by `geo` and `map`. */
 export class Variables {
   readonly #blocks = new Map<string, Directive>()
 
-  /** Remembers a `geo` or `map`. */
+  /** Adds a `geo` or `map`. */
   add(directive: Directive): void {
     this.#blocks.set(directive.words.at(-1) ?? '', directive)
   }
 
-  /** Undefined when a part of the key is nothing that a rule can count by. */
+  /** Undefined when a rule cannot count by a part of the key. */
   keyOf(text: string): ZoneKey | undefined {
     const names = [...text.matchAll(/\$(?:\{(\w+)\}|(\w+))/g)].map(([, braced, bare]) => braced ?? bare ?? '')
     if (names.length === 1 && this.#blocks.has(`$${names[0]}`)) return this.#mapped(`$${names[0]}`)
@@ -40,7 +40,7 @@ export class Variables {
     return { parts: [...new Set(parts as KeyPart[])] }
   }
 
-  /** `map` of a variable that `geo` sets by address, with an empty key for those that are not counted. */
+  /** For a `map` of a variable that `geo` sets by address, where an empty key means that a request is not counted. */
   #mapped(name: string): ZoneKey | undefined {
     const map = this.#blocks.get(name)
     const geo = this.#blocks.get(map?.words[0] ?? '')

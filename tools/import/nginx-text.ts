@@ -1,19 +1,19 @@
-/** nginx's configuration language: directives, their words, and blocks (nginx.org, 'Configuration file's structure'). */
+/** nginx's configuration language: directives, words and blocks (nginx.org, 'Configuration file's structure'). */
 
 import type { Position } from '../../config/yaml.js'
 
-/** One directive; `block` where it holds others. */
+/** One directive; `block` if it contains others. */
 export interface Directive {
   readonly name: string
   readonly words: readonly string[]
   readonly line: number
   readonly col: number
-  /** Where it is not the file that the command names. */
+  /** Set when it is not the file given to the command. */
   readonly file?: string | undefined
   readonly block: readonly Directive[] | undefined
 }
 
-/** Something that nginx would not take either, with its place. */
+/** A fault in the text that nginx would not accept either, with its place. */
 export class NginxFault extends Error {
   readonly line: number
   readonly col: number
@@ -29,18 +29,18 @@ export class NginxFault extends Error {
 
 interface Token {
   readonly text: string
-  /** `;`, `{` and `}` as themselves; quoted ones are words. */
+  /** True for `;`, `{` and `}`; quoted ones are words. */
   readonly isMark: boolean
   readonly line: number
   readonly col: number
 }
 
 const DEEPEST = 64
-/** Blanks, a comment, a quoted word, a mark, or a plain word, in which `${` opens no block. */
+/** White space, a comment, a quoted word, a mark, or a plain word, in which `${` opens no block. */
 const LEXEME =
   /(\s+)|(#[^\n]*)|"((?:[^"\\]|\\[\s\S])*)"|'((?:[^'\\]|\\[\s\S])*)'|([;{}])|((?!["'])(?:\\[\s\S]|\$\{[^}\s]*\}|[^\s;{}])+)/y
 
-/** @param file that the text is of, where it is not the one that the command names. @throws {NginxFault} */
+/** @param file the file of the text, if not the one given to the command. @throws {NginxFault} */
 export function parseNginx(text: string, file?: string): Directive[] {
   const tokens = tokensOf(text, file)
   let at = 0

@@ -1,13 +1,13 @@
-/** Where nginx's `proxy_pass` leads, by `upstream` or by address. */
+/** The destinations of nginx's `proxy_pass`, by `upstream` or by address. */
 import type { Migration } from './migration.js'
 import type { Directive } from './nginx-text.js'
 import { withoutSecret } from './without-secret.js'
 
-/** Which requests a block is for. */
+/** The requests that a block is for. */
 export interface Located {
-  /** Of its server, where there are several. */
+  /** Host names of its server, when there are several servers. */
   readonly hosts: readonly string[]
-  /** Of the location; everything if there is none. */
+  /** Pattern of the location; matches everything if there is none. */
   readonly pattern: string
 }
 
@@ -20,7 +20,7 @@ export class NginxUpstreams {
     this.#into = into
   }
 
-  /** Remembers an `upstream`. */
+  /** Adds an `upstream`. */
   add({ words: [name = ''], block = [] }: Directive): void {
     const addresses = block.flatMap(one => {
       const [address = '', ...options] = one.words
@@ -42,7 +42,7 @@ export class NginxUpstreams {
     this.#pools.set(name, addresses)
   }
 
-  /** Sends the requests of a place to where its `proxy_pass` does. */
+  /** Routes the requests of a block to the destination of its `proxy_pass`. */
   pass(one: Directive, { pattern, hosts }: Located): void {
     const [target = ''] = one.words
     const [, scheme, host = '', uri] = /^(https?:\/\/)([^/$]+)(\/[^$]*)?$/.exec(target) ?? []

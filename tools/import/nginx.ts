@@ -1,4 +1,4 @@
-/** nginx: `limit_req` and `limit_conn` with their zones, servers and locations (nginx.org, ngx_http_limit_req_module). */
+/** nginx: `limit_req` and `limit_conn`, zones, servers and locations (nginx.org, ngx_http_limit_req_module). */
 import type { Migration } from './migration.js'
 import { Includes, type NamedFile } from './nginx-include.js'
 import { Variables, type ZoneKey } from './nginx-key.js'
@@ -10,22 +10,22 @@ import { windowOf } from './rate.js'
 
 interface Zone {
   readonly key: ZoneKey
-  /** Requests a second; 0 of a zone of connections. */
+  /** Requests per second; 0 for a zone of connections. */
   readonly rate: number
 }
 
-/** `limit_req` or `limit_conn` in some block. */
+/** A `limit_req` or `limit_conn` directive. */
 interface Limit {
   readonly directive: Directive
   readonly dryRun: boolean
 }
 
-/** What a block inherits. */
+/** What a block inherits from the blocks around it. */
 interface Context extends Located {
   readonly limits: readonly Limit[]
 }
 
-/** A limit with all places that it holds for: one zone counts them together. */
+/** A limit with all locations it applies to: one zone counts them together. */
 interface Holding {
   readonly limit: Limit
   readonly hosts: readonly string[]
@@ -75,13 +75,13 @@ class NginxImport {
         ? { directive: one, dryRun: dryRun(one.name) }
         : [],
     )
-    // nginx inherits the limits of a module only where a block has none of it.
+    // A block inherits the limits of a module only if it has none of that module itself.
     const inherited = outer.limits.filter(
       ({ directive: { name } }) => !own.some(one => one.directive.name === name),
     )
     const context = { ...outer, limits: [...inherited, ...own] }
     for (const one of block) this.#directive(one, context)
-    // What stands outside is for requests that no block inside takes.
+    // The limits of this block apply to requests that no inner block takes.
     const isTaken = block.some(
       ({ name, words }) => name === 'server' || (name === 'location' && words[0] === '/'),
     )
@@ -182,7 +182,7 @@ class NginxImport {
         `the zone "${zoneName}" is counted for this limit alone, not with its others.`,
       )
     }
-    // A server with one name is a project; else nothing in a key stands for it but the location.
+    // A server with one name is a project; otherwise only the location can represent it in a key.
     const key = parts.map(part => (part === 'path' && hosts.length === 1 ? 'project' : part))
     if (key.includes('path') && match.length > 1) {
       this.#into.changed(directive, 'each location is counted by itself, not all of the server together.')
@@ -213,7 +213,7 @@ class NginxImport {
     this.#into.meter({ ...common, quota }, directive)
   }
 
-  /** The hosts of a server; patterns are reported. */
+  /** The hosts of a server; patterns among them are reported. */
   #hostsOf(server: Directive): string[] {
     const named = (server.block ?? []).filter(({ name }) => name === 'server_name')
     const hosts = named.flatMap(one =>

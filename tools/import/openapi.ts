@@ -1,4 +1,4 @@
-/** Buckets from OpenAPI 3 documents: operations name theirs, or are grouped. */
+/** Buckets from OpenAPI 3 documents: operations name their bucket, or are grouped. */
 import { projectLimitsSchema } from '../../config/policy-schema.js'
 import { formatPath, type Path, type Problem } from '../../config/problem.js'
 import { createValidator } from '../../config/validate.js'
@@ -39,21 +39,21 @@ export class OpenApiImport {
   readonly #grouper: Grouper
   #unnamed = 0
 
-  /** `by` says what becomes of operations that name no bucket; without it they belong to none. */
+  /** `by` says how operations that name no bucket are grouped; without it they belong to none. */
   constructor(by?: Grouping) {
     this.#grouper = new Grouper(by)
   }
 
-  /** Takes in one document, JSON or YAML. */
+  /** Reads one document, JSON or YAML. */
   read(file: string, text: string): void {
-    // References to the environment mean nothing here.
+    // References to environment variables have no meaning here.
     const parsed = parseYaml(text, scalar => ({ value: scalar }))
     const report = (path: Path, message: string, atKey = false) => {
       this.#problems.push({ file, ...parsed.locate(path, atKey), path: formatPath(path), message })
     }
     const isRead = parsed.data !== undefined
     for (const { path, message, line, col } of parsed.faults) {
-      // What is odd inside an operation, such as a status code for a key, is not our concern.
+      // Faults inside an operation, such as a status code as a key, do not matter here.
       if (isRead && !(path[0] === 'paths' && path.length <= 3)) continue
       this.#problems.push({ file, line, col, path: formatPath(path), message })
     }
@@ -123,7 +123,7 @@ export class OpenApiImport {
   }
 }
 
-/** A path item, or what it refers to in its own document (OpenAPI 3.1, 'Reference Object'). */
+/** A path item, or the one it refers to in its own document (OpenAPI 3.1, 'Reference Object'). */
 function followed(item: Node, at: Path, { document, report }: Reading): { item: Node; at: Path } {
   const { $ref: reference } = item
   if (reference === undefined) return { item, at }
@@ -137,7 +137,7 @@ function followed(item: Node, at: Path, { document, report }: Reading): { item: 
   return { item, at }
 }
 
-/** Only the position of a parameter counts; its name may contain what a pattern's may not. */
+/** Only the position of a parameter matters; its name may contain characters that a pattern's may not. */
 function plainParameters(path: string): string {
   return path.replace(/(?<=\/)\{([^{}/]+)\}(?=\/|$)/g, (whole, name: string) =>
     /^[A-Za-z_][A-Za-z0-9_-]*$/.test(name) ? whole : `{_${name.replace(/[^A-Za-z0-9_-]/g, '_')}}`,
@@ -156,7 +156,7 @@ function readPattern(text: string, report: (message: string) => void): Pattern |
 
 const validate = createValidator(projectLimitsSchema)
 
-/** What the policy file's own check says of the name. */
+/** The fault that the policy file's schema reports for the name. */
 function nameFault(name: unknown): string | undefined {
   if (typeof name !== 'string') return `The bucket's name must be text.`
   const document = {

@@ -1,24 +1,24 @@
-/** What the readers of other gateways' files hand over. */
+/** What the importers of other gateways' files pass on. */
 import type { Path } from '../../config/problem.js'
 import type { KeyPart } from '../../config/words.js'
 import type { Position } from '../../config/yaml.js'
 
-/** A position in the file that is read. */
+/** A position in an imported file. */
 export interface Origin extends Position {
   readonly path?: Path
-  /** Where it is not the file that the command names. */
+  /** Set when it is not the file given to the command. */
   readonly file?: string | undefined
 }
 
-/** What volumetric and in-flight rules have in common. */
+/** The parts that volumetric and in-flight rules have in common. */
 export interface RuleParts {
   /** Turned into a unique name. */
   readonly name: string
   readonly match: readonly string[]
   readonly key: readonly KeyPart[]
-  /** Hosts whose requests the rule looks at; none: all. */
+  /** Hosts to whose requests the rule applies; none: all. */
   readonly hosts?: readonly string[]
-  /** Plans that the rule looks at; none: all. */
+  /** Plans to which the rule applies; none: all. */
   readonly plans?: readonly string[]
   readonly networks?: readonly string[]
   readonly reportOnly?: boolean

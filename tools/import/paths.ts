@@ -1,4 +1,4 @@
-/** Paths of other gateways as patterns, and which requests of other places a rule looks at besides its own. */
+/** Paths of other gateways as patterns; and the requests of other routes that a rule counts besides its own. */
 import type { Position } from '../../config/yaml.js'
 
 /** The pattern of all paths that begin with `path`, segment by segment. */
@@ -6,27 +6,30 @@ export function below(path: string): string {
   return `${asLiteral(path).replace(/\/+$/, '')}/**`
 }
 
-/** The pattern of the path alone: a `*` in it stands for itself, and what a path cannot hold is escaped (RFC 3986, 2.1). */
+/**
+ * The pattern of exactly this path: a `*` stands for itself, and characters that a path cannot contain are escaped (RFC
+ * 3986, 2.1).
+ */
 export const asLiteral = (path: string): string =>
   path
     .replace(/[^!-~]+/g, text => Buffer.from(text).toString('hex').toUpperCase().replace(/../g, '%$&'))
     .replaceAll('*', '%2A')
 
-/** Requests: patterns, and the hosts they are for; none: all. */
+/** A set of requests: patterns, and their hosts; no hosts: all. */
 interface Requests {
   readonly match: readonly string[]
   readonly hosts: readonly string[]
 }
 
 /**
- * Elsewhere a request belongs to one route, location or router, and is counted by the limits of that one. Here every rule
- * that fits is asked, so a rule for `/**` counts those of `/login`, too.
+ * In other gateways a request belongs to one route, location or router, and only its limits apply. Here every rule that
+ * matches applies, so a rule for `/**` also counts requests of `/login`.
  */
 export class Places {
   readonly #places: Requests[] = []
   readonly #rules: (Requests & { readonly at: Position })[] = []
 
-  /** A route, location or router. */
+  /** Adds a route, location or router. */
   add(match: readonly string[], hosts: readonly string[]): void {
     this.#places.push({ match, hosts })
   }
@@ -35,7 +38,7 @@ export class Places {
     this.#rules.push(rule)
   }
 
-  /** Rules that count requests of other places, with the patterns of those. */
+  /** Rules that also count requests of other places, with the patterns of those. */
   overlaps(): { readonly at: Position; readonly patterns: readonly string[] }[] {
     return this.#rules.flatMap(({ at, match, hosts }) => {
       const patterns = this.#places

@@ -1,14 +1,14 @@
-/** A policy file of the buckets that were found, with limits to begin with as comments. */
+/** A policy file with the buckets that were found, and suggested limits as comments. */
 import { basename } from 'node:path'
 import { printable } from '../text.js'
 
-/** Words that YAML does not read as text. */
+/** Words that YAML would not read as text. */
 const NO_TEXT = /^(null|true|false)$/
 const READS = /^(GET|HEAD|OPTIONS) /
 
 export type Buckets = ReadonlyMap<string, readonly string[]>
 
-/** Numbers to begin with, by bucket: nothing is known of the traffic, but that writes cost more than reads. */
+/** Suggested limits by bucket: nothing is known of the traffic, except that writes cost more than reads. */
 export function suggestedLimits(buckets: Buckets): Record<string, { burst: number; sustained: number }> {
   return Object.fromEntries(
     [...buckets].map(([name, patterns]) => {

@@ -4,11 +4,11 @@ import type { Migration } from './migration.js'
 import { asLiteral } from './paths.js'
 import { readYaml, type Section } from './source.js'
 
-/** Longer windows than a day are none that a volumetric rule can have. */
+/** Units that a volumetric rule can have; longer windows than a day are not possible. */
 const SECONDS: Readonly<Record<string, number>> = { second: 1, minute: 60, hour: 3600, day: 86_400 }
 const IN_ROUTES = 'Its value comes from the actions of Envoy’s routes, which are not in this file.'
 
-/** What a request must be like for a limit, from the outermost descriptor to its own. */
+/** The conditions of a limit, from the outermost descriptor to its own. */
 interface Trail {
   readonly key: readonly KeyPart[]
   readonly path?: string
@@ -40,7 +40,7 @@ function descriptors(holder: Section, trail: Trail, name: string, into: Migratio
   }
 }
 
-/** The trail with one more descriptor; undefined, after telling of it, when no rule can look at that. */
+/** The trail with one more descriptor; undefined, after reporting it, when no rule can match by that. */
 function followed(one: Section, trail: Trail, into: Migration): Trail | undefined {
   const key = one.text('key')
   const value = one.text('value')
@@ -66,7 +66,7 @@ function limit(one: Section, trail: Trail, name: string, holder: Section, into: 
     into,
     'Rules have no counterpart of it.',
   )
-  // A value without a limit is not limited, whatever is said of others.
+  // A value without a limit is unlimited, whatever applies to other values.
   if (rate.node.unlimited === true || !('rate_limit' in one.node)) {
     if (trail.network === undefined || trail.path !== undefined || trail.method !== undefined) {
       into.leftOut(
@@ -106,7 +106,7 @@ function limit(one: Section, trail: Trail, name: string, holder: Section, into: 
     {
       name,
       match: [trail.method === undefined ? path : `${trail.method.toUpperCase()} ${path}`],
-      // Without a part that identifies the client, all requests count together.
+      // Without a part that identifies the client, all requests are counted together.
       key: trail.key.length === 0 ? ['path'] : [...new Set(trail.key)],
       ...(trail.network !== undefined && { networks: [trail.network] }),
       reportOnly: one.node.shadow_mode === true,
@@ -116,7 +116,9 @@ function limit(one: Section, trail: Trail, name: string, holder: Section, into: 
   )
 }
 
-/** Of descriptors with a value and one without, Envoy asks the first that fits; here every rule that looks is asked. */
+/**
+ * Of descriptors with a value and one without, Envoy applies the first that matches; here every matching rule applies.
+ */
 function isAboveGeneral(one: Section, rate: number, holder: Section): boolean {
   if (!('value' in one.node)) return false
   return holder.list('descriptors').some(other => {

@@ -1,4 +1,4 @@
-/** What `servers` put before paths (OpenAPI 3.1, 'Server Object'). */
+/** The base paths that `servers` define (OpenAPI 3.1, 'Server Object'). */
 import type { Path } from '../../config/problem.js'
 import type { Node } from './group.js'
 
@@ -25,7 +25,7 @@ export function basesOf(holders: readonly (readonly [Node, Path])[], report: Rep
   return distinct
 }
 
-/** A list applies to many operations, and is reported once. */
+/** Cached so that the faults of a list that applies to many operations are reported once. */
 const basesOfList = new WeakMap<Node, readonly string[]>()
 
 /** The members of an object; nothing for other values. */

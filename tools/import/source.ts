@@ -1,11 +1,11 @@
-/** A YAML file of another gateway, walked with the place of everything at hand. */
+/** A YAML file of another gateway, read together with the place of every value. */
 import type { Path } from '../../config/problem.js'
 import { parseYaml, type YamlFile } from '../../config/yaml.js'
 import type { Migration } from './migration.js'
 import type { Origin } from './parts.js'
 import { nodeOf } from './servers.js'
 
-/** A map of the file, and where it stands. */
+/** A map in the file, and its place. */
 export class Section {
   readonly node: Readonly<Record<string, unknown>>
   readonly #path: Path
@@ -55,7 +55,7 @@ export class Section {
     return Array.isArray(value) ? value.map(String) : []
   }
 
-  /** Tells of every member that is not `known`. */
+  /** Reports every member that is not `known`. */
   others(known: readonly string[], into: Migration, reason: string): void {
     for (const key of Object.keys(this.node)) {
       if (!known.includes(key)) into.leftOut(this.at(key), `"${key}". ${reason}`)
@@ -63,9 +63,9 @@ export class Section {
   }
 }
 
-/** The whole file; undefined, after telling why, when it is no YAML map. */
+/** The whole file; undefined, after reporting why, when it is not a YAML map. */
 export function readYaml(text: string, into: Migration): Section | undefined {
-  // References to the environment mean nothing here.
+  // References to environment variables have no meaning here.
   const parsed = parseYaml(text, scalar => ({ value: scalar }))
   for (const { path, message, line, col } of parsed.faults) into.unreadable({ path, line, col }, message)
   if (parsed.faults.length > 0) return undefined

@@ -1,7 +1,7 @@
-/** Traefik's rules of routers, as far as paths, methods and hosts go (doc.traefik.io, 'Routers', 'Rule'). */
+/** Traefik's router rules, limited to paths, methods and hosts (doc.traefik.io, 'Routers', 'Rule'). */
 import { asLiteral, below } from './paths.js'
 
-/** One way to fit a rule. */
+/** One combination of conditions that satisfies a rule. */
 export interface Fit {
   readonly path?: string
   readonly method?: string
@@ -17,7 +17,7 @@ const DEEPEST = 100
 
 type Token = string | { readonly matcher: string; readonly words: readonly string[] }
 
-/** Every way to fit the rule. @throws {RuleFault} */
+/** All combinations that satisfy the rule. @throws {RuleFault} */
 export function fitsOf(rule: string): Fit[] {
   const tokens = tokensOf(rule)
   let at = 0
@@ -89,7 +89,7 @@ function fit(matcher: string, word: string): Fit {
   }
 }
 
-/** `{id}` of Traefik 2 is a parameter here, too; one with an expression is not. */
+/** `{id}` of Traefik 2 is a parameter here, too; one with a regular expression is rejected. */
 function pathOf(word: string): string {
   if (/\{[^{}]*:/.test(word)) throw new RuleFault(`The expression in "${word}" has no counterpart.`)
   return asLiteral(word)

@@ -1,4 +1,4 @@
-/** Traefik's dynamic configuration: routers, services, and the middlewares rateLimit and inFlightReq (doc.traefik.io). */
+/** Traefik's dynamic configuration: routers, services, middlewares rateLimit and inFlightReq (doc.traefik.io). */
 import { parseDuration } from '../../config/duration.js'
 import type { KeyPart } from '../../config/words.js'
 import type { Migration } from './migration.js'
@@ -8,7 +8,7 @@ import { type Fit, fitsOf, RuleFault } from './traefik-rule.js'
 
 const NOT_HERE = 'It does not concern limits or upstreams.'
 
-/** The requests of a router: patterns by the hosts they are for. */
+/** The requests of a router: patterns and their hosts. */
 interface Routed {
   readonly name: string
   readonly hosts: readonly string[]
@@ -101,7 +101,9 @@ function ruleOf(router: Section, into: Migration): Fit[] {
   }
 }
 
-/** Patterns for all hosts, and those for each host. */
+/**
+ * Groups patterns by host: those for all hosts, then those of named hosts; hosts with the same patterns share a group.
+ */
 function byHosts(name: string, fits: readonly Fit[]): Routed[] {
   const groups = new Map<string, string[]>()
   for (const { path = '/**', method, host = '' } of fits) {
@@ -182,7 +184,7 @@ function inFlight(
   else if (key !== undefined) into.slots({ name: `${router}-${name}`, match, hosts, key, max }, settings.at())
 }
 
-/** What requests are grouped by; undefined, after telling of it, when that is nothing to count by. */
+/** The key that requests are grouped by; undefined, after reporting it, when a rule cannot count by it. */
 function keyOf(source: Section, fallback: KeyPart, into: Migration): KeyPart[] | undefined {
   source.others(['ipStrategy', 'requestHeaderName', 'requestHost'], into, 'A key has no such part.')
   const header = source.text('requestHeaderName')
@@ -203,7 +205,7 @@ function keyOf(source: Section, fallback: KeyPart, into: Migration): KeyPart[] |
   return ['client-ip']
 }
 
-/** Seconds, as a number or a length of time; undefined when it is neither. */
+/** A period in seconds, given as a number or a duration; undefined when it is neither. */
 function secondsOf(period: unknown): number | undefined {
   if (typeof period === 'number') return period > 0 ? period : undefined
   try {
@@ -218,5 +220,5 @@ function secondsOf(period: unknown): number | undefined {
   }
 }
 
-/** Without the name of its provider: `limit@file` is `limit`. */
+/** The name without its provider: `limit@file` is `limit`. */
 const plain = (name: string): string => name.replace(/@\w+$/, '')

@@ -1,6 +1,6 @@
-/** Plain data as YAML to read and edit: blocks outside, flow for lists of words. */
+/** Plain data as YAML to read and edit: block style, with flow style for lists of words. */
 
-/** An entry, and the place it came from, which stands above it as a comment. */
+/** An entry, and the place it came from, which is written above it as a comment. */
 export class From {
   readonly place: string
   readonly value: object
@@ -11,9 +11,9 @@ export class From {
   }
 }
 
-/** Text that YAML reads as that text, with nothing around it, also between brackets. */
+/** Text that YAML reads as the same text without quotes, also between brackets. */
 const PLAIN = /^[A-Za-z/](?:[A-Za-z0-9 ._/*-]*[A-Za-z0-9._/*-])?$/
-/** Lengths of time. */
+/** Durations. */
 const LENGTH = /^\d+(?:ms|s|m|h|d)$/
 const NO_TEXT = /^(null|true|false)$/i
 
@@ -47,7 +47,7 @@ function listItem(value: unknown, pad: string): string[] {
 const opened = (value: unknown): { inner: unknown; comment?: string } =>
   value instanceof From ? { inner: value.value, comment: value.place } : { inner: value }
 
-/** Scalars, lists of scalars, and maps of scalars that are short. */
+/** True for scalars, lists of scalars, and short maps of scalars. */
 function isFlow(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return true
   if (value instanceof From) return false

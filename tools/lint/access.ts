@@ -1,4 +1,4 @@
-/** Access entries that do nothing: their time is over, or others decide in their place. */
+/** Reports access entries without effect: they have expired, or others override them. */
 
 import { endOf } from '../../config/formats.js'
 import type { AccessPolicy } from '../../config/load.js'
@@ -17,7 +17,7 @@ function past({ file, document }: AccessPolicy, now: number): Remark[] {
   })
 }
 
-/** Networks and projects that an entry exempts in vain, since another that lasts as long denies them. */
+/** Networks and projects that an entry exempts to no effect, because another entry without an end denies them. */
 function overruled({ file, document }: AccessPolicy, all: readonly AccessPolicy[]): Remark[] {
   const denied = all.flatMap(({ document }) => document.rules).filter(({ action }) => action === 'deny')
   return document.rules.flatMap((rule, i) => {

@@ -1,4 +1,7 @@
-/** Buckets that miss a quota where that is surprising: everywhere, in one row alone, or where nothing else limits. */
+/**
+ * Reports buckets that lack a quota where that is surprising: everywhere, in one row only, or where nothing else
+ * limits.
+ */
 import { patternsOf } from '../../config/bucket.js'
 import { describeColumns } from '../../config/column-text.js'
 import type { Path } from '../../config/problem.js'
@@ -8,7 +11,7 @@ import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness
 import type { Mode } from '../../gateway/types.js'
 import type { Remark, Subject } from './finding.js'
 
-/** Fewer rows are too few to say what is usual. */
+/** With fewer rows than this, nothing can be called usual. */
 const FEWEST_ROWS = 3
 
 interface Bucket {
@@ -58,7 +61,10 @@ function rowsOf({ limits, loaded }: Subject): Row[] {
   )
 }
 
-/** Rows of the bucket's table: a report-only bucket may be tried on some alone, and leaves nothing to enforced ones. */
+/**
+ * Selects rows of the bucket's mode: a report-only bucket may be tried on some rows only, and passes no requests on to
+ * enforced ones.
+ */
 function isLike({ mode }: Bucket): (row: Row) => boolean {
   return row => row.mode === mode
 }
@@ -77,7 +83,7 @@ function missingIn({ loaded }: Subject, { name, mode }: Bucket, { columns }: Row
   return [...columns].filter(column => tables.get(column)?.rules.get(name)?.mode !== mode)
 }
 
-/** Where the bucket's requests go instead; an undefined among them means: nowhere. */
+/** The buckets that take the bucket's requests instead; undefined stands for none. */
 function fallTo({ loaded }: Subject, { patterns, mode }: Bucket, column: string, extent: Extent) {
   const trie = loaded.compiled.policy.columns.get(column)?.buckets[mode]
   const witnesses = patterns.flatMap(pattern => witnessesOf(pattern, extent))

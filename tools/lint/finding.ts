@@ -1,4 +1,4 @@
-/** What lint has to say of a configuration that is valid. */
+/** The findings of lint in a valid configuration. */
 import {
   type Config,
   isProjectLimits,
@@ -8,7 +8,7 @@ import {
 import { formatPath, type Path, type Place } from '../../config/problem.js'
 import type { Loaded } from '../../gateway/run/load.js'
 
-/** A warning is probably a mistake; a note says what follows from what is written. */
+/** A warning is probably a mistake; a note points out a consequence. */
 export type Severity = 'error' | 'warning' | 'note'
 
 export interface Finding extends Place {
@@ -18,7 +18,7 @@ export interface Finding extends Place {
   readonly message: string
 }
 
-/** A finding whose place is not looked up yet. */
+/** A finding whose line and column are not looked up yet. */
 export interface Remark {
   readonly severity: 'warning' | 'note'
   readonly file: string
@@ -26,14 +26,14 @@ export interface Remark {
   readonly message: string
 }
 
-/** What the checks look at. */
+/** The input of the checks. */
 export interface Subject {
   readonly loaded: Loaded
   readonly limits: readonly ProjectLimitsPolicy[]
   readonly rules: readonly RulesPolicy[]
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** Days that a rule may only report without being mentioned. */
+  /** Days for which a rule may be report-only without a warning. */
   readonly reportOnlyDays: number
 }
 
@@ -53,7 +53,7 @@ export function findingOf({ severity, file, path, message }: Remark, config: Con
   return { severity, ...config.locate(file, path), path: formatPath(path), message }
 }
 
-/** `file:line:col path: warning: sentence`; an error's severity goes without saying. */
+/** `file:line:col path: warning: sentence`; for an error the word is omitted. */
 export function formatFinding({ file, line, col, path, severity, message }: Finding): string {
   const word = severity === 'error' ? '' : ` ${severity}:`
   return `${file}:${line}:${col}${path && ` ${path}`}:${word} ${message}`

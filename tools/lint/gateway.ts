@@ -1,4 +1,4 @@
-/** What of gateway.yaml is written in vain, or leads to nothing. */
+/** Reports settings of gateway.yaml that have no effect. */
 import type { Config } from '../../config/load.js'
 import { urlsOf } from '../../config/upstream-schema.js'
 import { createNetworks } from '../../gateway/policy/networks.js'
@@ -15,12 +15,12 @@ function noPolicies({ gatewayFile: file, policies, access }: Config): Remark[] {
   return [{ severity: 'note', file, path: ['policies'], message }]
 }
 
-/** Proxies that others in the list hold already. */
+/** Proxies that are already contained in others of the list. */
 function heldProxies({ gatewayFile: file, gateway }: Config): Remark[] {
   const proxies = gateway.trustedProxies
   return proxies.flatMap((proxy, i): Remark[] => {
     const holder = proxies.find((other, j) => {
-      // Of two equal ones, the second is reported.
+      // Of two equal entries, the second is reported.
       return i !== j && createNetworks([other])(proxy) && (i > j || !createNetworks([proxy])(other))
     })
     if (holder === undefined) return []

@@ -1,6 +1,6 @@
 /**
- * Keys of which there may be any number: who makes them up, and what bounds them. Not those of in-flight rules: there is a
- * key only while a request holds its slot.
+ * Reports keys with an unlimited number of values: who can create them, and what bounds them. Keys of in-flight rules
+ * are left out: they exist only while a request holds its slot.
  */
 import { keyOf } from '../../config/bucket.js'
 import type { RuleEntry } from '../../config/policy-schema.js'
@@ -39,7 +39,7 @@ function ruleKeys({ file, kind, document }: Subject['rules'][number]): Remark[] 
 
 const CLIENT = 'client address (of IPv6 the /64)'
 
-/** What a client can make up without end; undefined for parts with few values. */
+/** Parts of which a client can invent any number of values; undefined for parts with few values. */
 function valuesOf(part: KeyPart, { match }: RuleEntry): string | undefined {
   switch (part) {
     case 'client-ip':
@@ -56,7 +56,7 @@ function valuesOf(part: KeyPart, { match }: RuleEntry): string | undefined {
   }
 }
 
-/** A header is the one part that a client changes at no cost, and without which it still gets what it wants. */
+/** A header is the only part that a client can change at no cost while its requests still succeed. */
 function evasionOf({ key }: RuleEntry): string | undefined {
   const header = key.find(part => part.startsWith('header:'))?.slice('header:'.length)
   if (header === undefined || key.includes('project') || key.includes('client-ip')) return undefined

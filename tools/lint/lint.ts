@@ -23,7 +23,7 @@ const CHECKS: readonly Lint[] = [
   checkGateway,
 ]
 
-/** What is valid and yet probably not meant, or good to know; in the order of the places. */
+/** Findings that are valid but probably unintended, or worth knowing; ordered by place. */
 export function lint(loaded: Loaded, options: Pick<Subject, 'now' | 'reportOnlyDays'>): Finding[] {
   const subject = subjectOf(loaded, options)
   const findings = CHECKS.flatMap(check => check(subject)).map(remark => findingOf(remark, loaded.config))

@@ -1,4 +1,4 @@
-/** Rules that only report, or are in force for a share alone, for longer than anybody meant to. */
+/** Reports rules that have been report-only, or enforced for a share, longer than intended. */
 import { listed, type Path } from '../../config/problem.js'
 import { count } from '../text.js'
 import type { Remark, Subject } from './finding.js'
@@ -11,7 +11,7 @@ interface Observer {
   readonly since: string | undefined
 }
 
-/** A rule or file that may be in force for a share. */
+/** A rule or file that may be enforced for a share. */
 interface Dated {
   readonly enforceFor?: string | undefined
   readonly since?: string | undefined
@@ -62,7 +62,7 @@ function tooLong({ what, path, since }: Observer, file: string, subject: Subject
   return [{ severity: 'warning', file, path: [...path, 'since'], message }]
 }
 
-/** No file records when a mode was written, and the date of a copy is wrong: only the operator knows. */
+/** No file records when a mode was set, and a copied file's date is wrong: only the operator knows. */
 function undated(observers: readonly Observer[], file: string): Remark[] {
   const undated = observers.filter(({ since }) => since === undefined)
   const [first] = undated

@@ -1,4 +1,4 @@
-/** Numbers of a quota that cannot matter, and what leases may withhold. */
+/** Reports numbers of a quota that have no effect, and what leases may withhold. */
 import type { BucketConfig } from '../../config/bucket.js'
 import type { Path } from '../../config/problem.js'
 import type { Quota } from '../../config/quota.js'
@@ -48,7 +48,7 @@ function remarksOn(quota: BucketConfig, gateway: Gateway, file: string, path: Pa
   return remarks
 }
 
-/** Which of two windows can never refuse anybody, as sentences. */
+/** Says which of two windows can never refuse a request, as sentences. */
 function idleOf(shorter: Window, longer: Window): string[] {
   const sentences: string[] = []
   const [brief, long] = [shorter, longer].map(({ ms, calendar }) => perText(ms, calendar)) as [string, string]
@@ -76,12 +76,15 @@ const inText = (per: string): string =>
 const saidOf = ({ name, quota }: Window): string =>
   name === 'burst' ? `a burst of ${quota}` : `"${name}" with ${grouped(quota)}`
 
-/** What a window alone admits within `ms`: other algorithms than the sliding window have one length's worth more at the edges. */
+/**
+ * What a window by itself admits within `ms`: algorithms other than the sliding window admit one window's worth more at
+ * the edges.
+ */
 function mostIn(ms: number, { quota, ms: length, algorithm }: Window): number {
   return quota * (Math.ceil(ms / length) + (algorithm === 'sliding-window' ? 0 : 1))
 }
 
-/** What `lease: true` promises and what it costs. Every worker leases for itself. */
+/** What `lease: true` guarantees and what it costs. Every worker leases separately. */
 export function leaseSentence(quota: Quota, { listen }: Gateway): string {
   const { tokens, ms } = leaseBound(demandOf(quota))
   const holder = listen.workers === 1 ? 'one gateway' : 'one worker of a gateway'

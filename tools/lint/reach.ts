@@ -1,4 +1,4 @@
-/** Patterns that no request can reach: others take all of theirs, or no route leads there. */
+/** Reports patterns that no request can reach: others take all their requests, or no route leads there. */
 import { patternsOf } from '../../config/bucket.js'
 import type { Path } from '../../config/problem.js'
 import { type Pattern, parsePattern, type Segment } from '../../gateway/policy/pattern.js'
@@ -57,7 +57,7 @@ function routePatterns({ loaded: { config } }: Subject): Written[] {
   }))
 }
 
-/** One request that a route takes is enough: a catch-all may well be wider than all routes. */
+/** One routed request is enough: a catch-all may well be wider than all routes. */
 function unrouted({ file, path, pattern }: Written, routes: readonly Written[]): Remark[] {
   if (routes.some(route => meet(route.pattern.segments, pattern.segments))) return []
   const message = `No route leads to "${pattern.text}": its requests are answered 404 before anything is counted.`
@@ -100,7 +100,7 @@ function shadowedPattern(
   return [{ severity: 'warning', file, path, message }]
 }
 
-/** The patterns that get the witnesses of `pattern`; undefined when it gets one itself. */
+/** The patterns that take the witnesses of `pattern`; undefined when it takes one itself. */
 function takersOf<T>(
   witnesses: readonly Witness[],
   trie: PathTrie<T>,

@@ -1,4 +1,4 @@
-/** In-flight and volumetric rules that say nothing new, or look at less than they seem to. */
+/** Reports in-flight and volumetric rules that add nothing, or that cover fewer requests than they seem to. */
 import { isDeepStrictEqual } from 'node:util'
 import type { RuleEntry } from '../../config/policy-schema.js'
 import { listed } from '../../config/problem.js'
@@ -41,14 +41,14 @@ function shadowed(one: Written, all: readonly Written[], extent: Extent): Remark
   return [{ severity: 'warning', file, path: ['rules', index], message }]
 }
 
-/** True when `other` refuses whatever `one` would. Of two that say the same, the first is the one to keep. */
+/** True when `other` refuses whatever `one` would. Of two equal rules, the first is kept. */
 function refusesFirst(other: Written, one: Written, all: readonly Written[], extent: Extent): boolean {
   const [a, b] = [other.rule, one.rule]
-  // A rule for a share lets the others' keys pass.
+  // A rule enforced for a share lets other keys pass.
   if (a.enforceFor !== undefined) return false
   if (other.kind !== one.kind || a.mode !== b.mode || a.missing !== b.missing) return false
   if ((a.when !== undefined && !isDeepStrictEqual(a.when, b.when)) || (b.reads && !a.reads)) return false
-  // With the part `path` each pattern has counters of its own.
+  // With the key part `path`, each pattern has its own counters.
   if (b.key.includes('path') || !isDeepStrictEqual(new Set(a.key), new Set(b.key))) return false
   const strictness = STRICTER[one.kind]?.(a, b)
   if (strictness === undefined || !covers(other.patterns, one.patterns, extent)) return false
@@ -87,7 +87,7 @@ function covers(outer: readonly Pattern[], inner: readonly Pattern[], extent: Ex
     .every(({ method, path }) => trie.find(method, path) !== undefined)
 }
 
-/** Whoever counts lifetimes means WebSockets. */
+/** Patterns for reads that the rule exempts. A rule that counts lifetimes is meant for WebSockets. */
 function exemptReads({ file, index, rule, patterns }: Written): Remark[] {
   return patterns.flatMap(({ method, text }, i): Remark[] => {
     const isWanted = method === 'GET' && rule.count === 'lifetime'
@@ -100,7 +100,7 @@ function exemptReads({ file, index, rule, patterns }: Written): Remark[] {
 
 const READS = ['GET', 'HEAD', 'OPTIONS']
 
-/** Nobody would ever be verified. */
+/** Rules for verified clients when no identifier verifies credentials. */
 function unverified({ file, index, rule }: Written, { config, plugins }: Subject['loaded']): Remark[] {
   if (rule.when?.authenticated !== 'verified') return []
   const verifying = plugins.identify.filter(({ verifies }) => verifies).map(({ name }) => name)

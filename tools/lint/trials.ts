@@ -1,4 +1,4 @@
-/** Trials that tell nothing, or less than one might think. */
+/** Reports trials that show nothing new, or less than one might think. */
 import { isDeepStrictEqual } from 'node:util'
 import type { BucketConfig } from '../../config/bucket.js'
 import type { Path } from '../../config/problem.js'
@@ -26,7 +26,7 @@ export function checkTrials({ limits, loaded: { config, compiled } }: Subject): 
     Object.entries(overrides).flatMap(([bucket, override]) => {
       const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config as BucketConfig
       const path = ['projects', i, 'overrides', bucket, 'trial']
-      // A trial of a row is reported at the row.
+      // A row's trial is reported at the row.
       const isOwn = override !== UNLIMITED && override.trial !== undefined
       return !isOwn ? [] : remarksOn(bucket, quota, config.projectsFile, path)
     }),
@@ -63,7 +63,7 @@ function remarksOn(bucket: string, quota: BucketConfig, file: string, path: Path
   return remarks
 }
 
-/** True when each of the windows has one of `others` that is no looser: whatever it refuses, that refuses too. */
+/** True when for each window one of `others` is at least as strict, and so refuses whatever it refuses. */
 function admitsAll(windows: readonly Window[], others: readonly Window[]): boolean {
   return windows.every(window =>
     others.some(

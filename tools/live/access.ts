@@ -1,4 +1,4 @@
-/** `sluice access`: who is denied or exempt in the gateway that runs. */
+/** `sluice access`: who is denied or exempt in the running gateway. */
 import { listed } from '../../config/problem.js'
 import { defineCommand, Unusable } from '../command.js'
 import { columns, table } from '../table.js'
@@ -10,7 +10,7 @@ interface ToldEntry {
   readonly id: string
   readonly action: string
   readonly mode: string
-  /** What its file says, where another mode is set for now. */
+  /** The mode in its file, when another one is set for now. */
   readonly declared_mode?: string
   readonly networks?: readonly string[]
   readonly projects?: readonly string[]

@@ -1,4 +1,4 @@
-/** `sluice acts`: what was done on the admin port. */
+/** `sluice acts`: the acts performed on the admin port. */
 import type { ToldAct } from '../../gateway/run/acts/act.js'
 import { defineCommand, NO_OPERANDS } from '../command.js'
 import { columns, table } from '../table.js'

@@ -1,8 +1,8 @@
-/** What commands that ask the running gateway have in common. */
+/** Shared by commands that send requests to the running gateway. */
 import { adminPort, askAdmin, refuse } from '../admin.js'
 import type { Io } from '../io.js'
 
-/** The options that name it, and the form of the answer. */
+/** Options for the running gateway's address and the format of the output. */
 export const LIVE = {
   live: {
     type: 'string',
@@ -13,7 +13,7 @@ export const LIVE = {
   json: { type: 'boolean', help: 'the answer of the admin port instead of text' },
 } as const
 
-/** The options of acts. */
+/** Options of commands that change something. */
 export const WISH = {
   why: { type: 'string', value: 'TEXT', help: 'the reason, for the log and the list of acts' },
   by: { type: 'string', value: 'NAME', help: 'who asks for it; default: the address of the request' },
@@ -28,7 +28,7 @@ export const UNTIL = {
 export const KEY_HELP =
   "With an address, ADMIN_KEY from the environment is the admin port's key. Exit code 1 when the gateway does not answer or cannot do it now, 2 when the request is impossible."
 
-/** What is to be asked of the port. `query` leaves out what is undefined. */
+/** A request to the admin port. Undefined members of `query` are left out. */
 export interface Call {
   readonly method?: string
   readonly path: string
@@ -36,9 +36,7 @@ export interface Call {
   readonly body?: object
 }
 
-/**
- * The answer of the gateway named by `--live`. @throws {Unusable} {Failure} with the reason if there is none
- */
+/** The response of the gateway named by `--live`. @throws {Unusable} {Failure} with the reason if there is none */
 export async function ask<Answer>({ method = 'GET', path, query = {}, body }: Call, where: string, io: Io) {
   const asked = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
@@ -51,7 +49,7 @@ export async function ask<Answer>({ method = 'GET', path, query = {}, body }: Ca
   return answer.json as Answer
 }
 
-/** As JSON, or as `text` says it. */
+/** Prints the response as JSON, or in the form of `text`. */
 export function tell<Answer>(
   answer: Answer,
   asJson: boolean,

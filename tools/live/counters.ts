@@ -1,4 +1,4 @@
-/** `sluice counters`: what a project has used of its limits, in the gateway that runs. */
+/** `sluice counters`: what a project has used of its limits, in the running gateway. */
 import type { ExplainedCounter } from '../../gateway/explain/explained.js'
 import { perText, waitText } from '../../gateway/forward/units.js'
 import { defineCommand } from '../command.js'
@@ -7,7 +7,7 @@ import { grouped, printable, wrap } from '../text.js'
 import { ask, KEY_HELP, LIVE, tell } from './ask.js'
 import { PARTS, partsOf } from './parts.js'
 
-/** As `GET /projects/ID/counters` answers. */
+/** The response of `GET /projects/ID/counters`. */
 interface ToldCounters {
   readonly project: string
   readonly plan: string

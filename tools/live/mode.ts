@@ -1,10 +1,10 @@
-/** `sluice mode`: lets a rule of the gateway that runs only report, or be enforced, for now, and undoes it. */
+/** `sluice mode`: makes a rule of the running gateway report-only or enforced for now, and undoes it. */
 import { MODES } from '../../config/words.js'
 import { defineCommand, Unusable } from '../command.js'
 import { printable } from '../text.js'
 import { ask, KEY_HELP, LIVE, tell, UNTIL, WISH } from './ask.js'
 
-/** As `PUT /rules/ID/mode` answers. */
+/** The response of `PUT /rules/ID/mode`. */
 interface ToldMode {
   readonly rule: string
   readonly mode: string

@@ -1,4 +1,4 @@
-/** What names a counter: the parts of its key, as a request that is counted by it would have them. */
+/** The options that name a counter: the parts of its key, as in a request that it counts. */
 import type { Options } from '../command.js'
 
 const part = (value: string, help: string) => ({ type: 'string', value, help }) as const
@@ -22,7 +22,7 @@ export const PARTS = {
 
 type Given = { readonly [Name in keyof typeof PARTS]: string | readonly string[] | undefined }
 
-/** The parts as the admin port is asked for them. */
+/** The parts as query parameters of the admin port. */
 export function partsOf(values: Given): Given {
   const { path, method, ip, header, ja3, ja4, auth, email, flow } = values
   return {

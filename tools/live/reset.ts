@@ -1,4 +1,4 @@
-/** `sluice reset`: forgets what one counter of the gateway that runs has counted. */
+/** `sluice reset`: resets one counter of the running gateway. */
 import { defineCommand } from '../command.js'
 import { printable } from '../text.js'
 import { ask, KEY_HELP, LIVE, tell, WISH } from './ask.js'

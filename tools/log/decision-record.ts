@@ -2,7 +2,7 @@
 import type { Beside, Counter, DecisionRecord } from '../../gateway/observe/record.js'
 import type { Entry, Unread } from './read.js'
 
-/** What later versions of the record added is absent in older logs. */
+/** Fields that later versions of the record added; absent in older logs. */
 type Added =
   | 'upstream'
   | 'client_request_id'
@@ -18,15 +18,15 @@ type Added =
 
 export type LoggedDecision = Omit<DecisionRecord, Added | 'v'> & Partial<Pick<DecisionRecord, Added>> & Entry
 
-/** How many decisions the log left out, by rule, as its own lines say. */
+/** How many decisions the log left out, by rule, according to its own lines. */
 export type Dropped = Map<string, number>
 
 const DECISIONS = ['allow', 'deny', 'would_deny', 'error_open', 'error_closed']
 
-/** Only lines with a `decision` are records; `dropped` gathers what the gateway says it left out. */
+/** Only lines with a `decision` are records; `dropped` collects what the gateway reports to have left out. */
 export function decisionReader(dropped: Dropped): (line: string) => LoggedDecision | Unread | undefined {
   return line => {
-    // A collector may put its own words before the line.
+    // A log collector may put text of its own before the record.
     const start = line.indexOf('{')
     if (start < 0) return undefined
     const value = parse(start === 0 ? line : line.slice(start))

@@ -1,6 +1,6 @@
 /**
- * Counts distinct texts in bounded memory: exactly up to a limit, beyond it by the smallest hashes seen (k minimum values,
- * Bar-Yossef et al. 2002), with a standard error of about 1/√k.
+ * Counts distinct texts in bounded memory: exactly up to a limit, beyond it estimated from the smallest hashes seen (k
+ * minimum values, Bar-Yossef et al. 2002), with a standard error of about 1/√k.
  */
 import { createHash } from 'node:crypto'
 
@@ -9,7 +9,7 @@ const SPACE = 2 ** 48
 
 export class Distinct {
   readonly #hashes = new Set<number>()
-  /** The largest hash kept, once some had to be left out. */
+  /** Hashes from this on are left out, once there are too many to keep. */
   #limit = SPACE
 
   add(text: string): void {

@@ -1,4 +1,4 @@
-/** What comes next in time, of things that came in any order. */
+/** A priority queue by time. */
 
 interface Timed<T> {
   readonly at: number

@@ -1,4 +1,4 @@
-/** What became of the lines of a log, for people. */
+/** Prints how many lines of a log could be used. */
 import type { Io } from '../io.js'
 import { count, minuteOf, printable, wrap } from '../text.js'
 import { type Intake, isoTime } from './intake.js'

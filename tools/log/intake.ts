@@ -1,6 +1,6 @@
-/** What became of the lines of a log, and the first of those that could not be used. */
+/** Counts the lines of a log by whether they could be used, and keeps the first that could not. */
 
-/** Why a line could not be used: it is no proper line, of a later version, or its time cannot be. */
+/** Why a line could not be used: it is malformed, of a later version, or has an impossible time. */
 export type Trouble = 'broken' | 'version' | 'clock'
 
 export interface ShownTrouble {
@@ -13,9 +13,9 @@ export interface ShownTrouble {
 }
 
 const MOST_SHOWN = 3
-/** Characters of a line. */
+/** Most characters of a line that are shown. */
 export const LONGEST_SHOWN = 120
-/** More than this share of lines that cannot be used, and what the others say cannot be relied on. */
+/** With a larger share of unusable lines, the result is not reliable. */
 const MOST_TROUBLE = 0.01
 
 export class Intake {
@@ -24,13 +24,13 @@ export class Intake {
   used = 0
   /** Lines of something else. */
   other = 0
-  /** Came so late that later ones had been taken already. */
+  /** Records so late that later ones had already been processed. */
   late = 0
   readonly troubles: Record<Trouble, number> = { broken: 0, version: 0, clock: 0 }
   readonly shown: ShownTrouble[] = []
-  /** A file could be read in part only. */
+  /** True when a file could be read only in part. */
   isCut = false
-  /** Times of the earliest and the latest request, ms since the epoch. */
+  /** Time of the earliest request (`to`: of the latest), ms since the epoch. */
   from = Number.POSITIVE_INFINITY
   to = Number.NEGATIVE_INFINITY
 
@@ -41,7 +41,7 @@ export class Intake {
     }
   }
 
-  /** True when so much is missing that the rest cannot be relied on. */
+  /** True when so much is missing that the result is not reliable. */
   get isDamaged(): boolean {
     const { broken, version, clock } = this.troubles
     const troubles = broken + version + clock
@@ -65,7 +65,7 @@ export function describeIntake(intake: Intake) {
     broken: troubles.broken,
     unknownVersion: troubles.version,
     wrongClock: troubles.clock,
-    /** More than 1 % of the lines about requests could not be used, or the rest of a file. */
+    /** True when more than 1 % of the lines about requests could not be used, or the rest of a file. */
     damaged: intake.isDamaged,
     firstTroubles: shown,
     /** ISO 8601; null when there was no request. */
@@ -74,7 +74,7 @@ export function describeIntake(intake: Intake) {
   }
 }
 
-/** ISO 8601; null when it is no time. */
+/** ISO 8601; null when it is not a finite time. */
 export function isoTime(ms: number): string | null {
   return Number.isFinite(ms) ? new Date(ms).toISOString() : null
 }

@@ -16,7 +16,7 @@ export interface LogFile {
 /** Undefined for a line that was skipped and reported. */
 export type Line = string | undefined
 
-/** A line longer than this is no log line; its rest is skipped unread. */
+/** A longer line is not a log line; its rest is skipped unread. */
 const LONGEST_LINE = 1024 * 1024
 const NEWLINE = 10
 
@@ -36,10 +36,10 @@ export function findLog(name: string): LogFile {
 }
 
 /**
- * The lines of a file, many at a time; undefined for one that is too long, which counts as broken, as does the rest of a
- * damaged gzip file.
- * @param onBytes hears how much of the file was read
- * @throws {Unusable} when it cannot be read, or holds no text
+ * The lines of a file, many at a time; undefined for one that is too long, which counts as broken, as does the rest of
+ * a damaged gzip file.
+ * @param onBytes called with the size of each chunk that was read
+ * @throws {Unusable} when the file cannot be read, or is not text
  */
 export async function* readLines(
   file: LogFile,
@@ -86,7 +86,7 @@ async function unzipped(chunks: AsyncGenerator<Buffer>): Promise<AsyncIterable<B
   }
   const whole = prepend(head, chunks)
   if (head[0] !== 0x1f || head[1] !== 0x8b) return whole
-  // The error of either stream ends the other, and reaches who reads.
+  // An error of either stream ends the other and reaches the reader.
   return pipeline(Readable.from(whole), createGunzip(), () => {})
 }
 
@@ -103,7 +103,7 @@ class Splitter {
   #pendingBytes = 0
   #skipping = false
   #isFirst = true
-  /** Of the line that is being read, from 1. */
+  /** Number of the current line, from 1. */
   #number = 1
 
   constructor(file: string, intake: Intake) {

@@ -1,4 +1,4 @@
-/** Logs as requests in the order they came, whatever the order they were written in. */
+/** Reads logs as requests in the order they arrived, whatever the order they were written in. */
 import type { Io } from '../io.js'
 import { progress } from '../progress.js'
 import { TimeHeap } from './heap.js'
@@ -7,7 +7,7 @@ import { findLog, type LogFile, readLines } from './lines.js'
 
 /** What a line describes. */
 export interface Entry {
-  /** When the request came, ms since the epoch. */
+  /** When the request arrived, ms since the epoch. */
   readonly at: number
 }
 
@@ -20,16 +20,16 @@ export interface Unread {
 /** Reads one line; undefined when it is about something else. */
 export type LineReader<T extends Entry> = (line: string) => T | Unread | undefined
 
-/** A request is logged when it ends: so many are held back, so that an earlier one that took longer can go before them. */
+/** A request is logged when it ends, so this many are held back to let an earlier one that took longer go first. */
 const MOST_HELD = 20_000
 
-/** No gateway wrote before; and clocks may differ by a day, but not more. */
+/** No log of a gateway is older; clocks may differ by up to a day. */
 const EARLIEST = Date.UTC(2010, 0, 1)
 const DAY_MS = 86_400_000
 
 export interface ReadOptions<T extends Entry> {
   readonly names: readonly string[]
-  /** One for each file, since each may be of another format. */
+  /** Creates a reader for each file, since formats may differ. */
   reader(): LineReader<T>
   take(entry: T): void | Promise<void>
   readonly intake: Intake
@@ -38,7 +38,10 @@ export interface ReadOptions<T extends Entry> {
   readonly now: number
 }
 
-/** Hands every request to `take`, in order of time. Several files are merged, since they may be of several gateways. */
+/**
+ * Passes every request to `take`, in order of time. Several files are merged, since they may come from several
+ * gateways.
+ */
 export async function readLogs<T extends Entry>(options: ReadOptions<T>): Promise<void> {
   const { intake, io } = options
   const files = options.names.map(findLog)
@@ -99,7 +102,7 @@ function withPlausibleTime<T extends Entry>(entry: T | Unread | undefined, now: 
   return { trouble: 'clock', reason: `its time is ${when}` }
 }
 
-/** One file, as far as it is parsed. */
+/** One file, with the batch of entries parsed last. */
 class Source<T extends Entry> {
   next = 0
   readonly #batches: AsyncGenerator<T[]>
@@ -130,7 +133,7 @@ function earliest<T extends Entry>(sources: readonly Source<T>[]): Source<T> | u
   return first
 }
 
-/** Hands entries on in order of time, as far as holding back a bounded number can restore it. */
+/** Passes entries on in order of time, as far as this is possible by holding back a bounded number. */
 class Sorted<T extends Entry> {
   readonly #take: (entry: T) => void | Promise<void>
   readonly #intake: Intake

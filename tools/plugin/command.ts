@@ -1,4 +1,4 @@
-/** `sluice plugin`: begins a plugin of one's own. */
+/** `sluice plugin`: creates the files of a new plugin. */
 import { existsSync } from 'node:fs'
 import { createRequire, isBuiltin } from 'node:module'
 import { join, resolve } from 'node:path'
@@ -48,7 +48,7 @@ function kindOf(word: string): Kind {
   )
 }
 
-/** Names that npm refuses, or under which `import` finds something else. */
+/** Rejects names that npm refuses, or that `import` resolves to something else. */
 function packageNameFault(name: string): string | undefined {
   if (isBuiltin(name)) return `Node.js has a module called "${name}"`
   if (name === 'sluicegate') return 'it is the name of the package that plugins import'

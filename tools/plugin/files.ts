@@ -1,10 +1,10 @@
-/** The files of a plugin to begin with, and how a configuration names it. */
+/** The files of a new plugin, and the configuration that uses it. */
 import { version } from '../../gateway/run/version.js'
 
 export const KINDS = ['limit', 'identify', 'observe'] as const
 export type Kind = (typeof KINDS)[number]
 
-/** By file name. */
+/** The texts by file name. */
 export function pluginFiles(kind: Kind, name: string): Record<string, string> {
   const { code, test } = WRITTEN[kind]
   return {
@@ -14,7 +14,7 @@ export function pluginFiles(kind: Kind, name: string): Record<string, string> {
   }
 }
 
-/** What to write into the configuration, as lines to read. */
+/** Instructions on what to write into the configuration. */
 export function usageOf(kind: Kind, name: string): string {
   const list = `plugins: [./${name}]`
   if (kind === 'limit') {

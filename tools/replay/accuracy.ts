@@ -1,4 +1,4 @@
-/** What a replay cannot know, because the log does not tell: said with every result. */
+/** What a replay cannot know because the log does not contain it: reported with every result. */
 import { isProjectLimits } from '../../config/load.js'
 import { UNLIMITED } from '../../config/words.js'
 import type { Flood } from '../../gateway/explain/settings.js'
@@ -14,7 +14,7 @@ const HASHED = /^~[\w-]{16}$/
 const MOST_WORDS = 10_000
 const SHOWN_WORDS = 5
 
-/** What was seen of the traffic as it went by. */
+/** Collects what the log's requests contain. */
 export class Seen {
   #requests = 0
   #timed = 0
@@ -50,7 +50,7 @@ export class Seen {
     }
   }
 
-  /** Sentences, the gravest first. */
+  /** The sentences, the most serious first. */
   describe(
     policies: readonly Loaded[],
     formats: ReadonlySet<Format>,
@@ -125,7 +125,7 @@ export class Seen {
     return sentences
   }
 
-  /** Rules that charge after the answer. */
+  /** Rules that charge after the response. */
   #answers(policies: readonly Loaded[]): string[] {
     const counting = rulesOf(policies).filter(({ flood }) => flood?.countWhen !== undefined)
     const told = rulesOf(policies).filter(({ flood }) => typeof flood?.cost === 'object')
@@ -178,7 +178,7 @@ export class Seen {
     return sentences
   }
 
-  /** Words of a path that the recording policy did not spell out are hashed: nothing can match them by name. */
+  /** Words of a path that the recording policy did not contain are hashed, so no pattern can match them by name. */
   #unseenWords(policies: readonly Loaded[]): string[] {
     if (this.#hashedPaths === 0) return []
     const words = new Set(policies.flatMap(({ compiled }) => [...compiled.policy.words]))
@@ -214,7 +214,7 @@ interface NamedRule {
   readonly flood: Flood | undefined
 }
 
-/** Rules of the policies that count by something else than the project alone. */
+/** The rules of the policies outside project limits, which may count by more than the project. */
 export function rulesOf(policies: readonly Loaded[]): NamedRule[] {
   const rules = new Map<string, NamedRule>()
   for (const { config } of policies) {
@@ -230,10 +230,10 @@ export function rulesOf(policies: readonly Loaded[]): NamedRule[] {
   return [...rules.values()]
 }
 
-/** Parts of keys that decision records hold as hashes. */
+/** Parts of keys that decision records contain as hashes. */
 const HASHED_PART = /^(client-ip|full-path|email-or-flow|header:.*)$/
 
-/** Which keys are inside a share depends on what the keys are made of. */
+/** A hash of the key decides whether it is inside a share, so hashed parts change the selection. */
 function hashedShares(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
   if (![...formats].some(({ name }) => name === 'records')) return []
   const shared = rulesOf(policies).filter(
@@ -265,10 +265,10 @@ function conditions(policies: readonly Loaded[], formats: ReadonlySet<Format>): 
   return sentences
 }
 
-/** How decision records shorten an address. */
+/** The prefix lengths to which decision records shorten addresses. */
 const TOLD_BITS = { v4: 24, v6: 64 }
 
-/** Entries whose networks the log cannot tell. */
+/** Access entries whose networks the log cannot distinguish. */
 function access(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
   const isRecords = [...formats].some(({ name }) => name === 'records')
   const isTold = [...formats].every(({ tells }) => tells.has('client'))

@@ -11,7 +11,7 @@ const REQUEST = /^([A-Z]{1,30}) (\S+)(?: HTTP\/\d(?:\.\d)?)?$/
 const TIME = /^(\d{2})\/(\w{3})\/(\d{4}):(\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2})$/
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** @param host of requests whose lines name none */
+/** @param host the host of requests whose lines name none */
 export function combined(host: string | undefined): Format {
   return {
     name: 'combined',
@@ -28,7 +28,7 @@ export function combined(host: string | undefined): Format {
       const [, method = '', target = ''] = REQUEST.exec(request) ?? []
       return trafficOfRequest({
         at,
-        // What is no HTTP request was answered 400, and would be here.
+        // What is not an HTTP request was answered 400, and is refused here too.
         method: method === '' ? 'GET' : method,
         target,
         host: words.length > 3 ? words[0] : host,

@@ -1,4 +1,4 @@
-/** `sluice replay`: what a policy would have done to the traffic of a log. */
+/** `sluice replay`: what a policy would have done to the requests of a log. */
 import type { Loaded } from '../../gateway/run/load.js'
 import { type Arguments, defineCommand, type ExitCode, Unusable } from '../command.js'
 import { CONFIG } from '../config.js'

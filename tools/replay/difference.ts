@@ -1,4 +1,4 @@
-/** What two policies, or a policy and the log itself, say otherwise of the same requests. */
+/** Compares what two policies decide about the same requests. */
 import type { Judged } from './simulation.js'
 import { type Offender, offenderOf, refusersOf } from './tally.js'
 import type { Traffic } from './traffic.js'
@@ -15,7 +15,7 @@ export class Differences {
   readonly #refused = new Changes()
   readonly #admitted = new Changes()
 
-  /** A request that is refused by one and not by the other; one that is not served counts as not refused. */
+  /** Compares the results for one request; one that is not served counts as not refused. */
   add(traffic: Traffic, candidate: Judged, other: Judged): void {
     const now = candidate.result === 'refused'
     const then = other.result === 'refused'

@@ -13,7 +13,7 @@ export interface ReplayDocument {
   readonly difference: Difference | null
   /** The candidate compared with what the log says was done then. */
   readonly recorded: RecordedDocument | null
-  /** What the log cannot tell, as sentences. */
+  /** What the log does not contain, as sentences. */
   readonly accuracy: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-/** Which kind of log is this? */
+/** Detects the format of a log. */
 import { didYouMean } from '../arguments.js'
 import { Unusable } from '../command.js'
 import type { LineReader, Unread } from '../log/read.js'
@@ -18,7 +18,7 @@ const NAMES = ['auto', 'records', 'combined', 'envoy', 'json']
 /** Reads the lines of one file. Unless the format is named, the first readable line decides it. */
 export class FormatReader {
   readonly #formats: readonly Format[]
-  /** Those that were found. */
+  /** The formats that were found. */
   readonly found = new Set<Format>()
 
   /** @throws {Unusable} when the options do not fit together */

@@ -4,10 +4,10 @@ import { Unusable } from '../command.js'
 import { type LoggedRequest, trafficOfRequest } from './logged-request.js'
 import type { Format, LoggedFacts } from './traffic.js'
 
-/** Which field holds which part of a request. */
+/** The JSON fields by the part of a request that they contain. */
 export type FieldNames = ReadonlyMap<string, readonly string[]>
 
-/** What a field may be mapped to; `header:NAME` as well. */
+/** The parts that fields may be mapped to; `header:NAME` as well. */
 const KNOWN = [
   'time',
   'method',
@@ -38,8 +38,8 @@ const ENVOY: FieldNames = new Map([
 ])
 
 /**
- * `field=name` as it was written, such as `path=req.url`; dots lead into objects.
- * @throws {Unusable} when a field is unknown, or one is missing that every request has
+ * The mapping from options such as `path=req.url`; dots lead into objects.
+ * @throws {Unusable} when a field is unknown, or a required one is missing
  */
 export function readMapping(written: readonly string[]): FieldNames {
   const names = new Map<string, readonly string[]>()
@@ -59,7 +59,7 @@ export function readMapping(written: readonly string[]): FieldNames {
   return names
 }
 
-/** @param host of requests whose lines name none */
+/** @param host the host of requests whose lines name none */
 export function envoy(host: string | undefined): Format {
   return jsonLog('envoy', 'an access log of Envoy in JSON', ENVOY, host)
 }
@@ -121,7 +121,7 @@ function parse(line: string): object | 'broken' | undefined {
   }
 }
 
-/** The first of these fields that holds something; `-` is how Envoy writes nothing. */
+/** The first of these fields that has a value; Envoy writes `-` for none. */
 function textAt(value: object, names: readonly string[] = []): string | undefined {
   for (const name of names) {
     const found = valueAt(value, name)
@@ -141,7 +141,7 @@ function valueAt(value: object, name: string): unknown {
   return at
 }
 
-/** Numbers below this are seconds: as milliseconds they would be long past. */
+/** Numbers below this are seconds: as milliseconds they would be in the distant past. */
 const FEWEST_MS = 1e11
 
 function timeOf(text: string): number | undefined {

@@ -1,4 +1,4 @@
-/** From what an access log says of a request to what the gateway would know of it. */
+/** Turns a request from an access log into the facts that the gateway would have. */
 
 import { GatewayError } from '../../gateway/errors.js'
 import { clientAddress, networkOf, TrustedProxies } from '../../gateway/listen/client.js'
@@ -19,7 +19,7 @@ export interface LoggedRequest {
   /** An address, with or without a port. */
   readonly client?: string | undefined
   readonly durationMs?: number | undefined
-  /** Status of the answer. */
+  /** Status of the response. */
   readonly status?: number | undefined
   readonly authenticated?: boolean | undefined
   readonly project?: LoggedProject | undefined
@@ -45,7 +45,7 @@ export function trafficOfRequest(logged: LoggedRequest): Traffic {
   }
 }
 
-/** Undefined for what the gateway refuses unread. */
+/** The facts; undefined for requests that the gateway refuses unread. */
 function readFacts(logged: LoggedRequest): Facts | undefined {
   const { method, target, host = '', client = '', authenticated, ja3, ja4, headers } = logged
   try {

@@ -1,4 +1,4 @@
-/** A policy to replay under: a whole configuration, or a folder of policies beside one. */
+/** Loads the policy for a replay: a whole configuration, or a folder of policies combined with one. */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Loaded, listProblems, load } from '../../gateway/run/load.js'
@@ -7,8 +7,8 @@ import { quiet } from '../config.js'
 
 /**
  * @param place a folder with gateway.yaml, that file itself, or a folder of policy files
- * @param configPath the configuration beside which a folder of policy files is read
- * @throws {Unusable} with all that is wrong with it
+ * @param configPath the configuration with which a folder of policy files is combined
+ * @throws {Unusable} with all problems of the configuration
  */
 export async function loadPolicy(place: string, configPath: string, env: NodeJS.ProcessEnv): Promise<Loaded> {
   const loaded = isConfiguration(place)

@@ -1,8 +1,8 @@
-/** The gateway's own log as traffic: each request once, however many records it has. */
+/** Reads the gateway's own log as traffic: each request once, however many records it has. */
 import { type Dropped, decisionReader } from '../log/decision-record.js'
 import { type Format, trafficOf } from './traffic.js'
 
-/** What the records of a log do not say of the traffic. */
+/** What the records of a log leave out. */
 export interface Sampling {
   readonly dropped: Dropped
   /** Records of requests that were admitted. */
@@ -11,7 +11,7 @@ export interface Sampling {
   sample: number
 }
 
-/** The records of one request stand together, unless the lines of several gateways are mixed. */
+/** Ids to remember: the records of one request are adjacent, unless the lines of several gateways are mixed. */
 const REMEMBERED = 1000
 
 export function decisionRecords(sampling: Sampling): Format {

@@ -1,6 +1,6 @@
 /**
- * A gateway without network: the compiled policy, the decider and the counters that `serve` uses, on a clock that the log
- * sets.
+ * A gateway without a network: the compiled policy, the decider and the counters that `serve` uses, on a clock set by
+ * the log.
  */
 import { columnOfUnknown, type PlanWords } from '../../config/words.js'
 import { Decider } from '../../gateway/decide/decide.js'
@@ -17,7 +17,7 @@ import { quiet } from '../config.js'
 import type { LoggedProject, Traffic } from './traffic.js'
 import { VirtualStore } from './virtual-store.js'
 
-/** What became of one request. */
+/** The result of one request. */
 export type Judged =
   | {
       readonly result: 'admitted' | 'refused'
@@ -27,9 +27,9 @@ export type Judged =
   /** Answered with an error before any rule was asked. */
   | { readonly result: 'unserved'; readonly code: ErrorCode }
 
-/** Was denied before anybody knew whose request it is. */
+/** Denied before its project was identified. */
 const NOBODY = { id: 'nobody' }
-/** Logs do not record the fields of answers. */
+/** Logs do not record the fields of responses. */
 const NO_FIELDS = { get: () => undefined }
 
 export class Simulation {
@@ -40,7 +40,7 @@ export class Simulation {
   readonly #walk: Walk
   readonly #projects: ReadonlyMap<string, Project>
   readonly #planWords: PlanWords
-  /** Of unknown projects; undefined where they are rejected. */
+  /** Plan and environment of unknown projects; undefined when they are rejected. */
   readonly #unknown: ReturnType<typeof columnOfUnknown>
   #now = 0
 
@@ -55,7 +55,7 @@ export class Simulation {
       [...this.#limiters].map(([name, limiter]) => [name, this.#store.untimed(limiter)]),
     )
     this.#decider = new Decider({
-      // E-mails and flows come as hashes already, so any key will do.
+      // E-mail addresses and flow ids are hashed already, so any secret will do.
       questions: new Questions(limiters, Buffer.alloc(0), quiet),
       store: this.#store,
       now,
@@ -70,7 +70,7 @@ export class Simulation {
     this.#unknown = columnOfUnknown(config.gateway.unknownProject)
   }
 
-  /** Judges requests in order of time: one that is late comes as of now. */
+  /** Judges requests in order of time; a late one is judged at the current time. */
   async judge({ at, facts, project: logged, durationMs = 0, status }: Traffic): Promise<Judged> {
     this.#now = Math.max(this.#now, at)
     this.#store.begin(durationMs)
@@ -90,7 +90,7 @@ export class Simulation {
     return this.#decide(request, ruling, status)
   }
 
-  /** Gives back what plugins hold. */
+  /** Releases what plugins hold. */
   async close(): Promise<void> {
     await Promise.all([...this.#limiters.values()].map(limiter => limiter.close?.()))
     await this.#loaded.compiled.close()
@@ -118,7 +118,7 @@ export class Simulation {
     return { result, project, verdict: { ...judgement, holdsSlot: verdict.holdsSlot } }
   }
 
-  /** As the policy knows the project by now; else as the log does. */
+  /** The project as the policy knows it, or else as the log records it. */
   #projectOf({ id, plan, environment, verified }: LoggedProject): Project {
     const known = this.#projects.get(id)
     if (known !== undefined) return { ...known, verified }

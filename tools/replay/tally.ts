@@ -1,4 +1,4 @@
-/** What became of the traffic under one policy. */
+/** Counts the results of the traffic under one policy. */
 import type { Facts, Mode, Outcome } from '../../gateway/types.js'
 import { isoTime } from '../log/intake.js'
 import type { Judged } from './simulation.js'
@@ -23,7 +23,7 @@ interface RuleCounts extends Counts {
 const HOUR_MS = 3_600_000
 const FIRST_OFFENDERS = 5
 const TOP_PROJECTS = 20
-/** Bounds memory when a log is hostile or clocks are wrong. */
+/** Bounds memory for hostile logs and wrong clocks. */
 const MOST_COUNTED = 20_000
 
 export class Tally {
@@ -112,7 +112,7 @@ export function refusersOf(judged: Judged): string[] {
   return judged.verdict.outcomes.filter(({ result }) => result !== 'allowed').map(({ rule }) => rule.id)
 }
 
-/** A request that was refused, as far as a log may show it: by the enforced rules, or by the one that only reports. */
+/** A refused request, as far as a log may show it; `rules` are the enforced rules, or the one that only reports. */
 export function offenderOf(
   at: number,
   project: string,

@@ -1,4 +1,4 @@
-/** The replay for people at a terminal. */
+/** Prints a replay as text. */
 import type { Io } from '../io.js'
 import type { Intake } from '../log/intake.js'
 import { intakeText } from '../log/intake-text.js'
@@ -9,7 +9,7 @@ import type { PolicyDocument, ReplayDocument } from './document.js'
 import type { RecordedDocument } from './recorded.js'
 import type { Offender } from './tally.js'
 
-/** Hours and projects with the most refusals that are listed. */
+/** Number of hours and projects with the most refusals that are listed. */
 const SHOWN = 10
 
 export function replayText(replay: ReplayDocument, intake: Intake, io: Io): string {

@@ -1,10 +1,10 @@
-/** A request from a log, ready to be judged by another policy. */
+/** A request from a log, ready to be decided by another policy. */
 
 import type { Environment, Facts, Plan } from '../../gateway/types.js'
 import type { LoggedDecision } from '../log/decision-record.js'
 import type { Entry, Unread } from '../log/read.js'
 
-/** What a log may tell, beside method, path and time; keys need it. */
+/** What a log may contain besides method, path and time, as needed for keys. */
 export type LoggedFacts =
   | 'project'
   | 'host'
@@ -19,17 +19,17 @@ export type LoggedFacts =
 export interface Traffic extends Entry {
   /** Undefined when the gateway would refuse the request unread, such as for a malformed path. */
   readonly facts: Facts | undefined
-  /** The project the log names; else the policy's identifiers say. */
+  /** The project that the log names; otherwise the policy's identifiers find it. */
   readonly project: LoggedProject | undefined
-  /** Undefined when the log does not tell. */
+  /** Undefined when the log does not contain it. */
   readonly durationMs: number | undefined
-  /** Of its answer; undefined when the log does not tell, or it was refused then. */
+  /** Status of its response; undefined when the log does not contain it, or the request was refused then. */
   readonly status: number | undefined
-  /** Whether it was refused for a limit then; undefined when the log does not tell. */
+  /** Whether it was refused for a limit then; undefined when the log does not say. */
   readonly wasRefused: boolean | undefined
-  /** It was decided while the counter store was away. */
+  /** True when it was decided while the counter store was unavailable. */
   readonly wasAway: boolean
-  /** An access entry that the admin port had been given decided it, or the mode of a rule that was set there. */
+  /** True when an access entry or a mode set on the admin port decided it. */
   readonly wasRuledAtRunTime?: boolean
 }
 
@@ -45,12 +45,12 @@ export interface LoggedProject {
 export interface Format {
   readonly name: string
   readonly title: string
-  /** What each of its lines records; headers and body only as `seen` says. */
+  /** What each of its lines records; for headers, e-mail addresses and flow ids, `Seen` looks at the lines. */
   readonly tells: ReadonlySet<LoggedFacts>
   read(line: string): Traffic | Unread | undefined
 }
 
-/** The facts of a request, as far as the log has them. */
+/** The facts of a request, as far as the log contains them. */
 export function factsOf(
   known: Pick<Facts, 'id' | 'method' | 'path'> & Partial<Facts>,
   headers: ReadonlyMap<string, string> | undefined = undefined,
@@ -68,7 +68,7 @@ export function factsOf(
   }
 }
 
-/** The request of a decision record. What a client is counted by stands there as a hash. */
+/** The request of a decision record, in which the client's network is a hash. */
 export function trafficOf(record: LoggedDecision): Traffic {
   const {
     id,

@@ -1,4 +1,4 @@
-/** Counters on a clock that the log sets; slots end with their request, or after `maxHold` of that clock. */
+/** Counters on a clock set by the log; slots end with their request, or after `maxHold` on that clock. */
 import { MemoryStore } from '../../gateway/decide/store/memory.js'
 import type { Answer, Ask } from '../../gateway/decide/store/store.js'
 import type { Limiter } from '../../gateway/plugin.js'
@@ -17,14 +17,14 @@ export class VirtualStore extends MemoryStore {
     this.#now = now
   }
 
-  /** A request of this length comes now: what has ended before is given back. */
+  /** A request of this duration begins now: first releases what has ended by now. */
   begin(durationMs: number): void {
     this.#durationMs = durationMs
     const now = this.#now()
     while ((this.#ends.next ?? Number.POSITIVE_INFINITY) <= now) this.#ends.take()?.value()
   }
 
-  /** Does `end` when the present request has ended. */
+  /** Calls `end` when the current request has ended. */
   atEnd(end: () => void): void {
     this.#ends.add(this.#now() + this.#durationMs, end)
   }

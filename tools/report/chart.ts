@@ -17,10 +17,10 @@ const LEFT = 60
 const BOTTOM = 20
 const TOP = 8
 const WIDEST_BAR = 24
-/** More bars than this would be thinner than a line: hours are then joined. */
+/** More bars than this would be thinner than a line, so hours are then merged. */
 const MOST_BARS = 240
 
-/** Refused bars are solid, would-be ones are hatched on top of them; each says its numbers. */
+/** Refused requests are solid bars, would-be refusals hatched ones on top; each has a tooltip with its numbers. */
 export function barChart(title: string, hours: readonly Bar[]): string {
   const bars = joined(hours)
   const first = bars[0] as Bar

@@ -1,4 +1,4 @@
-/** `sluice report`: what the decision records say of each rule, and whether a report-only one is safe to enforce. */
+/** `sluice report`: what the decision records show for each rule, and whether a report-only one is safe to enforce. */
 import { writeFileSync } from 'node:fs'
 import { reasonOf } from '../../config/files.js'
 import { defineCommand, Unusable } from '../command.js'

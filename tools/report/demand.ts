@@ -1,6 +1,6 @@
 /**
- * What a rule's keys ask for, refused or not: how many requests of one key fall into one window, and how many are in flight
- * at once. Counted by the gateway's own store under quotas that nobody reaches.
+ * Measures the demand of a rule's keys, refused or not: how many requests of one key fall into one window, and how many
+ * are in flight at once. Counted by the gateway's own store, with quotas that are never reached.
  */
 import { MemoryStore } from '../../gateway/decide/store/memory.js'
 import type { Ask } from '../../gateway/decide/store/store.js'
@@ -14,12 +14,12 @@ export class DemandMeter {
   #now = 0
   readonly #store = new MemoryStore(() => this.#now)
   readonly #ends = new TimeHeap<() => void>()
-  /** Per policy: how often how much was asked for at once. */
+  /** How often each level of demand was seen, by policy. */
   readonly #seen = new Map<string, Levels>()
 
-  /** One request under one rule, in order of time; `durationMs` is as long as it held its slot. */
+  /** Adds one request under one rule, in order of time; `durationMs` is how long it held its slot. */
   add({ rule, key, counters: all }: Beside, at: number, durationMs: number): void {
-    // What answers cost is not in the log.
+    // The log does not contain costs that depend on the response.
     const counters = all.filter(({ cost }) => cost !== 0)
     this.#now = Math.max(this.#now, at)
     while ((this.#ends.next ?? Number.POSITIVE_INFINITY) <= this.#now) this.#ends.take()?.value()
@@ -40,7 +40,7 @@ export class DemandMeter {
     }
   }
 
-  /** The quota under which so many per cent of the requests would have passed; undefined when none was seen. */
+  /** The quota under which `percent` of the requests would have passed; undefined when there were none. */
   percentile(policy: string, percent: number): number | undefined {
     return this.#seen.get(policy)?.percentile(percent)
   }
@@ -54,7 +54,7 @@ export class DemandMeter {
   }
 }
 
-/** Levels above this are kept to three digits, rounded up, so that their number stays bounded. */
+/** Levels from this on are rounded up to three digits, so that their number stays bounded. */
 const EXACT_BELOW = 1000
 
 /** How often each level was seen. */
@@ -68,7 +68,7 @@ class Levels {
     this.#total += 1
   }
 
-  /** The lowest level that so many per cent do not exceed. */
+  /** The lowest level that `percent` of the requests do not exceed. */
   percentile(percent: number): number | undefined {
     let rest = Math.ceil((this.#total * percent) / 100)
     for (const level of [...this.#times.keys()].sort((a, b) => a - b)) {

@@ -18,7 +18,7 @@ export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped,
     version: 1,
     input: describeIntake(intake),
     decisions: {
-      /** What `log.decisions` was, as far as the log shows. */
+      /** The setting `log.decisions`, as far as the log shows it. */
       logged: allowed === 0 ? ('refused' as const) : sample === 1 ? ('all' as const) : sample,
       /** Records that the gateway left out in floods, by rule. */
       dropped: Object.fromEntries([...dropped].sort()),
@@ -28,8 +28,8 @@ export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped,
     percentile,
     rules: tallies.map(tally => ruleReport(tally, gathered)),
     promotions: tallies
-      // An entry of kind access refuses all that it names: how many those are is told above. A rule that only reports for now
-      // is no candidate: its file enforces it.
+      // An access entry refuses everything it names, as counted above. A rule that is report-only just for now is no
+      // candidate: its file enforces it.
       .filter(tally => tally.mode === 'report-only' && tally.kind !== 'access' && tally.modeSrc === undefined)
       .map(tally => promotionOf(tally, gathered, percentile, dropped.get(tally.rule) ?? 0)),
   }
@@ -42,16 +42,16 @@ function ruleReport(tally: RuleTally, { allowed, demand }: Gathered) {
     rule,
     kind,
     mode,
-    /** Where the admin port had set it; null where the files had. */
+    /** The admin API path by which the mode was set; null when it comes from the files. */
     modeSrc: tally.modeSrc ?? null,
     src,
-    /** Requests it was asked about, estimated where only a share is logged; null when the log does not tell. */
+    /** Requests it applied to, estimated if only a share is logged; null when the log does not show it. */
     seen: seen(tally.seen),
     refused,
     wouldRefuse,
-    /** Requests that passed uncounted while the store was away, and that were refused for it. */
+    /** Requests that passed uncounted while the store was unavailable, and those refused for that reason. */
     uncounted: { passed: tally.passedUncounted, refused: tally.refusedUncounted },
-    /** Those it refused or would have refused. */
+    /** Keys that it refused or would have refused. */
     keys: counted(keys),
     projects: {
       ...counted(projects),
@@ -61,7 +61,7 @@ function ruleReport(tally: RuleTally, { allowed, demand }: Gathered) {
         .map(([project, times]) => ({ project, refused: times })),
     },
     peaks: [...peaks.values()].map(({ policy, quota, attempted: counted, windowMs }) => {
-      // Most counters stop at their quota; what a report-only rule is asked for is counted beyond it, too.
+      // Most counters stop at their quota, but demand under a report-only rule is counted beyond it, too.
       const attempted = Math.max(counted, demand.percentile(policy, 100) ?? 0)
       return { policy, quota, used: Math.min(attempted, quota), attempted, windowMs }
     }),
@@ -71,7 +71,7 @@ function ruleReport(tally: RuleTally, { allowed, demand }: Gathered) {
   }
 }
 
-/** A number of distinct things; beyond 4,096 an estimate, usually within 2 %. */
+/** The number of distinct items; beyond 4,096 an estimate, usually within 2 %. */
 function counted({ count, isExact }: Distinct) {
   return { count, exact: isExact }
 }

@@ -1,23 +1,23 @@
-/** Decision records → a tally for each rule and mode. */
+/** Gathers decision records into a tally for each rule and mode. */
 import type { Counter } from '../../gateway/observe/record.js'
 import type { Mode } from '../../gateway/types.js'
 import type { LoggedDecision } from '../log/decision-record.js'
 import { DemandMeter } from './demand.js'
 import { RuleTally } from './tally.js'
 
-/** Rules with a tally of their own; more than any policy has, so that a hostile log cannot fill the memory. */
+/** Number of rules with their own tally; more than any policy has, so that a hostile log cannot fill the memory. */
 const MOST_RULES = 5000
 
 export class Gathered {
   readonly demand = new DemandMeter()
   readonly #tallies = new Map<string, RuleTally>()
-  /** Records of requests that every rule let pass. */
+  /** Records of requests that every rule allowed. */
   allowed = 0
   /** The smallest share of such requests that was logged. */
   sample = 1
   /** Records of rules beyond the bound. */
   beyond = 0
-  /** True if no record lists the report-only rules beside the enforced ones: an older gateway wrote them. */
+  /** True until a record lists the report-only rules beside the enforced ones: older gateways do not write them. */
   isOld = true
 
   get tallies(): readonly RuleTally[] {
@@ -37,7 +37,7 @@ export class Gathered {
         tally.enforcedFor = record.enforce_for
         tally.modeSrc = record.mode_src
       }
-      // Who is denied or exempt, or refused for a part that is missing, meets no counter that would tell of the request.
+      // For access entries, and for refusals because of a missing key part, no counter shows that the rule applied.
       const isUncounted = kind === 'access' || (decision === 'deny' && record.counters.length === 0)
       if (isUncounted && mode === 'enforce') tally?.asked(at, 1 / sample)
       tally?.decided(decision, at, key, project)
@@ -58,12 +58,12 @@ export class Gathered {
     }
   }
 
-  /** The rule's tally in that mode; undefined if there are no records. */
+  /** The rule's tally in that mode; undefined if it has no records. */
   tallyOf(rule: string, mode: Mode): RuleTally | undefined {
     return this.#tallies.get(`${mode} ${rule}`)
   }
 
-  /** The counters of an enforced record are those of all its enforced rules. */
+  /** An enforced record has the counters of all its enforced rules. */
   #countPolicies({ counters, rule, kind, mode, at, sample, decision, project }: LoggedDecision): void {
     const asked = new Set<RuleTally>()
     for (const counter of counters) {
@@ -99,7 +99,7 @@ function peakOf(
   if (attempted !== null) tally?.peak(project, { policy, quota, attempted, windowMs })
 }
 
-/** A policy is named after its rule; those of a bucket say which window as well. */
+/** A policy has its rule's name; for a bucket the name of the window follows. */
 function ruleOf({ policy, window }: Counter): string {
   return window === undefined
     ? policy.replace(/\.(?:burst|sustained)$/, '')

@@ -1,4 +1,7 @@
-/** The report as one page: charts in SVG, no scripts, nothing from the network; light and dark, readable without colour. */
+/**
+ * The report as one HTML page: charts in SVG, no scripts, nothing loaded from the network; light and dark, readable
+ * without colour.
+ */
 import { count, grouped, minuteOf } from '../text.js'
 import { barChart } from './chart.js'
 import type { ReportDocument, RuleReport } from './document.js'
@@ -25,7 +28,7 @@ svg text { fill: var(--soft); font: 12px system-ui, sans-serif }
 @media print { body { max-width: none } }
 `
 
-/** A whole HTML document. */
+/** A complete HTML document. */
 export function reportPage(report: ReportDocument): string {
   const { rules, promotions, percentile } = report
   const { from, to } = report.input

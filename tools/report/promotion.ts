@@ -1,4 +1,4 @@
-/** Is what only reports safe to go on with: to enforce a rule, to make a trial the quota, to raise a share? */
+/** Decides whether it is safe to enforce a report-only rule, to make a trial the quota, or to raise a share. */
 import { bucketOfTrial } from '../../config/rollout.js'
 import { count, grouped, percent } from '../text.js'
 import type { Gathered } from './gather.js'
@@ -7,13 +7,14 @@ import type { RuleTally } from './tally.js'
 export type Promotion = ReturnType<typeof promotionOf>
 export type Suggestion = ReturnType<typeof suggestionsOf>[number]
 
-/** A week, since traffic differs between its days. */
+/** A week, since traffic differs between weekdays. */
 const LEAST_DAYS = 7
-/** Fewer requests than this show little of what may come. */
+/** Fewer requests than this say little about future ones. */
 const LEAST_SEEN = 100
 
 /**
- * @param percentile of its requests must have room; so the rule may refuse the rest, and is safe when it refuses no more
+ * @param percentile the percentage of its requests that must have room: the rule is safe when it would refuse no more
+ * than the rest
  * @param dropped its records that the log left out
  */
 export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: number, dropped: number) {
@@ -27,11 +28,11 @@ export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: nu
   return {
     rule,
     kind,
-    /** What is tried: a rule that only reports, a trial beside a quota, or a rule outside its share. */
+    /** What is on trial: a report-only rule, a trial beside a quota, or a rule outside its share. */
     what: whatOf(tally),
-    /** Per cent of its keys for which a share is in force; null of what is none. */
+    /** Percentage of its keys for which it is enforced; null when it is not enforced for a share. */
     enforcedFor: enforcedFor ?? null,
-    /** What it did inside its share; null of what has none. */
+    /** What it did inside its share; null when it has none. */
     inside: enforcedFor === undefined ? null : insideOf(enforced, isTold),
     safe,
     verdict: safe
@@ -39,16 +40,16 @@ export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: nu
         `${count(tally.seen, 'request')} (${percent(share as number)})${ofProjects(projects.count)}.`
       : `Not yet: ${reasons.join('; ')}.`,
     days: Math.round(days * 100) / 100,
-    /** Requests it was asked about; null when the log does not tell. */
+    /** Requests it applied to; null when the log does not show it. */
     seen: isTold ? Math.round(tally.seen) : null,
     wouldRefuse,
-    /** wouldRefuse / seen; null when the log does not tell. */
+    /** wouldRefuse / seen; null when the log does not show it. */
     share,
     projects: projects.count,
     keys: keys.count,
-    /** Quotas under which the percentile of its requests would have passed; null when the log does not tell. */
+    /** Quotas under which the percentile of its requests would have passed; null when the log does not show it. */
     suggested: isTold && gathered.sample === 1 ? suggestionsOf(tally, gathered, percentile) : null,
-    /** What the log cannot tell, as sentences. */
+    /** What the log does not show, as sentences. */
     unknown: unknownOf(tally, gathered, isTold, dropped),
   }
 }

@@ -1,16 +1,16 @@
-/** What a log says of one rule in one mode. */
+/** What a log contains about one rule in one mode. */
 import type { Decision } from '../../gateway/observe/record.js'
 import type { Mode } from '../../gateway/types.js'
 import { Distinct } from '../log/distinct.js'
 
 export interface Hour {
-  /** Requests the rule was asked about; an estimate where only a share is logged. */
+  /** Requests the rule applied to; an estimate if only a share is logged. */
   seen: number
   refused: number
   wouldRefuse: number
 }
 
-/** The most that was asked for of one window's or slot's quota, as counters told it. */
+/** The highest demand on the quota of one window or slot, as reported by counters. */
 export interface Peak {
   readonly policy: string
   readonly quota: number
@@ -24,7 +24,7 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 /** Bounds memory when clocks are wrong: two years of hours. */
 const MOST_HOURS = 20_000
-/** Projects counted one by one; a policy knows its projects, so this is far beyond them. */
+/** Projects counted one by one; far more than any policy declares. */
 const MOST_PROJECTS = 10_000
 
 export class RuleTally {
@@ -32,11 +32,13 @@ export class RuleTally {
   readonly kind: string
   readonly mode: Mode
   src: string | null = null
-  /** Its requests cost what their answers say, which records do not contain. */
+  /** True when its requests' cost depends on their responses, which records do not contain. */
   countsAnswers = false
-  /** Per cent of its keys for which the rule is in force, as last seen; undefined where it is for all, or for none. */
+  /**
+   * Percentage of its keys for which the rule is enforced, as last seen; undefined when it is enforced for all or none.
+   */
   enforcedFor: number | undefined
-  /** Where the admin port had set this mode when the rule was last seen in it; undefined where the files had. */
+  /** The admin API path by which this mode was set when last seen; undefined when it came from the files. */
   modeSrc: string | undefined
   seen = 0
   refused = 0
@@ -51,7 +53,7 @@ export class RuleTally {
   readonly hours = new Map<number, Hour>()
   readonly peaks = new Map<string, Peak>()
   readonly #days = new Set<number>()
-  /** The quota of each project as last seen. */
+  /** The quota of each policy and project as last seen. */
   readonly #quotas = new Map<string, number>()
 
   constructor(rule: string, kind: string, mode: Mode) {
@@ -60,14 +62,14 @@ export class RuleTally {
     this.mode = mode
   }
 
-  /** The rule was asked about a request that represents `weight` requests. */
+  /** Records that the rule applied to a request that represents `weight` requests. */
   asked(at: number, weight: number): void {
     this.#observed(at)
     this.seen += weight
     this.#count(at, 'seen', weight)
   }
 
-  /** A record of its own decision that let nobody pass, or nobody count. */
+  /** Records a decision by which the rule refused a request, would have, or could not count it. */
   decided(decision: Decision, at: number, key: string | null, project: string | null): void {
     this.#observed(at)
     if (decision === 'error_open') this.passedUncounted += 1
@@ -86,8 +88,8 @@ export class RuleTally {
   }
 
   /**
-   * `attempted` is what a counter stood at: some count what they refuse. Plans and projects may have quotas of their own,
-   * each with its peak; where that of one project changed, the rule was edited.
+   * `attempted` is the value of a counter, which for some includes refused requests. Plans and projects may have
+   * different quotas, each with its peak; when the quota of one project changes, the rule was edited.
    */
   peak(project: string | null, { policy, quota, attempted, windowMs }: Omit<Peak, 'formerQuotas'>): void {
     const peak = this.#peakOf(policy, quota) ?? {
@@ -109,7 +111,7 @@ export class RuleTally {
     return this.peaks.get(`${policy} ${quota}`)
   }
 
-  /** Demand under the former quota is reported with the present one. */
+  /** Demand under the former quota is reported with the current one. */
   #edited(peak: Peak, before: number): void {
     const former = this.#peakOf(peak.policy, before)
     this.peaks.delete(`${peak.policy} ${before}`)
@@ -118,7 +120,7 @@ export class RuleTally {
     peak.formerQuotas.delete(peak.quota)
   }
 
-  /** How long it was watched: the time between, but no more than the days on which there was anything. */
+  /** Days of observation: the time span, but at most the number of days with any record. */
   get days(): number {
     return Math.min(Math.max(0, this.to - this.from) / DAY_MS, this.#days.size)
   }

@@ -1,4 +1,4 @@
-/** The report for people at a terminal. */
+/** Prints the report as text. */
 import type { Io } from '../io.js'
 import type { Intake } from '../log/intake.js'
 import { intakeText } from '../log/intake-text.js'
@@ -8,7 +8,7 @@ import type { ReportDocument, RuleReport } from './document.js'
 import type { Promotion } from './promotion.js'
 import { insideSentence, loggedSentences, promotionsTitle, suggestionSentence, windowWords } from './words.js'
 
-/** Hours with the most refusals that are listed. */
+/** Number of hours with the most refusals that are listed. */
 const WORST_HOURS = 5
 
 export function reportText(report: ReportDocument, intake: Intake, io: Io): string {

@@ -1,10 +1,10 @@
-/** Sentences that text and page share. */
+/** Sentences used in both the text and the HTML page. */
 import { waitText } from '../../gateway/forward/units.js'
 import { count, grouped, percent } from '../text.js'
 import type { ReportDocument } from './document.js'
 import type { Promotion, Suggestion } from './promotion.js'
 
-/** What the log holds, and what it left out. */
+/** What the log contains, and what it left out. */
 export function loggedSentences({ decisions: { logged, dropped, beyond } }: ReportDocument): string {
   const sentences = [
     logged === 'refused'
@@ -31,7 +31,7 @@ export function suggestionSentence(
   )
 }
 
-/** Over what is said of promotions. */
+/** The heading of the promotions. */
 export function promotionsTitle({ promotions }: ReportDocument): string {
   const isPlain = promotions.every(({ what }) => what === 'rule')
   return isPlain
@@ -39,7 +39,7 @@ export function promotionsTitle({ promotions }: ReportDocument): string {
     : 'Report-only rules, trials and shares: safe to go on?'
 }
 
-/** What a share does where it is in force. */
+/** What a rule did inside the share for which it is enforced. */
 export function insideSentence({ enforcedFor, inside }: Promotion): string {
   if (inside === null) return ''
   const of = inside.seen === null ? '' : ` of ${count(inside.seen, 'request')}`

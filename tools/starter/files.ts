@@ -1,10 +1,10 @@
-/** The configuration to begin with: what `init` writes, and what `serve --upstream` runs. */
+/** The starter configuration: what `init` writes, and what `serve --upstream` runs. */
 import type { FileContents } from '../../config/files.js'
 import type { Option } from '../command.js'
 import { readLimits, type StarterLimit } from './limit.js'
 import { readUpstream } from './upstream.js'
 
-/** The options that say what is in it. */
+/** The options that determine its content. */
 export const STARTER = {
   upstream: { type: 'string', value: 'URL', help: 'your own service, such as http://127.0.0.1:3000' },
   limit: {
@@ -24,7 +24,7 @@ export interface Starter {
   readonly limits: readonly StarterLimit[]
 }
 
-/** @throws {Unusable} when an option cannot be meant */
+/** @throws {Unusable} when an option is invalid */
 export function readStarter(written: {
   readonly upstream: string | undefined
   readonly limit: readonly string[]
@@ -42,10 +42,10 @@ export function starterFiles({ upstream, limits }: Starter): Record<string, stri
   return { 'gateway.yaml': gatewayYaml(upstream), 'projects.yaml': PROJECTS, [POLICY]: limitsYaml(limits) }
 }
 
-/** A folder that is nowhere on the disk: messages and records name files of it. */
+/** A folder that does not exist on disk: messages and records name its files. */
 export const GENERATED = '(generated)'
 
-/** The same as a load finds it in the folder `GENERATED`. */
+/** The same as file contents for a load, in the folder `GENERATED`. */
 export function starterContents(starter: Starter): FileContents {
   const texts = Object.entries(starterFiles(starter))
   return {

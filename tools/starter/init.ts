@@ -1,4 +1,4 @@
-/** `sluice init`: writes a configuration to begin with. */
+/** `sluice init`: writes a starter configuration. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { listed } from '../../config/problem.js'
@@ -8,7 +8,7 @@ import { writeNew } from '../new-file.js'
 import { readStarter, STARTER, starterFiles } from './files.js'
 import { limitsText } from './limit.js'
 
-/** What there may not be yet: policies of somebody else's would count beside these. */
+/** Files and folders that must not exist yet: other policies would count beside these. */
 const TAKEN = ['gateway.yaml', 'projects.yaml', 'policies']
 
 export const init = defineCommand({
@@ -49,7 +49,7 @@ Next:
 })
 
 function quotedForShell(folder: string): string {
-  // The shell would take it, but the command would read an option.
+  // A shell passes it on, but a command would read it as an option.
   const path = folder.startsWith('-') ? `./${folder}` : folder
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }

@@ -1,4 +1,4 @@
-/** A limit as it is written on the command line: `100/m`, `10/s`, `500/10m`. */
+/** Reads limits from the command line: `100/m`, `10/s`, `500/10m`. */
 import { durationWithin } from '../../config/duration.js'
 import { listed, nearest } from '../../config/problem.js'
 import { perText } from '../../gateway/forward/units.js'
@@ -6,7 +6,7 @@ import { Unusable } from '../command.js'
 import { grouped, printable } from '../text.js'
 
 export interface StarterLimit {
-  /** Of the window, in answers. */
+  /** Name of the window, as used in responses. */
   readonly name: string
   readonly requests: number
   /** A duration text such as `1m`. */
@@ -22,10 +22,10 @@ const UNITS: Readonly<Record<string, string>> = {
 const NAMES: Readonly<Record<string, string>> = { '1s': 'second', '1m': 'minute', '1h': 'hour', '1d': 'day' }
 const BOUNDS = { unit: '1s', maximum: '31d' } as const
 const MOST_REQUESTS = 1_000_000_000
-/** As many windows as a quota may have. */
+/** The largest number of windows in a quota. */
 const MOST = 8
 
-/** @throws {Unusable} when one is no limit, or two are for the same length of time */
+/** @throws {Unusable} when one is invalid, or two are for the same length of time */
 export function readLimits(written: readonly string[]): StarterLimit[] {
   if (written.length > MOST) throw new Unusable(`--limit may be given ${MOST} times at most.`)
   const limits = written.map(readLimit)

@@ -1,10 +1,10 @@
-/** The address of somebody's own service, as it is written on the command line. */
+/** Reads the address of the operator's own service from the command line. */
 import { connect } from 'node:net'
 import { isHttpOrigin, originMeantBy } from '../../config/formats.js'
 import { Unusable } from '../command.js'
 import { printable } from '../text.js'
 
-/** The address as configurations hold it. @throws {Unusable} with what was probably meant */
+/** The address in the form used in configurations. @throws {Unusable} with what was probably meant */
 export function readUpstream(text: string): string {
   if (isHttpOrigin(text)) return new URL(text).origin
   if (/\/\/[^/]*@/.test(text)) {
@@ -21,7 +21,7 @@ export function readUpstream(text: string): string {
 
 const PATIENCE_MS = 1000
 
-/** Whether something accepts connections there, within a second. */
+/** Whether something accepts connections at the address, within a second. */
 export function answers(origin: string): Promise<boolean> {
   const { hostname, port, protocol } = new URL(origin)
   const host = hostname.replace(/^\[|\]$/g, '')
@@ -36,7 +36,7 @@ export function answers(origin: string): Promise<boolean> {
   })
 }
 
-/** Whether an upstream on this machine has the port of the gateway at `own`. */
+/** Whether an upstream is on this machine and has the same port as the gateway at `own`. */
 export function isSamePort(upstream: string, own: string): boolean {
   const { hostname, port } = new URL(upstream)
   return port === new URL(own).port && /^(localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])$/.test(hostname)

@@ -1,4 +1,4 @@
-/** `sluice top`: what happens now in the gateway that runs. */
+/** `sluice top`: what happens now in the running gateway. */
 import type { LiveSnapshot } from '../../gateway/admin/live-snapshot.js'
 import { Failure } from '../../gateway/run/load.js'
 import { type AdminPort, adminPort } from '../admin.js'
@@ -44,7 +44,7 @@ sluice top --once --live ./config`,
   },
 })
 
-/** The second snapshot: counters close to a limit are looked for from the first one on. */
+/** Returns the second snapshot, because counters close to a limit are tracked only from the first one on. */
 async function lookTwice(port: AdminPort): Promise<LiveSnapshot> {
   const ending = new AbortController()
   try {
@@ -93,7 +93,7 @@ async function watch(port: AdminPort, terminal: Terminal, io: Io): Promise<void>
   }
 }
 
-/** Not scrolled beyond its last row. */
+/** The view, scrolled no further than its last row. */
 function within(view: TopView, snapshot: LiveSnapshot | undefined): TopView {
   if (view.only === undefined || snapshot === undefined) return view
   const last = Math.max(0, SECTIONS[view.only].size(snapshot) - 1)

@@ -1,20 +1,20 @@
-/** Lines for a screen of a given width: nothing wraps, and what is cut says so. */
+/** Lines for a screen of a given width: nothing wraps, and text that is cut off is marked. */
 import { printable } from '../text.js'
 
 export interface GridColumn<Row> {
   readonly title: string
-  /** Its content; numbers are aligned right. */
+  /** The content of a cell; numbers are aligned right. */
   cell(row: Row): string | number
-  /** What it is sorted by, from the largest; without it the order is as it comes. */
+  /** The value to sort by, in descending order; without it the column is not sortable. */
   readonly by?: (row: Row) => number
 }
 
 const GAP = 2
 const LEAST_TEXT = 8
-/** The first column names what the row is about. */
+/** The first column is wider because it names the row's subject. */
 const LEAST_FIRST = 24
 
-/** A heading and lines for the rows; columns that do not fit any more are left out from the right. */
+/** A heading and a line for each row; columns that do not fit are omitted from the right. */
 export function grid<Row>(
   columns: readonly GridColumn<Row>[],
   rows: readonly Row[],
@@ -38,12 +38,12 @@ export function grid<Row>(
   return { heading: line(titles), lines: texts.map(line) }
 }
 
-/** The text cut to a width, with a mark where something is missing. */
+/** The text cut to a width, with a mark if something is missing. */
 export function cut(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`
 }
 
-/** As many columns as fit when texts give way; then the first texts get what is left. */
+/** The widths of as many columns as fit with texts at their minimum; what is left goes to the first texts. */
 function fitted(widths: readonly number[], isNumber: readonly boolean[], width: number): number[] {
   const least = widths.map((one, i) =>
     isNumber[i] ? one : Math.min(one, i === 0 ? LEAST_FIRST : LEAST_TEXT),

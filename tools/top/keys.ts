@@ -1,4 +1,4 @@
-/** What keys do in `sluice top`. Pure. */
+/** The effect of keys in `sluice top`. Pure. */
 
 import type { TopView } from './screen.js'
 import { SECTION_NAMES, SECTIONS } from './sections.js'
@@ -14,7 +14,7 @@ const PAGE_DOWN = '\x1b[6~'
 const SCROLLS: Readonly<Record<string, number>> = { [UP]: -1, [DOWN]: 1, [PAGE_UP]: -10, [PAGE_DOWN]: 10 }
 const QUIT = ['q', 'Q', '\x03', '\x04']
 
-/** The view after a key; undefined ends it. Keys that mean nothing change nothing. */
+/** The view after a key; undefined means quit. Unknown keys change nothing. */
 export function pressed(sequence: string, view: TopView): TopView | undefined {
   if (QUIT.includes(sequence)) return undefined
   if (sequence === 'a' || sequence === '\x1b') return { ...view, only: undefined, from: 0 }
@@ -27,7 +27,7 @@ export function pressed(sequence: string, view: TopView): TopView | undefined {
   return view
 }
 
-/** Where all sections are shown, the first one is sorted. */
+/** When all sections are shown, this sorts the first one. */
 function sorted(view: TopView, by: 1 | -1): TopView {
   const { only = 'rules', sorts } = view
   const most = SECTIONS[only].sorts

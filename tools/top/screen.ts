@@ -1,4 +1,4 @@
-/** What `sluice top` shows: of a snapshot and what the person chose, lines for a screen. Pure. */
+/** The screen of `sluice top`: lines made from a snapshot and the chosen view. Pure. */
 import type { LiveSnapshot } from '../../gateway/admin/live-snapshot.js'
 import type { Style } from '../io.js'
 import { count, grouped, printable } from '../text.js'
@@ -8,9 +8,9 @@ import { SECTION_NAMES, SECTIONS, type SectionName, type ShownSection } from './
 export interface TopView {
   /** The section that fills the screen; without one all are shown. */
   readonly only: SectionName | undefined
-  /** By section: the column it is sorted by. */
+  /** The sort column of each section. */
   readonly sorts: Readonly<Partial<Record<SectionName, number>>>
-  /** Rows that are scrolled away. */
+  /** Number of rows scrolled out of view. */
   readonly from: number
 }
 
@@ -20,10 +20,10 @@ export interface Canvas {
   style(style: Style, text: string): string
 }
 
-/** Rows of a section, at least, where there is anything to show. */
+/** Least number of rows of a section that is not empty. */
 const LEAST_ROWS = 2
 
-/** State of the whole: a line each. */
+/** The overall state, one line for each aspect. */
 export function headLines(snapshot: LiveSnapshot, origin: string, { columns, style }: Canvas): string[] {
   const { rates, reload, store, missing } = snapshot
   const line = (text: string, mark?: Style) => {
@@ -55,7 +55,7 @@ export function headLines(snapshot: LiveSnapshot, origin: string, { columns, sty
   return lines
 }
 
-/** A whole screen, never more lines than it has rows. `lost`: why nothing new comes. */
+/** A whole screen, never more lines than it has rows. `lost`: why there are no new snapshots. */
 export function screenLines(
   snapshot: LiveSnapshot,
   origin: string,
@@ -78,7 +78,7 @@ export function screenLines(
   return [...head, '', ...body, ...Array<string>(Math.max(0, room - body.length)).fill(''), help].slice(-rows)
 }
 
-/** All of it, for a file or a pipe. */
+/** The complete text, for a file or a pipe. */
 export function onceText(snapshot: LiveSnapshot, origin: string, canvas: Canvas): string {
   const lines = headLines(snapshot, origin, canvas)
   for (const name of SECTION_NAMES) {
@@ -95,10 +95,10 @@ function lostText(lost: string, { at }: LiveSnapshot): string {
   return printable(`${lost}. Shown is ${timeOf(at)}; trying again.`)
 }
 
-/** The sections below each other: what one does not need, the others get. */
+/** All sections, one below the other: space that one does not need goes to the others. */
 function together(all: readonly ShownSection[], room: number, { style }: Canvas): string[] {
   const filled = all.filter(({ lines }) => lines.length > 0)
-  // A heading each, and an empty line between two of them.
+  // A heading for each, and an empty line between two.
   let left = room - 2 * filled.length + 1
   const shares = new Map<ShownSection, number>()
   const modest = [...filled].sort((one, other) => one.lines.length - other.lines.length)
@@ -141,7 +141,7 @@ function processLines({ process, workers }: LiveSnapshot): string[] {
   return [`Workers ${texts.join('  ')}`]
 }
 
-/** The time of day here; with the day where that is another one. */
+/** The local time of day; preceded by the date if it is not today. */
 function timeOf(iso: string): string {
   const time = new Date(iso)
   const [day, clock] = [time.toLocaleDateString('sv-SE'), time.toLocaleTimeString('sv-SE')]

@@ -27,11 +27,11 @@ interface Written<Row> {
   rows(snapshot: LiveSnapshot): readonly Row[]
 }
 
-/** A table of a snapshot, sorted by one of its columns that can be; 0 is the usual one. */
+/** A table of a snapshot, sorted by one of its sortable columns; 0 is the default one. */
 function section<Row>({ title, columns, rows }: Written<Row>) {
   const sortable = columns.filter(({ by }) => by !== undefined)
   return {
-    /** Columns that it can be sorted by. */
+    /** Number of sortable columns. */
     sorts: sortable.length,
     size: (snapshot: LiveSnapshot) => rows(snapshot).length,
     show(snapshot: LiveSnapshot, width: number, sort = 0): ShownSection {
@@ -137,7 +137,7 @@ const upstreams = section<Address>({
 export const SECTIONS = { rules, projects, closest, slots, upstreams } as const
 export const SECTION_NAMES = Object.keys(SECTIONS) as SectionName[]
 
-/** `enforce`, `report-only`, `enforce 25%`, `trial`; with a star where the files say another one. */
+/** `enforce`, `report-only`, `enforce 25%`, `trial`; with a star when the files have another mode. */
 function modeText({ mode, declared_mode, share, trial }: LiveRule): string {
   if (trial) return 'trial'
   const text = share === undefined ? mode : `${mode} ${share.percent}%`

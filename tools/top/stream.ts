@@ -8,12 +8,12 @@ import { printable } from '../text.js'
 /** The next snapshot, or why there is none at the moment. */
 export type SeenSnapshot = { readonly snapshot: LiveSnapshot } | { readonly lost: string }
 
-/** A stream sends a snapshot each second; after this long without one the gateway is gone. */
+/** A stream sends a snapshot every second; after this long without one the connection counts as lost. */
 const SILENT_MS = 5000
 const PAUSES_MS = [1000, 2000, 5000]
 
 /**
- * Snapshots as they come, until `signal`. What is lost is said, and tried again.
+ * Yields snapshots as they arrive, until `signal`. A lost connection is reported and retried.
  *
  * @throws {Failure} when the first attempt fails, or when the key is wrong
  */
@@ -39,7 +39,7 @@ export async function* follow(port: AdminPort, signal: AbortSignal): AsyncGenera
   }
 }
 
-/** Another attempt would end as this one. */
+/** An error that another attempt would only repeat. */
 class Refused extends Failure {}
 
 async function* snapshotsOf({ origin, key }: AdminPort, signal: AbortSignal): AsyncGenerator<LiveSnapshot> {

@@ -1,4 +1,4 @@
-/** The code of the plugins that a configuration names, as far as a change of it can be seen. */
+/** Detects changes in the code of the plugins that a configuration names. */
 import { type Dirent, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gatewayFileOf } from '../../config/files.js'
@@ -6,10 +6,10 @@ import { readPluginList } from '../../config/plugin-list.js'
 import { findPlugin } from '../../gateway/run/third-party/find.js'
 
 const CODE = /\.([cm]?[jt]s|json)$/
-/** Somebody may keep a plugin beside much else. */
+/** A bound, since a plugin may be in a folder with many other files. */
 const MOST_FILES = 2000
 
-/** A text that is another one after a change of the list, or of a file in a plugin's folder. */
+/** A text that changes with the list of plugins, and with the files in their folders. */
 export function markOfPlugins(config: string, env: NodeJS.ProcessEnv): string {
   const { names } = readPluginList(config, env)
   const folders = names.flatMap(name => {
@@ -32,7 +32,7 @@ function marksIn(folder: string): string[] {
   return files.sort().map(markOfFile)
 }
 
-/** But for what is installed or hidden; none of a folder that has just gone. */
+/** The entries of a folder without installed and hidden ones; none if the folder has gone. */
 function entriesOf(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true }).filter(

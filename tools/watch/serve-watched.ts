@@ -1,6 +1,6 @@
 /**
- * `sluice serve --watch`: the gateway in a process of its own, which is started again when the code of a plugin changes.
- * Node keeps every module it has loaded, so new code needs a new process; it is tried in one before the old one ends.
+ * `sluice serve --watch`: the gateway in a child process, which is restarted when the code of a plugin changes. Node
+ * keeps every module it has loaded, so new code needs a new process; it is tried in one before the old one ends.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import { markOfPlugins } from './plugin-code.js'
 
 const LOOK_MS = 500
 
-/** Runs until it is told to stop. */
+/** Runs until it is stopped. */
 export async function serveWatched(config: string, io: Io): Promise<ExitCode> {
   const say = (sentence: string) => io.err(`watch: ${sentence}\n`)
   let gateway: ChildProcess | undefined
@@ -26,7 +26,7 @@ export async function serveWatched(config: string, io: Io): Promise<ExitCode> {
   const start = () => {
     const child = sluice(['serve', '--config', config], 'inherit')
     child.once('exit', (code, signal) => {
-      // It ends so when its terminal is gone.
+      // It ends with this signal when its terminal has gone.
       stopping ||= signal === 'SIGHUP'
       if (gateway !== child) return
       gateway = undefined
@@ -64,7 +64,7 @@ async function ended(gateway: ChildProcess | undefined): Promise<void> {
   await once(gateway, 'exit')
 }
 
-/** What a check in a fresh process says is wrong; undefined when nothing is. */
+/** The problems found by `sluice check` in a new process; undefined when there are none. */
 async function problemsOf(config: string): Promise<string | undefined> {
   const check = sluice(['check', '--config', config], ['ignore', 'ignore', 'pipe'])
   let told = ''

@@ -1,4 +1,4 @@
-/** Requests by project: exact for those that matter, bounded whatever names come. */
+/** Requests by project: exact for the projects that matter, and bounded however many names arrive. */
 import type { Project } from '../../types.js'
 import { allRequests, REQUEST } from './requests.js'
 import { LiveTally, STEPS } from './tally.js'
@@ -9,20 +9,20 @@ export interface CountedProject {
   readonly tally: LiveTally
 }
 
-/** Projects that stay when there are too many: the most refused, and then the busiest. */
+/** Projects kept when there are too many: first the most refused, then the busiest. */
 const STAY = { refused: 256, all: 768 } as const
-/** Projects that are counted at the same time. */
+/** Largest number of projects counted at the same time. */
 export const MOST_PROJECTS = 1024
 
 /**
- * Heavy hitters: when there are too many names, those with the fewest requests and refusals of the last hour are let go
- * (as in lossy counting, but by number). One that comes back begins at nothing, so what is told is never too much. A flood
- * of new names costs a sort for each few hundred of them.
+ * Heavy hitters: when there are too many projects, those with the fewest requests and refusals in the last hour are
+ * dropped (as in lossy counting, but by number). A dropped project that comes back starts at zero, so reported counts
+ * are never too high. A flood of new names costs one sort per few hundred of them.
  */
 export class Busiest {
   readonly #counted = new Map<string, CountedProject>()
 
-  /** The tally of a project, for whoever counts one of its requests. */
+  /** The tally of a project, for counting one of its requests; created if there is none. */
   tallyOf(project: Project): LiveTally {
     const known = this.#counted.get(project.id)
     if (known !== undefined) return known.tally
@@ -33,7 +33,7 @@ export class Busiest {
     return tally
   }
 
-  /** The tally of a project that is counted now. */
+  /** The tally of a project, if it is being counted. */
   find(id: string): LiveTally | undefined {
     return this.#counted.get(id)?.tally
   }
@@ -42,14 +42,14 @@ export class Busiest {
     for (const { tally } of this.#counted.values()) yield tally
   }
 
-  /** Drops those of which nothing came within the last hour. */
+  /** Drops projects without requests in the last hour. */
   dropSilent(): void {
     for (const [id, { tally }] of this.#counted) if (tally.isSilent) this.#counted.delete(id)
   }
 
   /**
-   * The `most` busiest and the `most` most refused, the busiest first: by the last hour, and by what an hour would be that is
-   * like the time since a look.
+   * The `most` busiest and the `most` most refused projects, the busiest first. Ranked by the last hour plus the time
+   * since `look` extrapolated to an hour.
    */
   top(most: number, look: number): CountedProject[] {
     const expected = (tally: LiveTally, kind: number) =>

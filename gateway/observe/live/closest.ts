@@ -1,17 +1,22 @@
-/** The counters that are closest to their limits, of those seen within the last minute. Looked at only while somebody watches. */
+/**
+ * The counters closest to their limits, of those seen within the last minute. Updated only while a client is watching.
+ */
 import type { Outcome, Project, Reading } from '../../types.js'
 
-/** Counters seen longer ago are forgotten. */
+/** Counters seen longer ago are dropped. */
 const SEEN_MS = 60_000
-/** Counters that are remembered: far more than are told, since some will fall. */
+/** Counters that are kept: far more than are reported, since some will drop out. */
 const MOST = 512
 
 export interface Near {
   readonly outcome: Outcome
-  /** That of its windows of which the largest share is used. */
+  /** The reading of the window with the largest used share. */
   readonly reading: Reading
   readonly project: string
-  /** Used of the quota, at most 1: what report-only rules let pass beyond it must not crowd the others out. */
+  /**
+   * Used share of the quota, at most 1: counts beyond it, which report-only rules allow, must not crowd out other
+   * counters.
+   */
   readonly share: number
   /** Milliseconds since the epoch. */
   readonly at: number
@@ -19,10 +24,10 @@ export interface Near {
 
 export class Closest {
   readonly #near = new Map<string, Near>()
-  /** What a counter must have used at least to be remembered. */
+  /** A counter that is not kept yet must have a greater share than this. */
   #least = 0
 
-  /** Takes in what a rule said. */
+  /** Records the outcome of a rule. */
   see(outcome: Outcome, project: Project | undefined, at: number): void {
     const reading = fullest(outcome.readings)
     if (reading === undefined) return
@@ -33,19 +38,19 @@ export class Closest {
     if (this.#near.size >= 2 * MOST) this.#cut(at)
   }
 
-  /** The `most` closest at a time, the closest first. */
+  /** The `most` closest counters at `now`, the closest first. */
   top(most: number, now: number): Near[] {
     this.#cut(now)
     return [...this.#near.values()].slice(0, most)
   }
 
-  /** Nobody is watching any more. */
+  /** Drops everything, once no client is watching. */
   forget(): void {
     this.#near.clear()
     this.#least = 0
   }
 
-  /** Keeps the closest, in their order. */
+  /** Keeps the closest counters, sorted. */
   #cut(now: number): void {
     const kept = [...this.#near]
       .filter(([, { at }]) => now - at < SEEN_MS)

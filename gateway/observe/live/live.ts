@@ -9,27 +9,27 @@ import { KINDS, LiveTally, STEP_MS } from './tally.js'
 import { Timeline } from './timeline.js'
 
 export interface LiveOptions {
-  /** What each rule said so far, by labels, as the metrics count it. */
+  /** The outcomes of each rule so far, by labels, as the metrics count them. */
   readonly decisions: Iterable<readonly [Readonly<Record<string, string>>, number]>
-  /** Makes a log's keyed hash of what may be personal. */
+  /** The keyed hash that logs use for personal data. */
   hash(text: string): string
   /** Milliseconds since the epoch. */
   now?(): number
 }
 
-/** Plain data: what one process tells of itself. */
+/** Plain data: what one process reports about itself. */
 export type LivePart = ReturnType<Live['tell']>
 /** Plain data: steps of ten seconds, the oldest first. */
 export type StepCounts = ReturnType<Live['history']>
 
-/** A watcher asks at least this often. */
+/** A watching client asks at least this often. */
 const WATCHED_MS = 15_000
-/** Projects and counters that one process tells of: more than are shown, since several processes are added up. */
+/** Projects and counters that one process reports: more than are shown, since those of several processes are merged. */
 const TOLD = 100
 
 /**
- * Costs a look-up and two additions a request, and a look at all tallies each ten seconds. Counters close to a limit are
- * looked for only while somebody watches.
+ * Costs a look-up and two additions per request, and a pass over all tallies every ten seconds. Counters close to a
+ * limit are tracked only while a client is watching.
  */
 export class Live {
   readonly #options: LiveOptions
@@ -49,12 +49,12 @@ export class Live {
     this.#timeline = new Timeline(() => this.#tallies(), this.#now())
   }
 
-  /** Feeds all but what the metrics know. */
+  /** Feeds everything except the rules, whose outcomes come from the metrics. */
   observer(): Observer {
     return { finished: event => this.#finished(event) }
   }
 
-  /** Looks each ten seconds, until `stop`. */
+  /** Records the totals every ten seconds, until `stop`. */
   start(): this {
     const next = STEP_MS - (this.#now() % STEP_MS)
     this.#timer = setTimeout(() => {
@@ -79,7 +79,7 @@ export class Live {
     this.#closest.forget()
   }
 
-  /** How it stands; for a while from now on somebody is taken to watch. */
+  /** The current data. The caller counts as a watching client for the next 15 seconds. */
   tell() {
     const now = this.#now()
     this.look()
@@ -90,7 +90,7 @@ export class Live {
     return {
       since: this.#timeline.since,
       total: rates(this.#total),
-      /** By rule, those that said something: rates, and the last hour where it is kept. */
+      /** The rules that have any outcome, with their rates, and the last hour where it is kept. */
       rules: [...this.#rules]
         .filter(([, tally]) => tally.counts.some(count => count > 0))
         .map(([id, tally]) => [id, rates(tally), tally.lacksHour ? null : hour(tally)] as const),
@@ -115,7 +115,7 @@ export class Live {
     }
   }
 
-  /** The steps of the last hour that are over, of a rule, a project or all requests; undefined where nothing is known of it. */
+  /** The completed steps of the last hour for a rule, a project or all requests; undefined when it is not counted. */
   history(of: { readonly rule?: string | undefined; readonly project?: string | undefined }) {
     this.look()
     const { step, firstStep } = this.#timeline
@@ -134,7 +134,7 @@ export class Live {
 
   *#tallies(): Generator<LiveTally> {
     yield this.#total
-    // Bounded in number, so they do not take from the rules what those need.
+    // First, because projects are bounded in number and so leave enough hours to the rules (see MOST_HOURS).
     yield* this.#projects.tallies()
     for (const [, tally] of this.#rules) yield tally
   }

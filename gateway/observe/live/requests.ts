@@ -1,7 +1,7 @@
 /** Outcomes of requests, counted live. */
 import type { Finished } from '../../types.js'
 
-/** Places of a tally of requests. The would-be refusals are among the others. */
+/** Indexes of a tally of requests. Would-be refusals are also counted under the actual outcome. */
 export const REQUEST = { allowed: 0, refused: 1, ourError: 2, upstreamError: 3, wouldRefuse: 4 } as const
 
 const FIRST_ERROR = 500
@@ -19,14 +19,14 @@ export function kindOf({ verdict, status, source }: Finished): number {
   return source === 'gateway' ? REQUEST.ourError : REQUEST.upstreamError
 }
 
-/** True when a report-only rule would have refused it. */
+/** True when a report-only rule would have refused the request. */
 export function wouldBeRefused({ verdict }: Finished): boolean {
   if (verdict === undefined) return false
   for (const { result } of verdict.reportOnly) if (result === 'limited') return true
   return false
 }
 
-/** How many requests `of` some kind tells in all. */
+/** All requests, where `of` returns the number of each kind. */
 export function allRequests(of: (kind: number) => number): number {
   return of(REQUEST.allowed) + of(REQUEST.refused) + of(REQUEST.ourError) + of(REQUEST.upstreamError)
 }

@@ -1,7 +1,7 @@
-/** What each rule said, added up from the cells of the metrics, which count it anyway. */
+/** The outcomes of each rule, added up from the cells of the metrics, which count them anyway. */
 import { LiveTally } from './tally.js'
 
-/** Places of a rule's tally. */
+/** The outcomes, in the order of their indexes in a rule's tally. */
 export const OUTCOMES = ['allowed', 'near', 'limited', 'would_limit', 'error'] as const
 
 type Cells = Iterable<readonly [Readonly<Record<string, string>>, number]>

@@ -1,50 +1,50 @@
-/** What is counted of one thing: so far, over the last ten seconds, and in each ten seconds of the last hour. */
+/** The counts of one thing: in total, over the last ten seconds, and in each ten seconds of the last hour. */
 
-/** Kinds of things that are counted side by side, such as the outcomes of a rule. */
+/** Number of kinds that are counted side by side, such as the outcomes of a rule. */
 export const KINDS = 5
-/** Steps of an hour, each of ten seconds. */
+/** An hour is kept in steps of ten seconds. */
 export const STEP_MS = 10_000
 export const STEPS = 360
-/** Looks that are kept for rates: more than ten seconds of them, at one a second. */
+/** Looks kept for rates: more than ten seconds' worth, at one look a second. */
 export const LOOKS = 13
 
-/** An hour of one thing: 7,200 bytes. */
+/** The last hour of one thing: 7,200 bytes. */
 class Hour {
   readonly steps = new Uint32Array(STEPS * KINDS)
   readonly sum = new Float64Array(KINDS)
 }
 
 /**
- * Has its hour only while it counts something: what is never used costs three short arrays, and what was silent for an hour
- * gives it back.
+ * Holds an `Hour` only while it counts something: an unused tally costs three short arrays, and one that was silent for
+ * an hour releases its `Hour`.
  */
 export class LiveTally {
-  /** So far. Whoever counts adds here. */
+  /** Totals so far. Callers add to these. */
   readonly counts = new Float64Array(KINDS)
-  /** Those at the last few looks, by the number of the look. */
+  /** The totals at the last few looks, by the number of the look. */
   readonly #looks = new Float64Array(KINDS * LOOKS)
-  /** Those at the end of the last step. */
+  /** The totals at the end of the last step. */
   readonly #before = new Float64Array(KINDS)
   #hour: Hour | undefined
-  /** True when it counted something in a step, and got no hour to keep it in. */
+  /** True when something was counted in a step but no `Hour` was available to keep it. */
   lacksHour = false
 
-  /** Notes how it stands at a look. */
+  /** Records the totals at a look. */
   look(number: number): void {
     this.#looks.set(this.counts, (number % LOOKS) * KINDS)
   }
 
-  /** How many of a kind came since a look. */
+  /** How many of a kind were counted since a look. */
   since(number: number, kind: number): number {
     return at(this.counts, kind) - at(this.#looks, (number % LOOKS) * KINDS + kind)
   }
 
-  /** How many of a kind came within the last hour. */
+  /** How many of a kind were counted within the last hour. */
   lastHour(kind: number): number {
     return at(this.#hour?.sum, kind) + at(this.counts, kind) - at(this.#before, kind)
   }
 
-  /** How many of a kind came in a step of the last hour that is over. */
+  /** How many of a kind were counted in a completed step of the last hour. */
   inStep(step: number, kind: number): number {
     return at(this.#hour?.steps, (step % STEPS) * KINDS + kind)
   }
@@ -53,15 +53,16 @@ export class LiveTally {
     return this.#hour !== undefined
   }
 
-  /** True when nothing came within the last hour. */
+  /** True when nothing was counted within the last hour. */
   get isSilent(): boolean {
     return this.#hour === undefined && this.counts.every((count, kind) => count === at(this.#before, kind))
   }
 
   /**
-   * Ends a step, in which the step of an hour ago is forgotten. Where `mayKeep` is false, it gets no hour.
+   * Ends a step and drops the one of an hour ago. Where `mayKeep` is false, no `Hour` is created.
    *
-   * @param ending steps that end at once, this one among them: after a time without a look each gets its part
+   * @param ending steps that end at once, this one included: after a time without looks, the counts are spread over
+   * them
    */
   endStep(step: number, mayKeep: boolean, ending: number): void {
     if (this.#hour === undefined && (!mayKeep || this.isSilent)) {

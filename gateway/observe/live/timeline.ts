@@ -1,15 +1,15 @@
-/** The clock of what is counted live: looks for rates, and steps of ten seconds for an hour. */
+/** The clock of live counts: looks for rates, and steps of ten seconds for the last hour. */
 import { type LiveTally, LOOKS, STEP_MS, STEPS } from './tally.js'
 
-/** Rates are over at least so long, where counting has gone on for it. */
+/** Rates cover at least this time, once counting has lasted that long. */
 const RATE_MS = 10_000
 /**
- * Hours that are kept at the same time: 21.6 MB when all are needed; those of 1,000 rules and 1,000 projects are 14.4 MB.
- * What is beyond has rates and no hour.
+ * Hours kept at the same time: 21.6 MB when all are needed; those of 1,000 rules and 1,000 projects are 14.4 MB.
+ * Tallies beyond that have rates but no hour.
  */
 export const MOST_HOURS = 3000
 
-/** Steps begin by the wall clock, so that those of several processes are the same. */
+/** Steps are aligned to the wall clock, so that those of several processes coincide. */
 export class Timeline {
   /** When counting began, in milliseconds since the epoch. */
   readonly since: number
@@ -25,20 +25,20 @@ export class Timeline {
     this.#lookedAt.fill(now)
   }
 
-  /** The number of the present step, which is not over. */
+  /** The number of the current step, which is not complete. */
   get step(): number {
     return this.#step
   }
 
-  /** The first step of which something is known. */
+  /** The first step with data. */
   get firstStep(): number {
     return Math.max(stepOf(this.since), this.#step - STEPS)
   }
 
-  /** Takes note of how all stands at `now`, and ends the steps that are over. A clock that was set back ends none. */
+  /** Records all totals at `now` and ends the completed steps. A clock that was set back ends none. */
   look(now: number): void {
     const step = stepOf(now)
-    // Beyond an hour nothing is left to be forgotten.
+    // Steps that ended more than an hour ago are no longer kept.
     this.#step = Math.max(this.#step, step - STEPS)
     while (this.#step < step) {
       this.#endStep(step - this.#step)
@@ -49,7 +49,7 @@ export class Timeline {
     for (const tally of this.#tallies()) tally.look(this.#look)
   }
 
-  /** The look that rates at `now` are counted from, and the seconds since then. */
+  /** The look that rates at `now` are measured from, and the seconds since then. */
   baseline(now: number): { readonly look: number; readonly seconds: number } {
     let look = this.#look
     const oldest = Math.max(0, this.#look - LOOKS + 1)
@@ -62,7 +62,7 @@ export class Timeline {
   }
 
   #endStep(ending: number): void {
-    // Counted anew each time: a project that was let go took its hour with it.
+    // Counted each time, because a dropped project takes its hour with it.
     let hours = 0
     for (const tally of this.#tallies()) if (tally.hasHour) hours += 1
     for (const tally of this.#tallies()) {

@@ -1,6 +1,6 @@
 /**
- * Attributes of spans, by OpenTelemetry's semantic conventions for HTTP; nothing that names a person or
- * contains a secret.
+ * Attributes of spans, by OpenTelemetry's semantic conventions for HTTP; nothing that identifies a person or contains a
+ * secret.
  */
 import type { RequestHead } from '../../message.js'
 import type { Finished, Verdict } from '../../types.js'
@@ -9,19 +9,19 @@ import type { Redactor } from '../redact.js'
 
 export type Attributes = Record<string, string | number | string[]>
 
-/** From a closed list. */
+/** A known method, or `_OTHER`. */
 function methodName(method: string): string {
   const label = methodLabel(method)
   return label === 'other' ? '_OTHER' : label
 }
 
-/** What a span is named, but for its route. */
+/** The name of a span without its route. */
 export function spanName(method: string): string {
   const label = methodLabel(method)
   return label === 'other' ? 'HTTP' : label
 }
 
-/** Known when the request begins: what a sampler may look at. */
+/** Attributes known when the request begins, for samplers. */
 export function arrivalAttributes({ id, method, version, peer }: RequestHead): Attributes {
   return {
     'http.request.method': methodName(method),
@@ -31,7 +31,7 @@ export function arrivalAttributes({ id, method, version, peer }: RequestHead): A
   }
 }
 
-/** Of the request as a whole, once it has ended. */
+/** Attributes of the whole request, once it has ended. */
 export function requestAttributes(event: Finished, redactor: Redactor): Attributes {
   const { facts, project, verdict, status, upstream, bytesIn, bytesOut } = event
   const route = routeOf(event)
@@ -55,7 +55,7 @@ export function requestAttributes(event: Finished, redactor: Redactor): Attribut
   }
 }
 
-/** Of the request to the upstream. */
+/** Attributes of the request to the upstream. */
 export function upstreamAttributes(event: Finished, redactor: Redactor): Attributes {
   const { address, source, status } = event
   const path = event.facts === undefined ? '' : redactor.path(event.facts.path, routeOf(event))
@@ -84,7 +84,7 @@ export function decisionAttributes(verdict: Verdict): Attributes {
   }
 }
 
-/** The matched pattern's path, which is of few: '' where no rule matched, or the catch-all. */
+/** The path of the matched pattern, a value of low cardinality; '' when no rule matched, or the catch-all. */
 export function routeOf({ verdict }: Finished): string {
   const route = verdict?.outcomes[0]?.route ?? ''
   return route.slice(Math.max(0, route.indexOf('/'))).replace(/^\*$/, '')

@@ -1,4 +1,7 @@
-/** Traces by OpenTelemetry's SDK, sent by OTLP over HTTP. The home of its packages; loaded only when `tracing` is set. */
+/**
+ * Traces by OpenTelemetry's SDK, sent by OTLP over HTTP. The only user of its packages; loaded only when `tracing` is
+ * set.
+ */
 import {
   type Context,
   ROOT_CONTEXT,
@@ -37,15 +40,15 @@ import type { RequestTrace, Tracing } from './tracing.js'
 export interface OtelSettings {
   /** Scheme, host and port of the receiver. */
   readonly otlp: string
-  /** Of the requests that begin a trace. */
+  /** Share of the requests that begin a trace here, from 0 to 1. */
   readonly share: number
-  /** Of Sluice. */
+  /** Version of Sluice. */
   readonly version: string
 }
 
-/** Spans that wait to be sent; more are dropped. */
+/** Spans that may wait to be sent; further ones are dropped. */
 const MOST_WAITING = 2048
-/** For one attempt to send, and for what is left at the end. */
+/** Timeout of one export, and of sending what is left on close. */
 const SEND_MS = 5000
 
 const propagator = new W3CTraceContextPropagator()
@@ -55,7 +58,8 @@ const getter: TextMapGetter<Fields> = {
 }
 const setter: TextMapSetter<string[]> = {
   set(fields, name, value) {
-    // A tracestate without a readable member: none should be sent empty (W3C Trace Context, 'tracestate Header').
+    // A tracestate without a valid member would be sent empty, which should not be done (W3C Trace Context, 'tracestate
+    // Header').
     if (value !== '') fields.push(name, value)
   },
 }
@@ -84,7 +88,7 @@ export function openOtel({ otlp, share, version }: OtelSettings, log: Log): Trac
   }
 }
 
-/** The spans of one request: those that are not sampled cost no more than their ids. */
+/** The spans of one request; an unsampled one costs only its ids. */
 class SpansOfRequest implements RequestTrace {
   readonly #tracer: Tracer
   readonly #redactor: Redactor
@@ -149,7 +153,7 @@ class SpansOfRequest implements RequestTrace {
     const upstream = this.#upstream
     if (upstream !== undefined) {
       upstream.updateName(spanName(event.method)).setAttributes(upstreamAttributes(event, this.#redactor))
-      // By the conventions a client's 4xx is an error, a server's is not.
+      // By the semantic conventions a 4xx is an error on a client span but not on a server span.
       if (event.status >= 400 || event.error !== undefined) upstream.setStatus(failed(event))
       upstream.end(this.#upstreamEndedAt)
     }
@@ -161,12 +165,12 @@ class SpansOfRequest implements RequestTrace {
   }
 }
 
-/** The cause may name addresses of the operator's own: it goes where the log goes. */
+/** The cause may contain internal addresses of the operator, as it does in the log. */
 function failed({ cause }: Finished) {
   return { code: SpanStatusCode.ERROR, ...(cause !== undefined && { message: cause }) }
 }
 
-/** Says once that spans cannot be sent, and once that they can again: requests never hear of it. */
+/** Logs once when spans cannot be sent, and once when they can again; requests are never affected. */
 class ToldExporter implements SpanExporter {
   readonly #exporter: SpanExporter
   readonly #log: Log

@@ -5,21 +5,21 @@ import type { Redactor } from '../redact.js'
 
 /** Times are those of `performance.now()`. */
 export interface RequestTrace {
-  /** The verdict, between these times. */
+  /** The verdict was reached between these times. */
   decided(startedAt: number, endedAt: number, verdict: Verdict): void
-  /** One call to the counter store; `remote` when it was Redis that was asked. */
+  /** One call to the counter store; `remote` when it went to Redis. */
   storeCalled(startedAt: number, endedAt: number, remote: boolean): void
-  /** On to the upstream: flat fields for it, by which its own spans join the trace. */
+  /** The request goes on to the upstream. Returns flat header fields by which the upstream's spans join the trace. */
   forward(): readonly string[]
-  /** The upstream's work has ended. */
+  /** The upstream has finished. */
   forwarded(): void
-  /** The request has ended, and its spans with it. */
+  /** The request has ended; ends its spans. */
   finished(event: Finished): void
 }
 
 export interface Tracing {
-  /** A request has come: its trace is continued, or one is begun. */
+  /** A request has arrived: continues its trace, or begins one. */
   begin(head: RequestHead, redactor: Redactor): RequestTrace
-  /** Sends what is left, for some seconds at most. */
+  /** Sends the remaining spans, for a few seconds at most. */
   close(): Promise<void>
 }

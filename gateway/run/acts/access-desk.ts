@@ -14,7 +14,7 @@ import type { Kept, KeptChange } from './kept.js'
 import { roomFor } from './room.js'
 import { isPast, untilFault } from './until.js'
 
-/** `loaded` is what is in force. */
+/** `loaded` returns the configuration in force. */
 export function accessDesk(kept: Kept, loaded: () => Loaded, log: Log): AccessDesk {
   return {
     async list() {
@@ -83,7 +83,7 @@ function sentenceOf({
 
 const MOST_NAMED = 3
 
-/** What is wrong with an entry, as a sentence. @throws {NotFound} when it names a project that there is not */
+/** What is wrong with an entry, as a sentence. @throws {NotFound} when it names an unknown project */
 function faultOf(body: AccessBody, loaded: Loaded): string | undefined {
   const { networks, projects } = body
   if ((networks === undefined) === (projects === undefined)) return 'Name either networks or projects.'
@@ -102,7 +102,7 @@ function faultOf(body: AccessBody, loaded: Loaded): string | undefined {
   return undefined
 }
 
-/** Where a file has that name: logs and metrics go by it. */
+/** Where a file already uses the name: names must be unique because logs and metrics go by them. */
 function ownerOf(id: string, { config, compiled }: Loaded): Source | undefined {
   const bucket = config.policies.find(
     ({ document }) => 'buckets' in document && Object.hasOwn(document.buckets, id),
@@ -135,7 +135,7 @@ function entriesOfFiles({ config, compiled }: Loaded) {
   )
 }
 
-/** As the port reports it. */
+/** An entry as the admin port reports it. */
 function shown(entry: Omit<RuntimeEntry, 'why' | 'by' | 'at'> & Partial<RuntimeEntry>) {
   const { id, networks, projects, action, mode, until, why, by, at } = entry
   return {
@@ -145,7 +145,7 @@ function shown(entry: Omit<RuntimeEntry, 'why' | 'by' | 'at'> & Partial<RuntimeE
     ...(networks && { networks }),
     ...(projects && { projects }),
     until: until ?? null,
-    /** False once its time is over. */
+    /** False once it has expired. */
     in_force: !isPast(entry, Date.now()),
     src: sourceOf(id),
     since: at ?? null,

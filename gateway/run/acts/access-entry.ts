@@ -1,4 +1,4 @@
-/** Access entries of the admin port, as they are kept: plain data, fit for JSON. */
+/** Access entries set by the admin API, as they are stored: plain data, fit for JSON. */
 import { endOf } from '../../../config/formats.js'
 import { RUNTIME_SERIES } from '../../../config/reserved-names.js'
 import type { AccessEntry } from '../../policy/access.js'
@@ -15,16 +15,16 @@ export interface RuntimeEntry extends Ending {
   readonly why: string
   /** Who asked for it: a name, or else an address. */
   readonly by: string
-  /** When, ISO 8601. */
+  /** When it was set, ISO 8601. */
   readonly at: string
-  /** Id of the act that has set it. */
+  /** Id of the act that set it. */
   readonly act?: string
 }
 
-/** Where records say that an entry is written. */
+/** The source that records give for an entry. */
 export const sourceOf = (id: string): string => `/access/${id}`
 
-/** The entry as it is looked up. */
+/** The entry compiled for look-ups. */
 export function compiledEntry({ until, ...entry }: RuntimeEntry): AccessEntry {
   const written = { ...entry, until: until === undefined ? undefined : endOf(until) }
   return accessEntry(written, { file: sourceOf(entry.id), line: undefined }, RUNTIME_SERIES)

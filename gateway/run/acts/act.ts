@@ -1,4 +1,4 @@
-/** Acts on the admin port: the newest of all gateways on one Redis, or of this process. */
+/** Acts on the admin port: the most recent ones of all gateways on one Redis, or of this process. */
 import { randomUUID } from 'node:crypto'
 import type { Wished } from '../../admin/wish.js'
 import type { Log } from '../../types.js'
@@ -13,25 +13,28 @@ export interface KeptAct extends Ending {
   readonly what: string
   /** ISO 8601. */
   readonly at: string
-  /** Who wished it: a name, or else the address. */
+  /** Who asked for it: a name, or else the address. */
   readonly by: string
-  /** The address that asked. */
+  /** The address that the request came from. */
   readonly from: string
   readonly why?: string
-  /** Id of what it has set, which may be removed again. */
+  /** Id of the entry or mode it set, which may be removed again. */
   readonly set?: string
-  /** One more than that of the act before it, whichever gateway did it: clocks may differ, and two acts share a millisecond. */
+  /**
+   * One more than that of the previous act, whichever gateway performed it: clocks may differ, and two acts may share a
+   * millisecond.
+   */
   readonly order?: number
 }
 
-/** An act as the admin port tells of it. */
+/** An act as the admin port reports it. */
 export type ToldAct = ReturnType<typeof toldAct>
 
 const MOST_ACTS = 200
 
 const PATHS = { mode: (id: string) => `/rules/${id}/mode`, access: (id: string) => `/access/${id}` }
 
-/** An act that somebody at `from` is about to perform. */
+/** A new act, requested from the address `from`. */
 export function actOf(
   kind: KeptAct['kind'],
   what: string,
@@ -42,7 +45,7 @@ export function actOf(
   return { id: randomUUID(), kind, what, at, by: by ?? from, from, ...more }
 }
 
-/** Keeps the act, and forgets the oldest beyond 200: of those that can be undone only when there is no other. */
+/** Stores the act and drops the oldest beyond 200; acts that can be undone are dropped last. */
 export function changesFor(act: KeptAct, contents: Contents): KeptChange[] {
   const acts = newestFirst(contents.acts.values())
   const order = (acts[0]?.order ?? 0) + 1
@@ -52,12 +55,12 @@ export function changesFor(act: KeptAct, contents: Contents): KeptChange[] {
   return [{ shelf: 'acts', id: act.id, value: { ...act, order } }, ...dropped]
 }
 
-/** The kept acts, the newest first. */
+/** The stored acts, the newest first. */
 export function toldActs(contents: Contents): ToldAct[] {
   return newestFirst(contents.acts.values()).map(act => toldAct(act, contents))
 }
 
-/** A warning, so that it is logged at every usual log level. */
+/** Logs an act as a warning, so that it appears at every usual log level. */
 export function logAct(
   log: Log,
   audit: string,
@@ -80,23 +83,23 @@ export function toldAct(act: KeptAct, contents: Contents) {
     from,
     why: why ?? null,
     until: until ?? null,
-    /** False when it is undone already, its time is over, or another act has taken its place. */
+    /** False when it has been undone, has expired, or was replaced by another act. */
     undo: path !== undefined,
     undo_call: path === undefined ? null : `DELETE ${path}`,
   }
 }
 
-/** Undefined where what the act has set is there no more. */
+/** Undefined when what the act set is no longer there. */
 function pathToUndo({ id, kind, set, at }: KeptAct, { access, modes }: Contents): string | undefined {
   if (set === undefined || kind === 'reset') return undefined
   const there = kind === 'mode' ? modes.get(set) : access.get(set)
   if (there === undefined || isPast(there, Date.now())) return undefined
-  // A former release has kept no act.
+  // Values stored by an earlier release have no act id.
   const isBy = there.act === undefined ? there.at === at : there.act === id
   return isBy ? PATHS[kind](set) : undefined
 }
 
-/** In the order in which they were kept, which is the same on all gateways. */
+/** Newest first, in the order in which they were stored, which is the same on all gateways. */
 export function newestFirst(acts: Iterable<KeptAct>): KeptAct[] {
   const earlier = (a: KeptAct, b: KeptAct) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0)
   return [...acts].sort((a, b) => (b.order ?? 0) - (a.order ?? 0) || earlier(a, b))

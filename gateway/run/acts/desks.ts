@@ -6,7 +6,7 @@ import { accessDesk } from './access-desk.js'
 import { modeDesk } from './mode-desk.js'
 import type { Runtime } from './runtime.js'
 
-/** `loaded` is what the files say. */
+/** `loaded` returns the configuration as the files say it. */
 export function actDesks(
   runtime: Runtime,
   loaded: () => Loaded,

@@ -1,7 +1,4 @@
-/**
- * Reads back what is stored in Redis. Another release may store it in another form, which must not harm
- * requests.
- */
+/** Reads back what is stored in Redis. Another release may use another form, which must not affect requests. */
 import { isCidr, isDayOrInstant } from '../../../config/formats.js'
 import { ACCESS_ACTIONS, MODES } from '../../../config/words.js'
 import type { Shelf } from './kept.js'
@@ -26,7 +23,10 @@ const FORMS: Readonly<Record<Shelf, (value: Fields) => boolean>> = {
   acts: ({ id, kind, what }) => isText(id) && isText(kind) && isText(what),
 }
 
-/** A value of `shelf` from its JSON. @throws {SyntaxError} {TypeError} when this release cannot have kept it so */
+/**
+ * A value of `shelf` from its JSON. @throws {SyntaxError} {TypeError} when it is not in the form that this release
+ * stores
+ */
 export function readKept(shelf: Shelf, json: string): unknown {
   const value = JSON.parse(json) as Fields | null
   if (value === null || !isMadeBy(value) || !FORMS[shelf](value))

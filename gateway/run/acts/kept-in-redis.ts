@@ -11,29 +11,32 @@ import { type Contents, EMPTY, type Kept, type Planned, type Shelf } from './kep
 import { readKept } from './kept-form.js'
 
 const ACCESS = `${KEY_SPACE}access`
-/** Hashes of values by id. All are in the slot of the first, so that a Cluster changes them in one step. */
+/** Hashes of values by id. All are in the slot of the first, so that a Cluster can change them in one transaction. */
 const KEYS: Readonly<Record<Shelf, string>> = {
   access: ACCESS,
   modes: `${KEY_SPACE}{${ACCESS}}:modes`,
   acts: `${KEY_SPACE}{${ACCESS}}:acts`,
 }
 const SHELVES = Object.keys(KEYS) as Shelf[]
-/** The field of the first hash that is another after each change, `NUMBER.UUID` with a growing number; no id begins so. */
+/**
+ * Field of the first hash that differs after each change, `NUMBER.UUID` with an increasing number; no id begins like
+ * this.
+ */
 const VERSION = '#'
 const LOOK_EVERY_MS = 1000
-/** An answer that takes longer will not come. */
+/** Longest wait for a reply from Redis. */
 const PATIENCE_MS = 1000
 
-/** A command and what is given to it. */
+/** A command and its arguments. */
 type Step =
   | readonly ['hset', string, string, string]
   | readonly ['hdel', string, string]
   | readonly ['del', string]
 
 export interface KeptHooks {
-  /** Hears of each change, whoever made it. */
+  /** Called after each change, whoever made it. */
   changed(): void
-  /** Hears of each regular look that fails. */
+  /** Called for each regular look that fails. */
   unanswered(): void
 }
 
@@ -44,14 +47,14 @@ export class KeptInRedis implements Kept {
   readonly #log: Log
   readonly #timer: NodeJS.Timeout
   #version: string | undefined
-  /** The JSON of the contents. */
+  /** The contents as JSON. */
   #texts: Readonly<Record<Shelf, Readonly<Record<string, string>>>> = { access: {}, modes: {}, acts: {} }
-  /** The highest number that a version had. */
+  /** The highest number of any version seen. */
   #number = 0
   #looking: Promise<void> | undefined
   #changing: Promise<unknown> = Promise.resolve()
 
-  /** A connection of its own keeps it out of the way of requests. */
+  /** Uses a connection of its own, so that it does not delay requests. */
   constructor(url: string, hooks: KeptHooks, log: Log) {
     this.#redis = connectRedis(url, log)
     this.#hooks = hooks
@@ -73,7 +76,7 @@ export class KeptInRedis implements Kept {
   }
 
   change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result> {
-    // One after the other: what a connection watches, the first EXEC on it forgets.
+    // One at a time: the first EXEC on a connection ends all that it watches.
     const done = this.#changing.then(() => this.#change(plan))
     this.#changing = done.catch(() => undefined)
     return done
@@ -101,13 +104,13 @@ export class KeptInRedis implements Kept {
         return value === undefined ? ['hdel', key, id] : ['hset', key, id, JSON.stringify(value)]
       })
       const isDone = await this.#orUnreachable(() => this.#apply(steps, this.#number + 1))
-      // The act is done even if this read fails.
+      // The change is made even if this read fails.
       if (isDone) await this.refresh()
       if (isDone) return result
     }
   }
 
-  /** False when another gateway was quicker. */
+  /** False when another gateway changed something first. */
   async #apply(steps: readonly Step[], number: number): Promise<boolean> {
     const all = this.#redis.multi()
     for (const [command, ...given] of steps)
@@ -118,7 +121,7 @@ export class KeptInRedis implements Kept {
     return done !== null
   }
 
-  /** Takes up what has changed. Rejects while Redis is away: then what was last known stays. */
+  /** Reads what has changed. Rejects while Redis is unavailable; the contents then stay as last known. */
   #look(): Promise<void> {
     this.#looking ??= this.#read().finally(() => {
       this.#looking = undefined
@@ -126,7 +129,7 @@ export class KeptInRedis implements Kept {
     return this.#looking
   }
 
-  /** A look that began before is of no use. */
+  /** Waits for a look in progress and looks again, since that one may have begun too early. */
   async #lookAfter(): Promise<void> {
     await this.#looking?.catch(() => undefined)
     await this.#look()
@@ -148,8 +151,8 @@ export class KeptInRedis implements Kept {
   }
 
   /**
-   * In the order of the shelves, the first of which has the version: what changes meanwhile is read at the next look. No
-   * transaction, since its end would end what `#change` watches.
+   * Reads the shelves in order; the first holds the version, so what changes meanwhile is read at the next look. Not a
+   * transaction, since its EXEC would end the WATCH of `#change`.
    */
   async #readAll(): Promise<Readonly<Record<string, string>>[]> {
     const all = this.#redis.pipeline()
@@ -162,8 +165,8 @@ export class KeptInRedis implements Kept {
   }
 
   /**
-   * A Redis that comes back without its memory, or with an older one: what was in force stays in force. It gets the number it
-   * had, so that a gateway which knows of a later change puts that back in turn.
+   * For a Redis that has come back empty or with older data: what was in force stays in force. It is stored with the
+   * number it had, so that a gateway that knows a later change restores that in turn.
    */
   async #restore(): Promise<void> {
     const steps = SHELVES.flatMap((shelf): Step[] => [
@@ -177,8 +180,8 @@ export class KeptInRedis implements Kept {
   }
 
   /**
-   * Without what cannot be read: it is not in force here, and the log says so. What has not changed is the same object as
-   * before.
+   * Leaves out what cannot be read: it is not in force here, and an error is logged. What has not changed is the same
+   * object as before.
    */
   #parsed(
     shelf: Shelf,
@@ -204,7 +207,7 @@ export class KeptInRedis implements Kept {
     }
   }
 
-  /** Gives up a connection that swallows bytes. */
+  /** Rejects when Redis does not reply in time, and replaces the connection. */
   async #within<T>(answer: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_resolve, reject) => {
@@ -217,7 +220,9 @@ export class KeptInRedis implements Kept {
   }
 }
 
-/** Of a Redis without a version -1; of a version that a former release wrote, which has no number, more than any. */
+/**
+ * The number of a version: -1 when Redis has none; infinity for one that an earlier release wrote, without a number.
+ */
 function numberOf(version: string | null): number {
   if (version === null) return -1
   const [, number] = /^(\d+)\./.exec(version) ?? []

@@ -6,7 +6,7 @@ import type { RuntimeEntry } from './access-entry.js'
 import type { KeptAct } from './act.js'
 import type { KeptMode } from './mode-desk.js'
 
-/** What is kept, by id. Plain data, fit for JSON. */
+/** What is stored, by id. Plain data, fit for JSON. */
 export interface Contents {
   readonly access: ReadonlyMap<string, RuntimeEntry>
   /** By the rule's id. */
@@ -15,7 +15,7 @@ export interface Contents {
 }
 export type Shelf = keyof Contents
 
-/** Keeps a value under an id, or drops what is there. */
+/** Stores a value under an id; without a value, deletes it. */
 export interface KeptChange {
   readonly shelf: Shelf
   readonly id: string
@@ -26,13 +26,13 @@ export interface Kept {
   /** Everything, as last known. */
   readonly contents: Contents
   /**
-   * Makes all changes that `plan` finds necessary, or none, and resolves to what it says of them. `plan` sees the newest
-   * contents; it may be asked again when another gateway changes them meanwhile. What it throws passes.
+   * Makes all changes that `plan` returns, or none, and resolves to its result. `plan` gets the latest contents; it is
+   * called again when another gateway changes them meanwhile. Errors that it throws are passed on.
    *
-   * @throws {Unreachable} when they cannot be kept now
+   * @throws {Unreachable} when they cannot be stored now
    */
   change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result>
-  /** Resolves when what others have changed by now is known, or cannot be known. */
+  /** Resolves when changes made elsewhere by now are known, or cannot be found out. */
   refresh(): Promise<void>
   close(): void
 }
@@ -44,7 +44,7 @@ export interface Planned<Result> {
 
 export const EMPTY: Contents = { access: new Map(), modes: new Map(), acts: new Map() }
 
-/** Keeps them as long as the process lives. `changed` hears of each change. */
+/** Stores them in this process, for as long as it lives. `changed` is called after each change. */
 export function keptHere(changed: () => void): Kept {
   let contents = EMPTY
   return {

@@ -11,7 +11,7 @@ import type { Contents, Kept, KeptChange } from './kept.js'
 import { roomFor } from './room.js'
 import { type Ending, isPast, untilFault } from './until.js'
 
-/** A rule's mode, as it is kept. */
+/** A rule's mode, as it is stored. */
 export interface KeptMode extends Ending {
   readonly rule: string
   readonly mode: Mode
@@ -19,14 +19,14 @@ export interface KeptMode extends Ending {
   readonly by: string
   /** ISO 8601. */
   readonly at: string
-  /** Id of the act that has set it. */
+  /** Id of the act that set it. */
   readonly act?: string
 }
 
-/** Where a rule's mode comes from that was set here. */
+/** The source that is reported for a mode set on the admin port. */
 export const modePath = (rule: string): string => `/rules/${rule}/mode`
 
-/** `loaded` is what the files say. */
+/** `loaded` returns the configuration as the files say it. */
 export function modeDesk(kept: Kept, loaded: () => Loaded, log: Log): ModeDesk {
   return {
     async put(id, { mode, until, ...wish }, from) {
@@ -76,7 +76,7 @@ export function modeDesk(kept: Kept, loaded: () => Loaded, log: Log): ModeDesk {
   }
 }
 
-/** All modes that are set, as the admin port tells of them, the oldest first. */
+/** All modes that are set, as the admin port reports them, the oldest first. */
 export function toldModes({ modes }: Contents, loaded: Loaded) {
   const oldestFirst = [...modes.values()].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
   return oldestFirst.map(mode => toldMode(mode, loaded))
@@ -88,7 +88,7 @@ function toldMode(set: KeptMode, loaded: Loaded) {
   return {
     rule,
     mode,
-    /** What the files say; null where they have no such rule. */
+    /** The mode in the files; null when they have no such rule. */
     declared_mode: declared ?? null,
     until: until ?? null,
     in_force: declared !== undefined && !isPast(set, Date.now()),
@@ -100,7 +100,7 @@ function toldMode(set: KeptMode, loaded: Loaded) {
   }
 }
 
-/** @throws {NotFound} {Taken} {Unnamed} where the mode cannot be set */
+/** @throws {NotFound} {Taken} {Unnamed} when the mode cannot be set */
 function checkChange(id: string, mode: Mode, loaded: Loaded, { access }: Contents): void {
   const rule = ruleOf(id, loaded)
   if (rule === undefined) {
@@ -118,7 +118,7 @@ function checkChange(id: string, mode: Mode, loaded: Loaded, { access }: Content
   }
 }
 
-/** What the files say of a rule. */
+/** A rule as the files say it. */
 function ruleOf(
   id: string,
   { config, compiled }: Loaded,

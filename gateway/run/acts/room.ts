@@ -1,4 +1,4 @@
-/** How much may be set at the same time, in all gateways together. */
+/** Limits how many entries and modes may be set at the same time, across all gateways. */
 import { Taken } from '../../admin/refusals.js'
 import type { Contents, KeptChange } from './kept.js'
 import { isPast } from './until.js'
@@ -6,7 +6,7 @@ import { isPast } from './until.js'
 const MOST = 1000
 const NAMES = { access: 'entries', modes: 'modes' }
 
-/** Drops what is over, to make room for one more. @throws {Taken} when there is none */
+/** Drops what has expired, to make room for one more. @throws {Taken} when there is none */
 export function roomFor(shelf: keyof typeof NAMES, id: string, contents: Contents): KeptChange[] {
   const values = contents[shelf]
   const now = Date.now()

@@ -1,4 +1,4 @@
-/** What the admin port was told, as requests look it up, and what was done there. */
+/** Entries and modes set on the admin port, as requests look them up, and the acts that set them. */
 import { endOf } from '../../../config/formats.js'
 import { type AccessEntry, AccessTable } from '../../policy/access.js'
 import { ModesForNow } from '../../policy/modes.js'
@@ -11,7 +11,7 @@ import { KeptInRedis } from './kept-in-redis.js'
 import { modePath } from './mode-desk.js'
 import { isPast } from './until.js'
 
-/** Modes that are in force, until the first of them ends. */
+/** The modes in force until the first of them expires. */
 interface Holding {
   readonly modes: ModesForNow
   /** Milliseconds since the epoch. */
@@ -25,13 +25,13 @@ export class Runtime {
   /** Access entries as requests look them up. */
   readonly table = new AccessTable([])
   readonly #entries = new Map<RuntimeEntry, AccessEntry>()
-  /** Null while no mode is set; undefined when it has to be looked up anew. */
+  /** Null while no mode is set; undefined when it must be computed again. */
   #holding: Holding | null | undefined = null
 
   private constructor(keep: (changed: () => void) => Kept) {
     this.kept = keep(() => {
       this.#takeUpAccess()
-      // Made when it is next looked at: many changes in a row make it once.
+      // Computed on next use, so that many changes in a row cost one computation.
       this.#holding = undefined
       this.acts.look()
     })
@@ -39,8 +39,8 @@ export class Runtime {
   }
 
   /**
-   * What Redis holds is in force when this resolves, unless it does not answer. `redis` is its address, or empty; `unanswered`
-   * hears of each look at it that fails later.
+   * Resolves when what Redis holds is in force, or when Redis does not answer. `redis` is its address, or empty;
+   * `unanswered` is called for each later look that fails.
    */
   static async open(redis: string, log: Log, unanswered = (): void => {}): Promise<Runtime> {
     if (redis === '') return new Runtime(keptHere)
@@ -53,7 +53,7 @@ export class Runtime {
     return runtime
   }
 
-  /** A configuration with the modes that hold now; itself where none is set. */
+  /** The configuration with the modes in force now; `loaded` itself when none is set. */
   inForce(loaded: Loaded): Loaded {
     if (this.#holding === null) return loaded
     if (this.#holding === undefined || Date.now() >= this.#holding.until) this.#holding = this.#hold()
@@ -67,7 +67,7 @@ export class Runtime {
     return changed
   }
 
-  /** Only what has changed, so that an act among thousands of networks holds up no request. */
+  /** Updates only what has changed, so that an act among thousands of networks delays no request. */
   #takeUpAccess(): void {
     const wanted = new Set(this.kept.contents.access.values())
     for (const [kept, entry] of this.#entries) {
@@ -93,7 +93,7 @@ export class Runtime {
   }
 }
 
-/** What was done, for whoever tells of it. */
+/** The acts performed so far, and notification of new ones. */
 export class Acts {
   readonly #kept: Kept
   readonly #listeners = new Set<(act: ToldAct) => void>()
@@ -108,14 +108,14 @@ export class Acts {
     return toldActs(this.#kept.contents)
   }
 
-  /** Calls `listener` with each act that comes, whichever gateway it was done on; returns what ends that. */
+  /** Calls `listener` with each new act, whichever gateway performed it; returns a function that ends this. */
   watch(listener: (act: ToldAct) => void): () => void {
     if (this.#listeners.size === 0) this.#known = new Set(this.#kept.contents.acts.keys())
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
-  /** The kept acts may have changed. */
+  /** Called when the stored acts may have changed: tells the listeners of new ones. */
   look(): void {
     if (this.#listeners.size === 0) return
     const { contents } = this.#kept

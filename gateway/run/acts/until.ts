@@ -1,12 +1,12 @@
 /** When an entry or mode of the admin port ends. */
 import { endOf, isDayOrInstant } from '../../../config/formats.js'
 
-/** A day or a moment; absent: until it is undone. */
+/** A day or a moment; without one it lasts until it is undone. */
 export interface Ending {
   readonly until?: string
 }
 
-/** True once its time is over. */
+/** True once it has expired. */
 export function isPast({ until }: Ending, now: number): boolean {
   return until !== undefined && endOf(until) <= now
 }

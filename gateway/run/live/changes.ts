@@ -1,4 +1,4 @@
-/** The differences made by the last change of the policy. */
+/** The differences made by the last change of policy. */
 import type { LiveChanges } from '../../admin/live-snapshot.js'
 import { compare } from '../../explain/difference/compare.js'
 import { sentencesOf } from '../../explain/difference/sentences.js'
@@ -8,7 +8,7 @@ import type { Former } from '../reload.js'
 export class Changes {
   #known: { readonly former: Former; readonly loaded: Loaded; readonly told: LiveChanges } | undefined
 
-  /** In the words of `sluice diff`; found out once for each change. Null where nothing was in force before. */
+  /** In the words of `sluice diff`; computed once for each change. Null when nothing was in force before. */
   between(former: Former | undefined, loaded: Loaded): LiveChanges | null {
     if (former === undefined) return null
     if (this.#known?.former !== former || this.#known.loaded !== loaded) {

@@ -1,4 +1,4 @@
-/** The live data of the admin port: made once a second for all watchers, and not at all without any. */
+/** The live data of the admin port: computed once a second for all watching clients, and not at all without any. */
 import type { HistoryOf, LiveDesk, LiveListener } from '../../admin/live.js'
 import type { LiveAct, LiveProblem, LiveSnapshot, LiveWorker } from '../../admin/live-snapshot.js'
 import { shownAddress } from '../../decide/store/redis-address.js'
@@ -20,7 +20,7 @@ import {
 import type { ProcessPart } from './part.js'
 import { RUNTIME_ACCESS, rulesOf } from './rules.js'
 
-/** What the processes that take requests tell, and the process ids of those that did not. */
+/** The data of the processes that take requests, and the process ids of those that did not answer. */
 export interface ToldParts<Part> {
   readonly parts: readonly Part[]
   readonly missing: readonly number[]
@@ -31,10 +31,10 @@ export interface LiveSources {
   askHistory(of: HistoryOf): ToldParts<StepCounts> | Promise<ToldParts<StepCounts>>
   /** Empty for one process. */
   workers(): readonly Pick<LiveWorker, 'pid' | 'started_at' | 'answers'>[]
-  /** `loaded` is what the files say, `current` with the modes that hold now. */
+  /** `loaded` is the configuration in the files, `current` includes the modes set on the admin port. */
   inForce(): { readonly loaded: Loaded; readonly current: Loaded; readonly loadedAt: Date }
   readonly reloader: Pick<Reloader, 'last' | 'former'>
-  /** Redis as it is configured; '' where there is none. */
+  /** The configured address of Redis; '' for none. */
   readonly redis: string
   readonly acts: ActsTold
   readonly log: Log
@@ -44,23 +44,23 @@ export interface LiveSources {
 export interface ActsTold {
   /** The newest first. */
   list(): readonly LiveAct[]
-  /** Hears of each that is done from now on, by any gateway on the same Redis. */
+  /** Calls `listener` with each later act, by any gateway on the same Redis. */
   watch(listener: (act: LiveAct) => void): void
 }
 
 const SECOND = 1000
-/** Beside those that can still be undone. */
+/** Newest acts that are reported besides those that can still be undone. */
 const NEWEST_ACTS = 50
 
 export function liveDesk(sources: LiveSources): LiveDesk {
   const listeners = new Set<LiveListener>()
   const changes = new Changes()
-  /** Those who wait for their first snapshot among them. */
+  /** Number of watching clients, including those waiting for their first snapshot. */
   let watching = 0
   let timer: NodeJS.Timeout | undefined
   let making: Promise<string> | undefined
 
-  /** Those who ask while one is being made get that one. */
+  /** The snapshot as JSON. Calls during its computation share the result. */
   function make(): Promise<string> {
     making ??= snapshotOf(sources)
       .then(snapshot => JSON.stringify(snapshot))
@@ -161,7 +161,7 @@ function reloadOf(last: Reloader['last']): LiveSnapshot['reload'] {
   }
 }
 
-/** Away where one of the processes cannot reach it. */
+/** Away when any of the processes cannot reach it. */
 function storeOf(redis: string, parts: readonly ProcessPart[]): LiveSnapshot['store'] {
   const states = parts.map(({ store }) => store)
   const away = states.filter(store => store.away)

@@ -10,7 +10,7 @@ import type { Loaded } from '../load.js'
 import { sum } from './join.js'
 import { rulesOf } from './rules.js'
 
-/** @throws {NotFound} for what neither stands in the files nor has been counted */
+/** @throws {NotFound} for a rule or project that is neither in the files nor has been counted */
 export function checkKnown({ rule, project }: HistoryOf, all: readonly StepCounts[], loaded: Loaded): void {
   if (all.some(one => one !== undefined)) return
   if (rule !== undefined && !rulesOf(loaded).some(({ id }) => id === rule))
@@ -19,7 +19,7 @@ export function checkKnown({ rule, project }: HistoryOf, all: readonly StepCount
     throw new NotFound(`No requests of "${project}" are known from the last hour.`)
 }
 
-/** Added up by step; a process that began later knows nothing of the first ones. */
+/** Adds up the processes step by step; one that started later has no data for the first steps. */
 export function joinHistory(all: readonly StepCounts[], of: HistoryOf): LiveHistory {
   const known = all.filter(one => one !== undefined)
   if (known.length === 0) return { step_ms: STEP_MS, from: new Date().toISOString(), points: [] }

@@ -1,4 +1,4 @@
-/** Merges the live data of several processes: numbers are added up. */
+/** Merges the live data of several processes by adding up the numbers. */
 import type {
   LiveClosest,
   LiveOutcomes,
@@ -13,13 +13,13 @@ import type { BackendState } from '../upstreams.js'
 import { mergeBackends } from '../workers/merge.js'
 import type { ProcessPart } from './part.js'
 
-/** Projects of each list, and counters close to a limit. */
+/** Largest number of projects in each list, and of counters close to a limit. */
 const MOST = 50
 
-/** By rule: rates and the last hour, which is null where one of the processes has none. */
+/** Rates and the last hour by rule; the hour is null when one of the processes has none. */
 export type CountedRules = ReadonlyMap<string, readonly [readonly number[], readonly number[] | null]>
 
-/** Of a rule that has said nothing. */
+/** The counts of a rule without any outcome. */
 const NOTHING = [[], []] as const
 
 export function joinRules(parts: readonly ProcessPart[]): CountedRules {
@@ -31,7 +31,7 @@ export function joinRules(parts: readonly ProcessPart[]): CountedRules {
   return joined
 }
 
-/** What a rule counted, as it is shown. */
+/** The counts of a rule, as they are reported. */
 export function countsOf(
   rules: CountedRules,
   id: string,
@@ -64,7 +64,7 @@ export function joinProjects(parts: readonly ProcessPart[]): LiveProject[] {
   return foremost(all)
 }
 
-/** The busiest and the most refused, of the last hour or by what an hour would be that is like these ten seconds. */
+/** The busiest and the most refused projects, by the last hour plus the current rates extrapolated to an hour. */
 function foremost(all: readonly LiveProject[]): LiveProject[] {
   const size = ({ rates, last_hour }: LiveProject, of: (asked: LiveProject['rates']) => number) =>
     of(last_hour) + of(rates) * 3600
@@ -77,7 +77,7 @@ function foremost(all: readonly LiveProject[]): LiveProject[] {
   return busiest.filter(one => chosen.has(one))
 }
 
-/** Of a counter that several processes have seen, what was seen last. */
+/** For a counter that several processes have seen, the latest state counts. */
 export function joinClosest(parts: readonly ProcessPart[]): LiveClosest[] {
   const latest = new Map<string, ProcessPart['closest'][number]>()
   for (const counter of parts.flatMap(({ closest }) => closest)) {

@@ -6,7 +6,7 @@ import type { BackendState } from '../upstreams.js'
 /** Plain data. */
 export type ProcessPart = ReturnType<ReturnType<typeof partOf>>
 
-/** Whether the counter store is away, and since when it is so. */
+/** Whether the counter store is unavailable, and since when this has been so. */
 export interface StoreState {
   readonly away: boolean
   readonly since: Date
@@ -20,7 +20,7 @@ export interface PartSources {
   readonly loopDelay: { readonly delayMs: number }
 }
 
-/** A function that tells how things stand. */
+/** Returns a function that reports the current data. */
 export function partOf({ live, held, backends, store, loopDelay }: PartSources) {
   const started_at = new Date(Date.now() - process.uptime() * 1000).toISOString()
   return () => {

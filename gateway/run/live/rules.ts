@@ -1,4 +1,4 @@
-/** The rules in force, in the order of the files, as what happens live is told of them. */
+/** The rules in force for the live data, in the order of the files. */
 import { isProjectLimits } from '../../../config/load.js'
 import { RUNTIME_SERIES } from '../../../config/reserved-names.js'
 import { trialName } from '../../../config/rollout.js'
@@ -6,10 +6,10 @@ import type { LiveRule } from '../../admin/live-snapshot.js'
 import type { Mode, Rule } from '../../types.js'
 import type { Loaded } from '../load.js'
 
-/** A rule without what it counted. */
+/** A rule without its counts. */
 export type ListedRule = Omit<LiveRule, 'rates' | 'last_hour'>
 
-/** The access entries of the admin port together. */
+/** All access entries set on the admin port, as one rule. */
 export const RUNTIME_ACCESS: ListedRule = {
   ...{ id: RUNTIME_SERIES, kind: 'access', src: '/access', key: [], trial: false },
   ...{ mode: 'enforce', declared_mode: 'enforce' },
@@ -17,7 +17,7 @@ export const RUNTIME_ACCESS: ListedRule = {
 
 const listed = new WeakMap<Loaded, readonly ListedRule[]>()
 
-/** Buckets with their trials, rules and access entries; made once for each configuration. */
+/** Buckets with their trials, rules and access entries; computed once for each configuration. */
 export function rulesOf(loaded: Loaded): readonly ListedRule[] {
   const known = listed.get(loaded) ?? [...listRules(loaded)]
   listed.set(loaded, known)

@@ -1,6 +1,6 @@
 /**
- * Contains a third-party plugin. Plugins are trusted code, but an invalid answer is thrown as a TypeError,
- * which callers handle like anything else a plugin throws.
+ * Contains a third-party plugin. Plugins are trusted code, but an invalid return value becomes a TypeError, which
+ * callers handle like anything else a plugin throws.
  */
 
 import { boundedLog } from '../../observe/bounded-log.js'
@@ -15,10 +15,10 @@ import type {
 } from '../../plugin.js'
 import { demandFrom, ignore, isThenable, projectFrom, WrongAnswer, withFunctions } from './shape.js'
 
-/** How long a plugin may take to give back what it holds. */
+/** How long a plugin may take to close. */
 const CLOSE_MS = 1000
 
-/** The same plugin, its answers looked at. */
+/** The same plugin, with its return values checked. */
 export function checked(plugin: Plugin): Plugin {
   const { name, schema } = plugin
   if (plugin.kind === 'limit') {
@@ -66,14 +66,14 @@ function checkedObserver(made: unknown, name: string, tools: Tools): Observer {
   }
 }
 
-/** The answer, unless it is a promise where nobody waits for one. */
+/** The value, unless it is a promise, which nothing here could wait for. */
 function atOnce<T>(answer: T, call: string): T {
   if (!isThenable(answer)) return answer
   ignore(answer)
   throw new WrongAnswer(`${call} must answer at once, but it returned a promise`)
 }
 
-/** Ends within a second whatever the plugin does, and never rejects. */
+/** Resolves within a second whatever the plugin does; never rejects. */
 function closing(held: { close?(): Promise<void> }, plugin: string, { log }: Tools): () => Promise<void> {
   return () =>
     new Promise(resolve => {

@@ -1,4 +1,4 @@
-/** From a plugin's name in gateway.yaml to its file, as Node would find it for a module that stands beside gateway.yaml. */
+/** Finds the file of a plugin named in gateway.yaml, as Node would for a module in the same folder as gateway.yaml. */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
@@ -10,7 +10,8 @@ export function isPath(named: string): boolean {
 }
 
 /**
- * The file that `named` leads to: a path relative to gateway.yaml, or a package installed beside it or beside this program.
+ * The file that `named` refers to: a path relative to gateway.yaml, or a package installed beside it or beside this
+ * program.
  * @returns undefined when there is none
  */
 export function findPlugin(named: string, gatewayFile: string): string | undefined {
@@ -31,7 +32,7 @@ function installed(name: string, from: string): string | undefined {
   }
 }
 
-/** The file itself; of a folder what its package.json says, or index.js. */
+/** The file itself; for a folder, what its package.json names, or index.js. */
 function entryOf(path: string): string | undefined {
   const info = statSync(path, { throwIfNoEntry: false })
   if (!info?.isDirectory()) return info && path
@@ -49,10 +50,10 @@ function manifestOf(folder: string): { exports?: unknown; main?: unknown } {
   }
 }
 
-/** Node's conditions for `import`, which `require.resolve` does not know: many packages offer nothing else. */
+/** Node's conditions for `import`, which `require.resolve` does not use: many packages export nothing else. */
 const CONDITIONS = ['node', 'import', 'module-sync', 'default']
 
-/** What `import` of the package itself leads to by its `exports` (nodejs.org/api/packages.html, 'Conditional exports'). */
+/** What `import` of the package resolves to by its `exports` (nodejs.org/api/packages.html, 'Conditional exports'). */
 function exportOf(exports: unknown): string | undefined {
   if (typeof exports === 'string') return exports
   if (typeof exports !== 'object' || exports === null) return undefined

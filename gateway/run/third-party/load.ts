@@ -1,4 +1,4 @@
-/** Brings in the plugins that gateway.yaml names. What is wrong with one is a problem of the configuration, at its place. */
+/** Loads the plugins that gateway.yaml names. Faults become problems of the configuration, at their place. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -12,18 +12,18 @@ import { findPlugin, isPath } from './find.js'
 import { shapeFault } from './shape.js'
 import { messageOf } from './text.js'
 
-/** The plugins of a configuration, for as long as the process lives: code that was loaded cannot be loaded anew. */
+/** The plugins of a configuration. They last as long as the process, because loaded code cannot be reloaded. */
 export interface LoadedPlugins extends PluginSet {
-  /** As gateway.yaml named the third-party ones. */
+  /** The third-party plugins, as gateway.yaml names them. */
   readonly names: readonly string[]
-  /** The files of those, each with a digest of what it held when it was loaded. What they import is not among them. */
+  /** Their files, each with a digest of its content when it was loaded. Files that they import are not included. */
   readonly files: ReadonlyMap<string, string>
 }
 
-/** How long a module may take to load: one that waits for something at its top level may wait for ever. */
+/** How long a module may take to load: a top-level `await` may never end. */
 const PATIENCE_MS = 10_000
 
-/** Loads what the configuration at `path` names; runs the code of those modules. Never rejects. */
+/** Loads the plugins of the configuration at `path`, which runs their modules' code. Never rejects. */
 export async function loadPlugins(
   path: string,
   env: NodeJS.ProcessEnv,
@@ -31,13 +31,13 @@ export async function loadPlugins(
 ): Promise<LoadedPlugins | { readonly problems: Problem[] }> {
   const list = readPluginList(path, env, disk)
   const joined = new Joining(list)
-  // One after the other: what a module does while it is loaded is then told of in the written order.
+  // One at a time, so that output of modules while loading appears in the written order.
   for (const [i, name] of list.names.entries()) await joined.add(name, i)
   if (joined.problems.length > 0) return { problems: joined.problems }
   return { names: list.names, files: joined.files, ...pluginSet([...BUILT_IN, ...joined.plugins]) }
 }
 
-/** True when a file of theirs no longer holds what was loaded. */
+/** True when a plugin's file has changed since it was loaded. */
 export function isOutdated({ files }: LoadedPlugins): boolean {
   return [...files].some(([file, digest]) => digestOf(file) !== digest)
 }
@@ -52,10 +52,10 @@ function digestOf(file: string): string | undefined {
 
 const BUILT_IN: readonly Plugin[] = [...builtIn.identify, ...builtIn.limit, ...builtIn.observe]
 
-/** Names a policy kind cannot have: the editor's schema of that name is another file's. */
+/** Names a policy kind cannot have: the schema file of that name belongs to another file. */
 const RESERVED = ['gateway', 'projects', 'identity', 'access']
 
-/** Why a plugin of somebody else's cannot have this name, as the end of a sentence; undefined when it can. */
+/** Why a third-party plugin cannot have this name, as the end of a sentence; undefined when it can. */
 export function nameFault(kind: Plugin['kind'], name: string): string | undefined {
   const fault = shapeFault({ name, kind, schema: {}, create() {} })
   if (fault !== undefined) return fault
@@ -70,14 +70,14 @@ class Joining {
   readonly plugins: Plugin[] = []
   readonly files = new Map<string, string>()
   readonly #list: PluginList
-  /** Who has a name, by kind and name. */
+  /** The owner of each name, by kind and name. */
   readonly #owners = new Map(BUILT_IN.map(({ kind, name }) => [`${kind} ${name}`, 'a built-in one']))
 
   constructor(list: PluginList) {
     this.#list = list
   }
 
-  /** Takes in what the module exports. */
+  /** Imports a module and adds the plugins it exports. */
   async add(named: string, index: number): Promise<void> {
     const report = (message: string) => this.problems.push(this.#list.problem(message, index))
     const file = findPlugin(named, this.#list.gatewayFile)
@@ -126,7 +126,7 @@ async function importPlugin(file: string): Promise<Record<string, unknown>> {
   return Promise.race([import(pathToFileURL(file).href), late]).finally(() => clearTimeout(timer))
 }
 
-/** The default export, `plugin` and `plugins`: one or a list each, and none twice. */
+/** The default export, `plugin` and `plugins`: each a plugin or a list of plugins, without duplicates. */
 function pluginsOf(exported: Record<string, unknown>): unknown[] {
   const all = [exported.default, exported.plugin, exported.plugins].flat()
   return [...new Set(all.filter(one => one !== undefined))]

@@ -8,7 +8,7 @@ type Members = Readonly<Record<string, unknown>>
 const KINDS: readonly unknown[] = ['identify', 'limit', 'observe'] satisfies Plugin['kind'][]
 const ALGORITHMS: readonly unknown[] = words.ALGORITHMS
 const UNITS: readonly unknown[] = words.CALENDAR_UNITS
-/** Names of plugins are kinds of policies, names of windows stand in answers. */
+/** Plugin names become kinds of policies, and window names appear in responses. */
 const NAME = /^[a-z][a-z0-9._-]{0,63}$/
 const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
 const MOST_QUOTED = 129
@@ -17,10 +17,10 @@ const MOST = 1_000_000_000
 /** Node's timers overflow after 24.8 days, and would fire at once. */
 const LONGEST_MS = 24 * 24 * 3_600_000
 const SHORTEST_TTL_MS = 1000
-/** A month, and the hour by which a change of the clock may make it longer. */
+/** 31 days, and the two hours by which a change of the clock may lengthen a period. */
 const LONGEST_WINDOW_MS = (31 * 24 + 2) * 3_600_000
 
-/** Why a module's export is no plugin, as the end of a sentence; undefined when it is one. */
+/** Why a module's export is not a plugin, as the end of a sentence; undefined when it is one. */
 export function shapeFault(candidate: unknown): string | undefined {
   if (!isObject(candidate)) return 'it must be a map that definePlugin takes'
   const { name, kind, schema, create } = candidate
@@ -33,10 +33,10 @@ export function shapeFault(candidate: unknown): string | undefined {
   return undefined
 }
 
-/** What a plugin answered cannot be used. */
+/** A plugin returned a value that cannot be used. */
 export class WrongAnswer extends TypeError {}
 
-/** An object with these functions, or a TypeError that names the first that is missing. */
+/** Returns the object if it has these functions; otherwise throws a TypeError that names the first missing one. */
 export function withFunctions<T>(value: unknown, call: string, ...names: string[]): T {
   const missing = isObject(value) ? names.find(name => typeof value[name] !== 'function') : names[0]
   if (missing === undefined) return value as T
@@ -49,12 +49,12 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return isObject(value) && typeof value.then === 'function'
 }
 
-/** Ignores its outcome: an unhandled rejection would end the process. */
+/** Ignores the promise's outcome: an unhandled rejection would end the process. */
 export function ignore(value: PromiseLike<unknown>): void {
   Promise.resolve(value).catch(() => {})
 }
 
-/** A copy of the project, or a TypeError; only declared words may become labels of metrics. */
+/** A copy of the project; throws a TypeError if it is invalid. Only declared words may become metric labels. */
 export function projectFrom(
   value: unknown,
   { plans, environments }: Pick<Tools, 'plans' | 'environments'>,
@@ -76,10 +76,12 @@ export function projectFrom(
   return { id, plan, environment }
 }
 
-/** Demands that were looked at: most are one object for many requests. */
+/** Demands that have been checked: most are one object for many requests. */
 const known = new WeakSet<object>()
 
-/** The demand itself, so that requests which share it are still seen to do so; or a TypeError. */
+/**
+ * Returns the demand itself, so that requests that share one can be recognized; throws a TypeError if it is invalid.
+ */
 export function demandFrom(value: unknown): Demand {
   if (isObject(value)) {
     if (known.has(value)) return value as unknown as Demand

@@ -1,4 +1,4 @@
-/** What a plugin threw, as text that can be shown: it may be anything, and of any length. */
+/** What a plugin threw, as displayable text: it may be anything, and of any length. */
 
 const LONGEST = 300
 

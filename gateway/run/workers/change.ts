@@ -1,4 +1,4 @@
-/** A changed configuration in every worker, or in none. */
+/** Activates a changed configuration in every worker, or in none. */
 import type { FileContents } from '../../../config/files.js'
 import { Disconnected } from './channel.js'
 import type { Crew, Member } from './crew.js'
@@ -8,8 +8,9 @@ const PREPARE_MS = 30_000
 const COMMIT_MS = 5_000
 
 /**
- * First each worker opens what the files say, then all put it in force. Rejects, with nothing changed, when one cannot, or
- * does not answer. A worker that ends meanwhile is left out: its successor starts with what is in force by then.
+ * First every worker opens the new configuration, then all activate it. Rejects, with nothing changed, when one cannot,
+ * or does not answer. A worker that ends meanwhile is left out: its successor starts with the configuration in force by
+ * then.
  */
 export async function changeAll({ members }: Pick<Crew, 'members'>, contents: FileContents): Promise<void> {
   const silent = members.find(({ answers }) => !answers())
@@ -25,7 +26,7 @@ export async function changeAll({ members }: Pick<Crew, 'members'>, contents: Fi
     (one): one is PromiseRejectedResult => one.status === 'rejected' && !(one.reason instanceof Disconnected),
   )
   const finish = failed === undefined ? 'commit' : 'discard'
-  // Neither can fail in a worker that lives; one that is busy does it when it comes to it.
+  // Neither can fail in a live worker; a busy one does it later.
   const finished = members.map(member =>
     within(COMMIT_MS, member.channel.ask(finish), member).catch(() => undefined),
   )
@@ -33,7 +34,7 @@ export async function changeAll({ members }: Pick<Crew, 'members'>, contents: Fi
   if (failed !== undefined) throw failed.reason
 }
 
-/** Rejects when the answer of a worker takes longer. */
+/** Rejects when a worker takes longer to answer. */
 export function within<T>(ms: number, answer: Promise<T>, { pid }: Member): Promise<T> {
   return new Promise((resolve, reject) => {
     const error = new Error(`Worker ${pid} has not answered within ${ms / 1000} s.`)

@@ -4,7 +4,7 @@ import { UnknownQuestion } from '../../admin/explain.js'
 import { NotFound, Unnamed, Unreachable } from '../../admin/refusals.js'
 import { Failure } from '../load.js'
 
-/** What one side answers, by name. Arguments and results are plain data. */
+/** The calls one side answers, by name. Arguments and results are plain data. */
 type Calls = Readonly<Record<string, (...given: never[]) => unknown>>
 type Call<There, What extends keyof There> = There[What] extends (...given: infer Given) => infer Result
   ? { given: Given; result: Awaited<Result> }
@@ -12,7 +12,7 @@ type Call<There, What extends keyof There> = There[What] extends (...given: infe
 
 /** An error as plain data. */
 export interface ToldError {
-  /** Of its class. */
+  /** Name of its class. */
   readonly name: string
   readonly message: string
   readonly stack?: string | undefined
@@ -23,7 +23,7 @@ type Message =
   | { readonly ask: string; readonly id: number; readonly given: readonly never[] }
   | { readonly id: number; readonly result?: unknown; readonly error?: ToldError }
 
-/** The other side has gone. */
+/** The other process has gone. */
 export class Disconnected extends Error {}
 
 interface Waiting {
@@ -31,15 +31,15 @@ interface Waiting {
   reject(error: Error): void
 }
 
-/** One end; `There` is what the other end answers. */
+/** One end of the channel; `There` are the calls that the other end answers. */
 export class Channel<There> {
-  /** What this end answers; may be changed at any time. */
+  /** The calls that this end answers; may be changed at any time. */
   answers: Calls
   readonly #worker: Worker
   readonly #waiting = new Map<number, Waiting>()
   #asked = 0
 
-  /** `worker` is the other process, or, within a worker, this one. */
+  /** `worker` is the other process, or, in a worker, this process. */
   constructor(worker: Worker, answers: Calls) {
     this.answers = answers
     this.#worker = worker
@@ -82,7 +82,7 @@ export class Channel<There> {
 
   #send(message: Message): void {
     if (!this.#worker.isConnected()) this.#close()
-    // A question that cannot be sent is rejected by the disconnection.
+    // A call that cannot be sent is rejected on disconnect.
     else this.#worker.send(message, () => undefined)
   }
 
@@ -92,7 +92,7 @@ export class Channel<There> {
   }
 }
 
-/** Errors that are told apart by their class, on either side. */
+/** Errors whose class is preserved across processes. */
 const CLASSES = [NotFound, Unnamed, Unreachable, UnknownQuestion, Failure]
 
 export function toldError(error: Error): ToldError {

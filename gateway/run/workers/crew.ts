@@ -1,4 +1,4 @@
-/** The processes of the workers: started, watched, replaced when they end, and told to drain. */
+/** Manages the worker processes: starts, watches, replaces and drains them. */
 import cluster, { type Worker } from 'node:cluster'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../types.js'
@@ -10,17 +10,17 @@ import type { SupervisorCalls, WorkerCalls } from './worker.js'
 export interface CrewOptions {
   readonly size: number
   readonly configPath: string
-  /** How long a worker may not answer. */
+  /** How long a worker may fail to answer. */
   readonly timeoutMs: number
-  /** Answered to every worker. */
+  /** Calls that are the same for every worker. */
   readonly calls: Pick<SupervisorCalls, 'orders' | 'embedded'>
-  /** Resolves when no change of the configuration is under way. */
+  /** Resolves when no change of the configuration is in progress. */
   settled(): Promise<void>
-  /** Whether what was in force at this change still is. */
+  /** Whether the configuration of this change is still in force. */
   isInForce(change: number): boolean
   /** A worker has ended; its id is not used again. */
   ended(id: number): void
-  /** After all had started: none is left, and none can be started. */
+  /** After all had started: no worker is left, and none can be started. */
   hopeless(error: Error): void
   readonly log: Log
 }
@@ -31,19 +31,19 @@ export interface Member {
   readonly pid: number
   readonly startedAt: Date
   readonly channel: Channel<WorkerCalls>
-  /** False while it has been silent for a while. */
+  /** False while it has not answered for a while. */
   answers(): boolean
 }
 
-/** For a process to start and to load the configuration, on a machine that has much else to do. */
+/** Time for a process to start and load the configuration, on a busy machine. */
 const START_MS = 60_000
-/** Ends in a row, each soon after its start, after which nothing is expected of another start. */
+/** Number of ends in a row, each soon after its start, after which further starts are considered hopeless. */
 const MOST_FAILURES = 5
-/** A worker that lived so long was well. */
+/** A worker that lived this long had started properly. */
 const WELL_MS = 10_000
 const FIRST_DELAY_MS = 100
 const LONGEST_DELAY_MS = 30_000
-/** Beyond the deadline for requests, for a worker to close what it holds. */
+/** Time for a worker to close its resources, beyond the deadline for requests. */
 const CLOSING_MS = 10_000
 
 export class Crew {
@@ -74,15 +74,15 @@ export class Crew {
   /** Resolves to the address when all workers take requests; rejects with the error of the first that cannot start. */
   start(): Promise<string> {
     const exec = fileURLToPath(new URL('./main.js', import.meta.url))
-    // Each worker accepts from the one socket by itself. What the supervisor accepted, and a worker that dies was to get,
-    // would stay open for ever; and a worker that is busy leaves its share to the others.
+    // Each worker accepts from the shared socket itself. Otherwise connections that the supervisor had accepted for a
+    // worker that dies would stay open for ever. Besides, a busy worker thus leaves connections to the others.
     cluster.schedulingPolicy = cluster.SCHED_NONE
     cluster.setupPrimary({ exec, args: [this.#options.configPath] })
     for (let i = 0; i < this.#options.size; i += 1) this.#fork()
     return this.#started.promise
   }
 
-  /** Lets requests finish; resolves when every worker has ended, at the latest a while after the deadline. */
+  /** Lets requests finish; resolves when every worker has ended, at the latest some time after the deadline. */
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true
     for (const restart of this.#restarts) clearTimeout(restart)
@@ -145,7 +145,7 @@ export class Crew {
       this.#ended({ worker: pid, code, signal }, performance.now() - since)
     }
     worker.on('exit', end)
-    // A process that could not even be started has no exit.
+    // A process that could not even be spawned emits no `exit`.
     worker.on('error', error => {
       log.error({ worker: pid, err: error }, 'A worker cannot be reached')
       if (pid === 0) end(null, null)
@@ -163,7 +163,7 @@ export class Crew {
 
   #cannotStart(pid: number, error: Error): void {
     if (this.#isDraining) return
-    // What is wrong at the first start will be wrong at the next one, too.
+    // What fails at the first start will fail at the next one, too.
     if (!this.#hasStarted) this.#started.reject(error)
     else this.#options.log.error({ worker: pid, reason: error.message }, 'A worker could not start')
   }

@@ -1,19 +1,19 @@
-/** Whether a process still answers. */
+/** Checks whether a process still answers. */
 
-/** Questions in the time that it may be silent. */
+/** Beats within the timeout. */
 const BEATS = 10
 
 export interface HeartbeatOptions {
-  /** Resolves when it has answered. */
+  /** Asks the process; resolves when it has answered. */
   ask(): Promise<unknown>
   readonly timeoutMs: number
-  /** It has not answered for that long. */
+  /** Called when it has not answered for that long. */
   silent(): void
 }
 
 /**
- * Asks, and asks again once it is answered. It counts its own beats rather than the time: while this process stood still, or
- * the whole machine, nobody else was late.
+ * Asks again after each answer. Counts its own beats rather than time: while this process or the whole machine was
+ * suspended, the other process was not late.
  */
 export class Heartbeat {
   readonly #options: HeartbeatOptions
@@ -25,7 +25,7 @@ export class Heartbeat {
     this.#options = options
   }
 
-  /** False while a question stands unanswered since the last beat. */
+  /** False once a beat has passed without an answer. */
   get answers(): boolean {
     return this.#missed === 0
   }

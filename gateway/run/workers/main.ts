@@ -1,4 +1,4 @@
-/** Where the process of a worker begins; its argument is the path of the configuration. */
+/** Entry point of a worker process; its argument is the path of the configuration. */
 import { work } from './worker.js'
 
 await work(process.argv[2] as string)

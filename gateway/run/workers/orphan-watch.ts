@@ -1,11 +1,11 @@
 /**
- * A thread beside a worker's own: it ends the process when the supervisor is gone, also while the worker is stuck and hears
- * of nothing. Such a process would keep the port from the next gateway.
+ * A separate thread that ends a worker process when the supervisor has gone, even if the main thread is stuck.
+ * Otherwise the process would keep the port from the next gateway.
  */
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 
 const LOOK_MS = 1000
-/** The thread holds no more than a timer. */
+/** The thread runs nothing but a timer. */
 const LIMITS = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 }
 
 /** @param supervisor its process id */

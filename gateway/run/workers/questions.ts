@@ -1,4 +1,6 @@
-/** Puts questions of the admin port to the workers: to one if any can answer, to all if each knows a part. */
+/**
+ * Passes questions of the admin port to the workers: to any one if all know the answer, to all if each knows a part.
+ */
 import type { Asked } from '../../admin/explain.js'
 import type { CounterName, Inspected, PolicyOf } from '../../admin/inspect.js'
 import type { HistoryOf } from '../../admin/live.js'
@@ -19,7 +21,7 @@ import type { Crew, Member } from './crew.js'
 import { mergeBackends, mergeSlots, WorkerSeries } from './merge.js'
 
 const PATIENCE_MS = 5_000
-/** Where the others know their part, too. */
+/** For questions to all workers, of which the others can still answer. */
 const SHORT_PATIENCE_MS = 900
 
 export class WorkerQuestions implements Inspected {
@@ -27,13 +29,16 @@ export class WorkerQuestions implements Inspected {
   readonly #loaded: () => Loaded
   readonly #series = new WorkerSeries()
 
-  /** `loaded` is what is in force. */
+  /** `loaded` returns the configuration in force. */
   constructor(crew: Pick<Crew, 'members'>, loaded: () => Loaded) {
     this.#crew = crew
     this.#loaded = loaded
   }
 
-  /** The answer to a scrape; `own` are the supervisor's series. Of a worker that does not answer, what it told last. */
+  /**
+   * The response to a scrape; `own` are the supervisor's series. For a worker that does not answer, its last report is
+   * used.
+   */
   async metrics(own: MetricsSnapshot): Promise<string> {
     await this.#all(async ({ id, channel }) => this.#series.told(id, await channel.ask('metrics')))
     return this.#series.text(own)
@@ -48,7 +53,7 @@ export class WorkerQuestions implements Inspected {
     return mergeBackends((await this.#all(({ channel }) => channel.ask('backends'))).parts)
   }
 
-  /** `missing`: process ids of workers that did not tell theirs. */
+  /** `missing`: process ids of workers that did not report their slots. */
   async slots(): Promise<Slots & { readonly missing?: readonly number[] }> {
     const { parts, missing } = await this.#all(({ channel }) => channel.ask('slots'))
     const merged = mergeSlots(parts, MOST_SLOTS)
@@ -75,14 +80,14 @@ export class WorkerQuestions implements Inspected {
     return this.#any(({ channel }) => channel.ask('explain', asked))
   }
 
-  /** One worker resets the counter; the others forget that they were told of refusals. */
+  /** One worker resets the counter; the others only delete the refusals they remember for it. */
   async reset(counter: CounterName, wish: Wished & { readonly from: string }): Promise<Reset> {
     const done = await this.#any(({ channel }) => channel.ask('reset', counter, wish))
     await this.#all(({ channel }) => channel.ask('forget', done.key))
     return done
   }
 
-  /** The answers of all that answer in time, and the process ids of the others. */
+  /** The answers of all workers that answer in time, and the process ids of the others. */
   async #all<T>(ask: (member: Member) => Promise<T>): Promise<ToldParts<T>> {
     const parts: T[] = []
     const missing: number[] = []

@@ -1,7 +1,7 @@
 /**
- * A gateway of several workers on one port, of which each accepts connections. The supervisor takes none: it watches the
- * workers, runs the embedded services, whose files belong to one process, and serves the admin port, because one that is
- * always there can ask all the others. Workers count together in Redis.
+ * A gateway of several workers on one port, each of which accepts connections. The supervisor accepts none: it watches
+ * the workers, runs the embedded services, whose files belong to one process, and serves the admin port, because it is
+ * always there and can ask all workers. Workers count together in Redis.
  */
 import cluster from 'node:cluster'
 import { startAdmin } from '../../admin/server.js'
@@ -25,9 +25,9 @@ import { WorkerQuestions } from './questions.js'
 export interface SuperviseOptions extends GatewayOptions {
   /** More than one. */
   readonly workers: number
-  /** As the command got it, for the workers to read. */
+  /** The path given to the command, for the workers to read. */
   readonly configPath: string
-  /** None is left, and none can be started. */
+  /** Called when no worker is left and none can be started. */
   hopeless(error: Error): void
 }
 
@@ -94,9 +94,9 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     log,
   })
 
-  // Plugins serve in the workers; here they were only needed to know that the configuration is right.
+  // Plugins run in the workers; here they were only needed to validate the configuration.
   await first.compiled.close()
-  // Each worker looks for itself what has changed.
+  // Each worker also looks for changes itself.
   const runtime = await Runtime.open(redis, log)
   let url = ''
   const admin = await startAdmin({

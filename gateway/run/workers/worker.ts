@@ -1,4 +1,4 @@
-/** A process that takes requests: it opens the gateway's core, and does what the supervisor asks. */
+/** A process that takes requests: it opens the gateway's core and answers the supervisor's calls. */
 import cluster from 'node:cluster'
 import type { FileContents } from '../../../config/files.js'
 import type { Gateway } from '../../../config/schema.js'
@@ -8,41 +8,41 @@ import { openLog, outliveRejections } from '../process-log.js'
 import { Channel, type ToldError, toldError } from './channel.js'
 import { endWith } from './orphan-watch.js'
 
-/** What a worker is to be, whatever the files say by now. */
+/** What a worker needs to start, whatever the files say by now. */
 export interface Orders {
   readonly workers: number
-  /** Keys the hashes that stand for personal data, in base64: workers that count together must agree. */
+  /** Key of the hashes that replace personal data, in base64: workers that count together must agree. */
   readonly secret: string
-  /** Settings that only a start of the whole gateway changes. */
+  /** Settings that only a restart of the whole gateway changes. */
   readonly started: Pick<Gateway, 'listen' | 'redis' | 'store' | 'tracing'>
-  /** What is in force: the files may hold something else by now, or something broken. */
+  /** The configuration in force: the files may have changed since, or be invalid. */
   readonly contents: FileContents
-  /** Tells what is in force from what was before. */
+  /** Number of the change that put this configuration in force. */
   readonly change: number
-  /** Process id. */
+  /** Process id of the supervisor. */
   readonly supervisor: number
 }
 
-/** What the supervisor answers. */
+/** Calls that the supervisor answers. */
 export interface SupervisorCalls {
   orders(): Orders
   /** The address of an embedded service. */
   embedded(name: string): Promise<string>
-  /** Whether a worker that was ordered at this change may take requests. */
+  /** Whether a worker that got its orders at this change may take requests. */
   join(change: number): Promise<boolean>
-  /** Requests are taken at this address. */
+  /** The worker takes requests at this address. */
   ready(url: string): void
-  /** The start went wrong; the process ends. */
+  /** The start failed; the process ends. */
   failed(error: ToldError): void
 }
 
-/** What a worker answers once it has joined. */
+/** Calls that a worker answers once it has joined. */
 export type WorkerCalls = ReturnType<typeof callsOf>
 
-/** Runs until the supervisor says so, or is gone. */
+/** Runs until the supervisor ends it, or has gone. */
 export async function work(configPath: string): Promise<void> {
   if (cluster.worker === undefined) throw new Error('A worker is started by "sluice serve", not by hand.')
-  // A terminal or service manager may signal every process; the supervisor decides what happens.
+  // A terminal or service manager may signal every process; only the supervisor reacts.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
   const supervisor = new Channel<SupervisorCalls>(cluster.worker, {
     ping: () => undefined,
@@ -77,7 +77,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   await supervisor.ask('ready', await core.listen())
 }
 
-/** One that takes another's place must be its like, though the files may ask for a restart by now. */
+/** A replacement must run with the same settings as the other workers, even if the files ask for a restart by now. */
 function asStarted(
   loaded: Loaded,
   { listen, redis, tracing, store: { deadline, instances } }: Orders['started'],
@@ -113,7 +113,7 @@ function callsOf(core: Core, read: (contents: FileContents) => Promise<Loaded | 
     reset: inspected.reset,
     explain: core.explain,
     forget: core.forget,
-    /** Opens what the files said, for `commit` or `discard`. */
+    /** Opens the configuration in `contents`, for `commit` or `discard`. */
     async prepare(contents: FileContents): Promise<void> {
       next = open(contents)
       await next

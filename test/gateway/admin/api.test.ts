@@ -10,7 +10,7 @@ import { waitUntil } from '../../helpers/wait.js'
 
 import { KEY, start } from './operated.js'
 
-t.test('the effective policy, of a plan and environment or of a project', async t => {
+t.test('/policy shows the effective policy of a plan and environment, or of a project', async t => {
   const { ask } = await start(t)
   const answer = await ask('/policy?plan=growth&environment=production')
   t.match(answer, { status: 200 })
@@ -43,7 +43,7 @@ for (const [name, redis] of [
   ['in this process', async () => ''],
   ['in Redis', redisUrl],
 ] as const) {
-  t.test(`live counters of a project, and the reset of one, ${name}`, async t => {
+  t.test(`counters of a project are shown, and one can be reset, ${name}`, async t => {
     const url = await redis(t)
     if (url === undefined) return
     const { ask, post, lines } = await start(t, `redis: "${url}"\nstore: { deadline: 2s }`)
@@ -64,8 +64,8 @@ for (const [name, redis] of [
     t.match(await used(), { 'all.sustained': 3 })
 
     t.match(await ask('/counters/all?project=acme', 'DELETE'), { status: 200 })
-    t.match(await used(), { 'all.sustained': 0, flood: 1 }, 'that one, and no other')
-    t.equal(await post('/a'), 200, 'also where a refusal was remembered')
+    t.match(await used(), { 'all.sustained': 0, flood: 1 }, 'only that counter is reset')
+    t.equal(await post('/a'), 200, 'a cached refusal is cleared too')
     t.match(
       lines.filter(line => line.audit !== undefined),
       [{ level: 'warn', audit: 'counter-reset', rule: 'all', project: 'acme', by: '127.0.0.1' }],
@@ -83,61 +83,58 @@ for (const [name, redis] of [
   })
 }
 
-t.test('while Redis is away a reset says that nothing was reset', async t => {
+t.test('while Redis is away a reset gets 503, and counters are still shown', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())
   const { ask } = await start(t, `redis: "${redis.url}"\nstore: { deadline: 200ms }`)
   await redis.kill()
   t.match(await ask('/counters/all?project=acme', 'DELETE'), { status: 503, body: /Redis does not answer/ })
-  t.match(await ask('/projects/acme/counters'), { status: 200 }, 'what is counted here is told')
+  t.match(await ask('/projects/acme/counters'), { status: 200 }, 'the counters of this process are shown')
 })
 
-t.test(
-  'ids may be as long as a configuration allows, in any spelling; beyond that a sentence says so',
-  async t => {
-    const upstream = await startApp(t, (_req, res) => res.end('done'))
-    const id = `${'a.b_c-d:'.repeat(15)}12345678`
-    const rule = `r${'.long-name'.repeat(6)}123`
-    const { adminUrl } = await testGateway(t, {
-      upstream,
-      projects: `version: 1\nprojects: [{ id: "${id}", plan: growth, environment: production }]\n`,
-      policies: {
-        'limits.yaml': `version: 1\nkind: project-limits\nbuckets: { ${rule}: ["*"] }\nlimits: [{ for: [{}], quotas: { ${rule}: { burst: 1 } } }]\n`,
-      },
-    })
-    t.match([id.length, rule.length], [128, 64])
-    const host = `host:${'h'.repeat(63)}.${'o'.repeat(63)}.${'s'.repeat(63)}.${'t'.repeat(61)}`
-    t.equal(host.length, 258)
-    const encoded = (text: string) => [...text].map(one => `%${one.charCodeAt(0).toString(16)}`).join('')
-    const ask = async (path: string, method = 'GET', body = '') => {
-      const headers = { 'content-type': 'application/json' }
-      const answer = await send(adminUrl + path, { method, ...(body && { headers, body }) })
-      return `${answer.status} ${answer.json().detail ?? ''}`
-    }
-    for (const name of [id, encoded(id), host, encoded(host)]) {
-      t.equal(await ask(`/projects/${name}/counters`), '200 ')
-      t.equal(await ask(`/policy?project=${name}`), '200 ')
-      t.equal(await ask(`/counters/${rule}?project=${name}`, 'DELETE'), '200 ')
-      t.equal(await ask(`/counters/${encoded(rule)}?project=${name}`, 'DELETE'), '200 ')
-    }
-    t.equal(await ask(`/rules/${encoded(rule)}/mode`, 'PUT', '{"mode":"enforce","why":"Here"}'), '201 ')
-    t.equal(await ask(`/rules/${rule}/mode`, 'DELETE'), '200 ')
-    const body = JSON.stringify({ projects: [id, host], action: 'deny', why: 'Here' })
-    t.equal(await ask(`/access/${rule}x`.slice(0, -2), 'PUT', body), '201 ')
-    t.match(await ask('/projects/nobody/counters'), '404 There is no project')
-    const sentence = (name: string, most: number) =>
-      `400 "${name}" in the path may have at most ${most} characters.`
-    t.equal(await ask(`/projects/${host}x/counters`), sentence('id', 258))
-    t.equal(await ask(`/projects/${encoded('x').repeat(5000)}/counters`), sentence('id', 258))
-    t.equal(await ask(`/counters/${rule}x?project=${id}`, 'DELETE'), sentence('rule', 64))
-    t.match(await ask(`/access/${rule}x`, 'DELETE'), /^400 "id" in the path/)
-    t.match(await ask(`/rules/${rule}x/mode`, 'DELETE'), sentence('id', 64))
-    t.match(await ask('/projects/%zz/counters'), /^400 /)
-  },
-)
+t.test('ids of the longest allowed length are accepted in any escaping, and longer ones get 400', async t => {
+  const upstream = await startApp(t, (_req, res) => res.end('done'))
+  const id = `${'a.b_c-d:'.repeat(15)}12345678`
+  const rule = `r${'.long-name'.repeat(6)}123`
+  const { adminUrl } = await testGateway(t, {
+    upstream,
+    projects: `version: 1\nprojects: [{ id: "${id}", plan: growth, environment: production }]\n`,
+    policies: {
+      'limits.yaml': `version: 1\nkind: project-limits\nbuckets: { ${rule}: ["*"] }\nlimits: [{ for: [{}], quotas: { ${rule}: { burst: 1 } } }]\n`,
+    },
+  })
+  t.match([id.length, rule.length], [128, 64])
+  const host = `host:${'h'.repeat(63)}.${'o'.repeat(63)}.${'s'.repeat(63)}.${'t'.repeat(61)}`
+  t.equal(host.length, 258)
+  const encoded = (text: string) => [...text].map(one => `%${one.charCodeAt(0).toString(16)}`).join('')
+  const ask = async (path: string, method = 'GET', body = '') => {
+    const headers = { 'content-type': 'application/json' }
+    const answer = await send(adminUrl + path, { method, ...(body && { headers, body }) })
+    return `${answer.status} ${answer.json().detail ?? ''}`
+  }
+  for (const name of [id, encoded(id), host, encoded(host)]) {
+    t.equal(await ask(`/projects/${name}/counters`), '200 ')
+    t.equal(await ask(`/policy?project=${name}`), '200 ')
+    t.equal(await ask(`/counters/${rule}?project=${name}`, 'DELETE'), '200 ')
+    t.equal(await ask(`/counters/${encoded(rule)}?project=${name}`, 'DELETE'), '200 ')
+  }
+  t.equal(await ask(`/rules/${encoded(rule)}/mode`, 'PUT', '{"mode":"enforce","why":"Here"}'), '201 ')
+  t.equal(await ask(`/rules/${rule}/mode`, 'DELETE'), '200 ')
+  const body = JSON.stringify({ projects: [id, host], action: 'deny', why: 'Here' })
+  t.equal(await ask(`/access/${rule}x`.slice(0, -2), 'PUT', body), '201 ')
+  t.match(await ask('/projects/nobody/counters'), '404 There is no project')
+  const sentence = (name: string, most: number) =>
+    `400 "${name}" in the path may have at most ${most} characters.`
+  t.equal(await ask(`/projects/${host}x/counters`), sentence('id', 258))
+  t.equal(await ask(`/projects/${encoded('x').repeat(5000)}/counters`), sentence('id', 258))
+  t.equal(await ask(`/counters/${rule}x?project=${id}`, 'DELETE'), sentence('rule', 64))
+  t.match(await ask(`/access/${rule}x`, 'DELETE'), /^400 "id" in the path/)
+  t.match(await ask(`/rules/${rule}x/mode`, 'DELETE'), sentence('id', 64))
+  t.match(await ask('/projects/%zz/counters'), /^400 /)
+})
 
-t.test('a counter that is not there or not named is told of', async t => {
+t.test('a reset of an unknown or incompletely named counter is refused with a sentence', async t => {
   const { ask } = await start(t)
   const reset = async (path: string) => {
     const { status, body } = await ask(`/counters/${path}`, 'DELETE')
@@ -153,12 +150,12 @@ t.test('a counter that is not there or not named is told of', async t => {
   t.match(await reset('slow?project=acme&path=/%zz'), /^422 The request GET/)
 })
 
-t.test('slots are listed with their ages, and one that is stuck can be freed', async t => {
+t.test('slots are listed with their ages, and a stuck one can be freed', async t => {
   const { ask, post, finish } = await start(t)
   const first = post('/slow/1')
   const slots = async () => (await ask('/slots')).json<{ total: number; slots: Record<string, unknown>[] }>()
   await waitUntil('the slot is taken', async () => (await slots()).total === 1)
-  await waitUntil('it ages', async () => Number((await slots()).slots[0]?.age_ms) >= 20)
+  await waitUntil('the slot to age', async () => Number((await slots()).slots[0]?.age_ms) >= 20)
   t.match((await slots()).slots, [
     { rule: 'slow', kind: 'in-flight', mode: 'enforce', key: /\{acme\}.*:slow:/, route: '/slow/**' },
   ])
@@ -171,36 +168,39 @@ t.test('slots are listed with their ages, and one that is stuck can be freed', a
   await waitUntil('none is held', async () => (await slots()).total === 0)
 })
 
-t.test('with a key nothing but health answers without it, and no log holds it', async t => {
-  const upstream = await startApp(t, (_req, res) => res.end('done'))
-  const gateway = await testGateway(t, { upstream, adminKey: KEY })
-  const status = async (path: string, authorization?: string, method = 'GET') =>
-    (await send(gateway.adminUrl + path, { method, ...(authorization && { headers: { authorization } }) }))
-      .status
-  for (const path of ['/livez', '/readyz']) t.equal(await status(path), 200, path)
-  for (const path of ['/openapi.json', '/docs']) t.equal(await status(path), 200, `${path} tells nothing`)
-  for (const path of ['/', '/state', '/metrics', '/slots', '/policy?project=acme', '/nothing']) {
-    t.equal(await status(path), 401, path)
-    t.equal(await status(path, `Bearer ${KEY}x`), 401, path)
-    t.not(await status(path, `Bearer ${KEY}`), 401, path)
-  }
-  t.equal(await status('/reload', undefined, 'POST'), 401)
-  t.equal(await status('/counters/all', undefined, 'DELETE'), 401)
-  t.equal(await status('/state', `Api-Key ${KEY}`), 200)
-  t.match((await send(`${gateway.adminUrl}/state`)).headers['www-authenticate'], /^Bearer/)
-  t.notMatch(JSON.stringify(gateway.lines), KEY)
+t.test(
+  'with a key everything but health and its own description requires it, and no log holds it',
+  async t => {
+    const upstream = await startApp(t, (_req, res) => res.end('done'))
+    const gateway = await testGateway(t, { upstream, adminKey: KEY })
+    const status = async (path: string, authorization?: string, method = 'GET') =>
+      (await send(gateway.adminUrl + path, { method, ...(authorization && { headers: { authorization } }) }))
+        .status
+    for (const path of ['/livez', '/readyz']) t.equal(await status(path), 200, path)
+    for (const path of ['/openapi.json', '/docs']) t.equal(await status(path), 200, `${path} needs no key`)
+    for (const path of ['/', '/state', '/metrics', '/slots', '/policy?project=acme', '/nothing']) {
+      t.equal(await status(path), 401, path)
+      t.equal(await status(path, `Bearer ${KEY}x`), 401, path)
+      t.not(await status(path, `Bearer ${KEY}`), 401, path)
+    }
+    t.equal(await status('/reload', undefined, 'POST'), 401)
+    t.equal(await status('/counters/all', undefined, 'DELETE'), 401)
+    t.equal(await status('/state', `Api-Key ${KEY}`), 200)
+    t.match((await send(`${gateway.adminUrl}/state`)).headers['www-authenticate'], /^Bearer/)
+    t.notMatch(JSON.stringify(gateway.lines), KEY)
 
-  const explained = await sluice(['explain', 'GET', '/', '--live', gateway.adminUrl], {
-    env: { ADMIN_KEY: KEY },
-  })
-  t.match(explained, { code: 0, out: /GET \// })
-  t.match(await sluice(['explain', 'GET', '/', '--live', gateway.adminUrl]), {
-    code: 1,
-    err: /set ADMIN_KEY/,
-  })
-})
+    const explained = await sluice(['explain', 'GET', '/', '--live', gateway.adminUrl], {
+      env: { ADMIN_KEY: KEY },
+    })
+    t.match(explained, { code: 0, out: /GET \// })
+    t.match(await sluice(['explain', 'GET', '/', '--live', gateway.adminUrl]), {
+      code: 1,
+      err: /set ADMIN_KEY/,
+    })
+  },
+)
 
-t.test('beyond loopback there is no admin port without a key', async t => {
+t.test('a host other than loopback requires a key', async t => {
   const folder = t.testdir({
     policies: {},
     'projects.yaml': 'version: 1\nprojects: []\n',
@@ -229,41 +229,38 @@ t.test('beyond loopback there is no admin port without a key', async t => {
   t.notMatch(short, 'too-short')
 })
 
-t.test(
-  'the port tells what it offers: an OpenAPI document of every route, a page, and the services’ documents',
-  async t => {
-    const { ask } = await start(t)
-    t.match((await ask('/')).json(), { document: '/openapi.json', page: '/docs', services: {} })
-    const { paths } = (await ask('/openapi.json')).json<{
-      paths: Record<string, Record<string, { security?: object }>>
-    }>()
-    t.same(Object.keys(paths).sort(), [
-      '/access',
-      '/access/{id}',
-      '/acts',
-      '/changes',
-      '/counters/{rule}',
-      '/explain',
-      '/live',
-      '/live/events',
-      '/live/history',
-      '/livez',
-      '/metrics',
-      '/policy',
-      '/projects/{id}/counters',
-      '/readyz',
-      '/reload',
-      '/rules/{id}/mode',
-      '/slots',
-      '/state',
-    ])
-    t.notOk(paths['/livez']?.get?.security, 'health is open')
-    t.match(paths['/state']?.get, { security: [{ adminKey: [] }], summary: String })
-    const page = await ask('/docs')
-    t.match(page, { status: 200, headers: { 'content-type': /html/ } })
-    t.match(page.body, /<code>POST \/explain<\/code>[^<]*nothing is charged/)
-    t.notMatch(page.body, /<script|src=/, 'one request, whatever the policy')
-    t.match(await ask('/slots', 'DELETE'), { status: 405, headers: { allow: /GET/ } })
-    t.equal((await ask('/projects/acme/counters', 'POST')).status, 405)
-  },
-)
+t.test('/openapi.json describes every route, and /docs shows them on a page', async t => {
+  const { ask } = await start(t)
+  t.match((await ask('/')).json(), { document: '/openapi.json', page: '/docs', services: {} })
+  const { paths } = (await ask('/openapi.json')).json<{
+    paths: Record<string, Record<string, { security?: object }>>
+  }>()
+  t.same(Object.keys(paths).sort(), [
+    '/access',
+    '/access/{id}',
+    '/acts',
+    '/changes',
+    '/counters/{rule}',
+    '/explain',
+    '/live',
+    '/live/events',
+    '/live/history',
+    '/livez',
+    '/metrics',
+    '/policy',
+    '/projects/{id}/counters',
+    '/readyz',
+    '/reload',
+    '/rules/{id}/mode',
+    '/slots',
+    '/state',
+  ])
+  t.notOk(paths['/livez']?.get?.security, 'health requires no key')
+  t.match(paths['/state']?.get, { security: [{ adminKey: [] }], summary: String })
+  const page = await ask('/docs')
+  t.match(page, { status: 200, headers: { 'content-type': /html/ } })
+  t.match(page.body, /<code>POST \/explain<\/code>[^<]*nothing is charged/)
+  t.notMatch(page.body, /<script|src=/, 'the page needs one request only')
+  t.match(await ask('/slots', 'DELETE'), { status: 405, headers: { allow: /GET/ } })
+  t.equal((await ask('/projects/acme/counters', 'POST')).status, 405)
+})

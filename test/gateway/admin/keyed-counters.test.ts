@@ -63,7 +63,7 @@ async function readAndReset(t: Test, { url, adminUrl }: { url: string; adminUrl:
         }>()
         .counters.find(({ rule }) => rule === `rule-${i}`)?.counters
     t.same([await post(sent), await post(sent), await post(other)], [200, 429, 200], named)
-    t.match(await counted(), [{ used: 1, attempted: 2 }], 'the other one is not told of')
+    t.match(await counted(), [{ used: 1, attempted: 2 }], 'the other counter is not shown')
     const reset = () => send(`${adminUrl}/counters/rule-${i}?${named}`, { method: 'DELETE' })
     t.equal((await reset()).status, 200)
     t.match(await counted(), [{ used: 0, attempted: 0 }])
@@ -71,12 +71,12 @@ async function readAndReset(t: Test, { url, adminUrl }: { url: string; adminUrl:
     t.same(
       [await post(sent), await post(sent), await post(other)],
       [200, 429, 429],
-      'only that one begins anew',
+      'only the named counter starts anew',
     )
   }
 }
 
-t.test('in one process', async t => {
+t.test('counters are read and reset by every part of a key, in one process', async t => {
   const upstream = await startApp(t, (_req, res) => res.end())
   const gateway = await testGateway(t, {
     upstream,
@@ -86,7 +86,7 @@ t.test('in one process', async t => {
   await readAndReset(t, gateway)
 })
 
-t.test('with two workers on Redis', async t => {
+t.test('counters are read and reset by every part of a key, with two workers on Redis', async t => {
   const redis = await redisUrl(t)
   if (redis === undefined) return
   const upstream = await startApp(t, (_req, res) => res.end())

@@ -7,7 +7,7 @@ import type { LiveListener } from '../../../gateway/admin/live.js'
 import { LiveStreams } from '../../../gateway/admin/live-streams.js'
 import { waitUntil } from '../../helpers/wait.js'
 
-t.test('who does not read misses snapshots, is kept waiting thirty seconds, and then cut off', async t => {
+t.test('a stream that is not read skips snapshots, and is closed after thirty seconds', async t => {
   const listeners = new Set<LiveListener>()
   const streams = new LiveStreams({
     watch(listener) {
@@ -39,7 +39,7 @@ t.test('who does not read misses snapshots, is kept waiting thirty seconds, and 
   })
   const waiting = res.writableLength
   for (let i = 0; i < 50; i += 1) tell()
-  t.equal(res.writableLength, waiting, 'nothing more is kept for it')
+  t.equal(res.writableLength, waiting, 'no further snapshots are buffered for it')
 
   let late = performance.now() + 29_000
   t.intercept(performance, 'now', { value: () => late })
@@ -48,5 +48,5 @@ t.test('who does not read misses snapshots, is kept waiting thirty seconds, and 
   late += 2000
   tell()
   t.ok(res.destroyed)
-  await waitUntil('nobody watches', () => listeners.size === 0)
+  await waitUntil('no listener to be left', () => listeners.size === 0)
 })

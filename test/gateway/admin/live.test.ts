@@ -14,7 +14,7 @@ for (const [name, redis] of [
   ['in this process', async () => ''],
   ['in Redis', redisUrl],
 ] as const) {
-  t.test(`a stream tells of rules, projects, counters and slots as they are used, ${name}`, async t => {
+  t.test(`a stream shows rules, projects, counters and slots as they are used, ${name}`, async t => {
     const url = await redis(t)
     if (url === undefined) return
     const { adminUrl, ask, post, finish, lines } = await start(t, `redis: "${url}"\nstore: { deadline: 2s }`)
@@ -39,7 +39,7 @@ for (const [name, redis] of [
         ['all', 'project-limits', 'enforce', false],
         ['reads', 'project-limits', 'enforce', false],
       ],
-      'in the order of the files',
+      'rules are in the order of the files',
     )
     t.match(first.rules[0], { src: /flood\.yaml:4$/, key: ['project'], declared_mode: 'enforce' })
 
@@ -70,45 +70,46 @@ for (const [name, redis] of [
     finish()
     t.equal(await slow, 200)
     await live.next('the slot is back', ({ slots, in_flight }) => slots.length === 0 && in_flight === 0)
-    t.match((await ask('/live')).json<LiveSnapshot>().rules.length, 6, 'once, without a stream')
+    t.match(
+      (await ask('/live')).json<LiveSnapshot>().rules.length,
+      6,
+      '/live returns one snapshot without a stream',
+    )
     t.notOk(lines.some(({ level }) => level === 'error'))
   })
 }
 
-t.test(
-  'that Redis is away is known within a moment, with the time, though nobody asks for anything',
-  async t => {
-    if (redisCommand(t) === undefined) return
-    const redis = await startRedis()
-    t.teardown(() => redis.stop())
-    const admin = new Redis(redis.url)
-    await admin.config('SET', 'requirepass', 'canary-password')
-    admin.disconnect()
-    const address = redis.url.replace('redis://', 'redis://:canary-password@')
-    const { adminUrl, ask } = await start(t, `redis: "${address}"\nstore: { deadline: 200ms }`)
-    const live = await openLive(t, adminUrl)
-    t.match(await live.next('a snapshot'), { store: { kind: 'redis', address: redis.url, state: 'ok' } })
-    const killed = new Date().toISOString()
-    await redis.kill()
-    const told = (wanted: string) =>
-      waitUntil(`that it is ${wanted}`, () => {
-        const { store } = live.snapshots.at(-1) as LiveSnapshot
-        return store.state === wanted && store
-      })
-    t.ok((await told('away')).since >= killed)
-    t.match((await ask('/metrics')).body, 'sluice_store_fallback_active 1\n')
-    await redis.restart()
-    await told('ok')
-    t.match((await ask('/metrics')).body, 'sluice_store_fallback_active 0\n')
-    redis.pause()
-    await told('away')
-    redis.resume()
-    await told('ok')
-    t.notMatch(JSON.stringify(live.snapshots), 'canary')
-  },
-)
+t.test('a Redis that is away is reported with its time, even without requests', async t => {
+  if (redisCommand(t) === undefined) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const admin = new Redis(redis.url)
+  await admin.config('SET', 'requirepass', 'canary-password')
+  admin.disconnect()
+  const address = redis.url.replace('redis://', 'redis://:canary-password@')
+  const { adminUrl, ask } = await start(t, `redis: "${address}"\nstore: { deadline: 200ms }`)
+  const live = await openLive(t, adminUrl)
+  t.match(await live.next('a snapshot'), { store: { kind: 'redis', address: redis.url, state: 'ok' } })
+  const killed = new Date().toISOString()
+  await redis.kill()
+  const told = (wanted: string) =>
+    waitUntil(`that it is ${wanted}`, () => {
+      const { store } = live.snapshots.at(-1) as LiveSnapshot
+      return store.state === wanted && store
+    })
+  t.ok((await told('away')).since >= killed)
+  t.match((await ask('/metrics')).body, 'sluice_store_fallback_active 1\n')
+  await redis.restart()
+  await told('ok')
+  t.match((await ask('/metrics')).body, 'sluice_store_fallback_active 0\n')
+  redis.pause()
+  await told('away')
+  redis.resume()
+  await told('ok')
+  t.notMatch(JSON.stringify(live.snapshots), 'canary')
+})
 
-t.test('the history of a rule that said nothing is empty, of one that is not there 404', async t => {
+t.test('the history of an unused rule is empty, and that of an unknown one gets 404', async t => {
   const { ask } = await start(t)
   t.match((await ask('/live/history?rule=reads')).json<LiveHistory>(), { step_ms: 10_000, points: [] })
   t.match((await ask('/live/history')).json<LiveHistory>(), { step_ms: 10_000, points: [] })
@@ -119,7 +120,7 @@ t.test('the history of a rule that said nothing is empty, of one that is not the
   }
 })
 
-t.test('a reload tells what it has changed, and what was wrong with it', async t => {
+t.test('a reload reports what it changed, or what was wrong', async t => {
   const { adminUrl, ask, folder } = await start(t)
   const live = await openLive(t, adminUrl)
   const { revision } = await live.next('a snapshot')
@@ -143,7 +144,7 @@ t.test('a reload tells what it has changed, and what was wrong with it', async t
   t.match((await ask('/changes')).json<LiveChanges>(), { to: next.revision })
 })
 
-t.test('an act that can be undone is told, however many came after it', async t => {
+t.test('an act that can be undone is listed, however many followed it', async t => {
   const { adminUrl, ask } = await start(t)
   const set = await send(`${adminUrl}/rules/all/mode`, {
     method: 'PUT',
@@ -157,7 +158,7 @@ t.test('an act that can be undone is told, however many came after it', async t 
   t.match(acts.at(-1), { kind: 'mode', undo_call: 'DELETE /rules/all/mode' })
 })
 
-t.test('streams ask for the key, are at most twenty, and end with the gateway', async t => {
+t.test('a stream requires the key, at most twenty are open, and a drain ends them', async t => {
   const { adminUrl, ask, drain } = await start(t, '', KEY)
   t.equal((await openLive(t, adminUrl)).status, 401)
   t.equal((await openLive(t, adminUrl, `${KEY}x`)).status, 401)

@@ -4,7 +4,7 @@ import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
 import { start } from './operated.js'
 
-t.test('a counter is named by a header, and a project by its host', async t => {
+t.test('a counter can be named by a header, and a project by its host', async t => {
   const { ask, url } = await start(t)
   const post = async () =>
     (
@@ -30,7 +30,7 @@ rules:
   - { id: person, match: [/person], key: [email-or-flow], missing: shared, quota: { requests: 1, per: 60s } }
 `
 
-t.test('an empty value names the counter that requests without the part share', async t => {
+t.test('an empty value names the counter shared by requests without the part', async t => {
   const upstream = await startApp(t, (_req, res) => res.end())
   const { url, adminUrl } = await testGateway(t, { upstream, policies: { 'shared.yaml': SHARED } })
   for (const [rule, path, named] of [
@@ -47,7 +47,7 @@ t.test('an empty value names the counter that requests without the part share', 
   }
 })
 
-t.test('many counters are looked at in turns, between which requests are served', async t => {
+t.test('reading many counters leaves requests their turns', async t => {
   const buckets = Array.from({ length: 300 }, (_, i) => `b${i}`)
   const quotas = buckets.map(name => `      ${name}: { burst: 5, sustained: 100 }`).join('\n')
   const policy = `version: 1

@@ -3,7 +3,7 @@ import t from 'tap'
 import { sluice } from '../../helpers/command.js'
 import { KEY, start } from './operated.js'
 
-t.test('what is wrong with a question is said in a sentence', async t => {
+t.test('an invalid request is refused with a sentence that names the fault', async t => {
   const gateway = await start(t)
   const detailOf = async (path: string, init: RequestInit = {}) => {
     const answer = await fetch(gateway.adminUrl + path, init)
@@ -51,7 +51,7 @@ t.test('what is wrong with a question is said in a sentence', async t => {
   t.equal(await explain('x'.repeat(1_000_000)), '413 The body is too large.')
 })
 
-t.test('without a key, a site that lets its own name lead to this machine is told nothing', async t => {
+t.test('without a key only requests with a local Host get anything but health', async t => {
   const { ask } = await start(t)
   const port = 8081
   for (const host of [
@@ -73,14 +73,14 @@ t.test('without a key, a site that lets its own name lead to this machine is tol
       t.equal((await ask(path, 'GET', { host })).status, 421, `${host} ${path}`)
     }
     t.equal((await ask('/counters/all?project=acme', 'DELETE', { host })).status, 421)
-    t.equal((await ask('/livez', 'GET', { host })).status, 200, 'health tells nothing')
+    t.equal((await ask('/livez', 'GET', { host })).status, 200, 'health is open')
   }
   const { ask: askWithKey } = await start(t, '', KEY)
   const headers = { host: 'sluice.example', authorization: `Bearer ${KEY}` }
-  t.equal((await askWithKey('/state', 'GET', headers)).status, 200, 'who has the key may use any name')
+  t.equal((await askWithKey('/state', 'GET', headers)).status, 200, 'with the key any host name is accepted')
 })
 
-t.test('what is no method names no counter', async t => {
+t.test('an invalid method names no counter', async t => {
   const { ask } = await start(t)
   for (const [path, method] of [
     ['/projects/acme/counters?method=G%20ET', 'GET'],
@@ -90,7 +90,7 @@ t.test('what is no method names no counter', async t => {
   }
 })
 
-t.test('health says the same to people and to machines', async t => {
+t.test('the health command reports the same as text and as JSON', async t => {
   const { adminUrl } = await start(t)
   const folder = (port: string) =>
     t.testdir({

@@ -57,11 +57,11 @@ async function compare(t: Test, gateway: TestGateway, { code, method, path, host
   t.same(
     Object.fromEntries(answer.fields.map(([name, value]) => [name.toLowerCase(), value])),
     Object.fromEntries(fields),
-    `${code}: the fields`,
+    `${code}: the fields are equal`,
   )
 }
 
-t.test('explain says what the gateway answers, for every refusal', async t => {
+t.test('explain gives the gateway’s own response, for every refusal by policy', async t => {
   const upstream = await startApp(t, (req, res) => {
     if (req.url !== '/held') res.end()
   })
@@ -86,22 +86,25 @@ t.test('explain says what the gateway answers, for every refusal', async t => {
   await held
 })
 
-t.test('also where nobody is known, nothing is routed, or nobody can count', async t => {
-  const upstream = await startApp(t, (_req, res) => res.end())
-  const settings = 'unknownProject: reject'
-  const gateway = await testGateway(t, { upstream, settings, route: '/api/**', policies: POLICIES })
-  await compare(t, gateway, { code: 'unknown-project', method: 'GET', path: '/api/x', host: 'nobody.test' })
-  await compare(t, gateway, { code: 'no-route', method: 'GET', path: '/elsewhere' })
+t.test(
+  'explain gives the gateway’s own response to unknown projects, missing routes and a missing store',
+  async t => {
+    const upstream = await startApp(t, (_req, res) => res.end())
+    const settings = 'unknownProject: reject'
+    const gateway = await testGateway(t, { upstream, settings, route: '/api/**', policies: POLICIES })
+    await compare(t, gateway, { code: 'unknown-project', method: 'GET', path: '/api/x', host: 'nobody.test' })
+    await compare(t, gateway, { code: 'no-route', method: 'GET', path: '/elsewhere' })
 
-  const alone = await testGateway(t, {
-    upstream,
-    settings: 'redis: redis://127.0.0.1:1\nstore: { onError: closed }',
-    policies: { 'limits.yaml': LIMITS },
-  })
-  await compare(t, alone, { code: 'limiter-unavailable', method: 'GET', path: '/x' })
-})
+    const alone = await testGateway(t, {
+      upstream,
+      settings: 'redis: redis://127.0.0.1:1\nstore: { onError: closed }',
+      policies: { 'limits.yaml': LIMITS },
+    })
+    await compare(t, alone, { code: 'limiter-unavailable', method: 'GET', path: '/x' })
+  },
+)
 
-t.test('also where the gateway refuses by what it remembers, with Redis and without', async t => {
+t.test('explain gives the gateway’s own response when it refuses from its cache', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const proxy = await faultProxy(Number(new URL(url).port))

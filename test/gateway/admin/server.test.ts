@@ -84,7 +84,7 @@ async function start(
   return { admin, health, get, errors }
 }
 
-t.test('a process is alive from the start, and ready from when it listens until it drains', async t => {
+t.test('a process is alive from the start, and ready from listening until draining', async t => {
   const { health, get } = await start(t)
   t.equal((await get('/livez')).status, 200)
   const starting = await get('/readyz')
@@ -97,27 +97,30 @@ t.test('a process is alive from the start, and ready from when it listens until 
   t.match(await get('/readyz'), { status: 503, json: { detail: /draining/ } })
   t.equal((await get('/livez')).status, 200)
   health.ready()
-  t.equal((await get('/readyz')).status, 503, 'a draining process is never ready again')
+  t.equal((await get('/readyz')).status, 503, 'a draining process does not become ready again')
 })
 
-t.test('a service in trouble is told of, and takes no requests away from the others', async t => {
+t.test('a service in trouble is reported as degraded, and the process stays ready', async t => {
   const { health, get } = await start(t, { troubles: () => ['the directory database has no room left'] })
   health.ready()
   const json = { status: 'degraded', detail: 'the directory database has no room left.' }
   t.match(await get('/readyz'), { status: 200, json })
 })
 
-t.test('metrics are served in the Prometheus format, state as JSON, neither to be cached', async t => {
-  const { get } = await start(t)
-  const metrics = await get('/metrics')
-  t.match(metrics.type, /^text\/plain; version=0\.0\.4/)
-  t.match(metrics.text, '# TYPE sluice_requests_total counter')
-  t.match(await get('/state'), { status: 200, json: { revision: 'sha256:1' } })
-  t.equal(metrics.headers.get('cache-control'), 'no-store')
-  t.equal((await get('/metrics', { method: 'HEAD' })).status, 200)
-})
+t.test(
+  'metrics are served in the Prometheus format and state as JSON, and neither may be cached',
+  async t => {
+    const { get } = await start(t)
+    const metrics = await get('/metrics')
+    t.match(metrics.type, /^text\/plain; version=0\.0\.4/)
+    t.match(metrics.text, '# TYPE sluice_requests_total counter')
+    t.match(await get('/state'), { status: 200, json: { revision: 'sha256:1' } })
+    t.equal(metrics.headers.get('cache-control'), 'no-store')
+    t.equal((await get('/metrics', { method: 'HEAD' })).status, 200)
+  },
+)
 
-t.test('what is not there, not allowed or too much is said as problem+json', async t => {
+t.test('unknown paths, wrong methods and oversized requests get problem+json', async t => {
   const { get } = await start(t)
   for (const [path, init, status] of [
     ['/nothing', {}, 404],
@@ -141,7 +144,7 @@ t.test('what is not there, not allowed or too much is said as problem+json', asy
   t.equal((await get('/readyz', { method: 'PUT' })).headers.get('allow'), 'GET, HEAD')
 })
 
-t.test('a failure inside is answered without its details, which the log has', async t => {
+t.test('an internal error gets 500 without details, which are logged', async t => {
   const state = () => {
     throw new Error('canary')
   }
@@ -152,7 +155,7 @@ t.test('a failure inside is answered without its details, which the log has', as
   t.match(errors, [{ err: { message: 'canary' } }])
 })
 
-t.test('closing ends connections that are kept open', async t => {
+t.test('closing ends idle connections', async t => {
   const { admin, get } = await start(t)
   const idle = connect(admin.port, admin.host)
   t.teardown(() => idle.destroy())
@@ -165,12 +168,12 @@ t.test('closing ends connections that are kept open', async t => {
   t.ok(performance.now() - start_ < 2000)
 })
 
-t.test('a taken port is an error at the start', async t => {
+t.test('starting on a taken port is rejected', async t => {
   const { admin } = await start(t)
   await t.rejects(start(t, { port: admin.port }), { code: 'EADDRINUSE' })
 })
 
-t.test('a question must be one; what is asked about must exist', async t => {
+t.test('an invalid question gets 400, and one about something unknown 422', async t => {
   const explain = async ({ project }: { project?: string }) => {
     if (project === 'nobody') throw new UnknownQuestion('There is no project "nobody".')
     return { project }
@@ -195,7 +198,7 @@ t.test('a question must be one; what is asked about must exist', async t => {
   t.match(await get('/explain'), { status: 405 })
 })
 
-t.test('an address that tries keys is told to wait; the right key is taken all the same', async t => {
+t.test('an address that tries wrong keys gets 429, and the right key is still accepted', async t => {
   const key = 'a-key-of-the-admin-port'
   const { get } = await start(t, { key })
   const withKey = (one: string) => get('/state', { headers: { authorization: `Bearer ${one}` } })
@@ -208,7 +211,7 @@ t.test('an address that tries keys is told to wait; the right key is taken all t
   t.equal((await withKey(key)).status, 200)
 })
 
-t.test('an answer may take its time, and a connection lives as long as it says', async t => {
+t.test('a response may take eleven seconds, and announces how long its connection is kept', async t => {
   const slow = async () => {
     await sleep(11_000)
     return { result: 'loaded', revision: 'sha256:3', needsRestart: [] } as const

@@ -88,48 +88,44 @@ const times = async (count: number, go: () => Promise<number>) => {
 
 onEachStore(
   t,
-  'five failed logins, and the sixth is refused unseen; successes are free',
+  'a login after five failed ones gets 429 before the upstream, and successes are not counted',
   async (t, store) => {
     const { login, ask, model } = await begin(t, await store.settings(t), [
       `${LOGIN}, blockFor: 2m, mode: enforce`,
     ])
     t.same(await times(8, () => login(200)), Array(8).fill(200))
     t.same(await times(4, () => login(401)), Array(4).fill(401))
-    t.equal(await login(500), 500, 'what is not listed is free')
+    t.equal(await login(500), 500, 'a status that is not listed is not counted')
     t.equal(await login(403), 403)
     const before = model.heard()
     const refused = await ask('/login', { 'x-answer': '200' })
-    t.equal(refused.status, 429, 'a good password does not help any more')
-    t.equal(refused.headers['retry-after'], '120', 'the refused request began the block')
+    t.equal(refused.status, 429, 'the right password no longer helps')
+    t.equal(refused.headers['retry-after'], '120', 'the refused request started the block')
     t.equal(refused.json().code, 'abnormal-usage')
     t.same(await times(3, () => login(200)), [429, 429, 429])
-    t.equal(model.heard(), before, 'the upstream hears of none')
+    t.equal(model.heard(), before, 'no refused request reaches the upstream')
     t.equal((await ask('/else')).status, 200)
   },
 )
 
-onEachStore(
-  t,
-  'attempts that are in flight together exceed the quota by no more than their number',
-  async (t, store) => {
-    const { login, model } = await begin(t, await store.settings(t), [`${LOGIN}, mode: enforce`])
-    t.same(await times(4, login), [401, 401, 401, 401])
-    const together = Array.from({ length: 20 }, () => login(401, { 'x-wait': '1' }))
-    await waitUntil('all in flight', () => model.waiting() === 20)
-    model.letGo()
-    const seen = await Promise.all(together)
-    t.same(new Set(seen), new Set([401]))
-    t.equal(await login(), 429)
-    t.ok(model.heard() <= 5 + 20)
-  },
-)
+onEachStore(t, 'requests in flight together exceed the quota by their number at most', async (t, store) => {
+  const { login, model } = await begin(t, await store.settings(t), [`${LOGIN}, mode: enforce`])
+  t.same(await times(4, login), [401, 401, 401, 401])
+  const together = Array.from({ length: 20 }, () => login(401, { 'x-wait': '1' }))
+  await waitUntil('all in flight', () => model.waiting() === 20)
+  model.letGo()
+  const seen = await Promise.all(together)
+  t.same(new Set(seen), new Set([401]))
+  t.equal(await login(), 429)
+  t.ok(model.heard() <= 5 + 20)
+})
 
-onEachStore(t, 'our own refusals and failures are no answers', async (t, store) => {
+onEachStore(t, 'the gateway’s own refusals and timeouts are not counted', async (t, store) => {
   const rule =
     'id: refusals, match: [POST /**], key: [client-ip], countWhen: { status: [4xx, 5xx] }, quota: { requests: 2, per: 1m }, mode: enforce'
   const { ask, gateway } = await begin(t, await store.settings(t), [rule], { 'limits.yaml': LIMITS }, '3s')
   const statuses = await times(6, async () => (await ask('/scarce')).status)
-  t.same(statuses, [200, 200, 429, 429, 429, 429], 'by the bucket')
+  t.same(statuses, [200, 200, 429, 429, 429, 429], 'four requests are refused by the bucket')
   const timedOut = await ask('/x', { 'x-wait': '1' })
   t.equal(timedOut.status, 504)
   t.equal((await ask('/x', { 'x-answer': '404' })).status, 404)
@@ -141,85 +137,97 @@ onEachStore(t, 'our own refusals and failures are no answers', async (t, store) 
   )
 })
 
-onEachStore(t, 'an answer tells what it cost; what it does not tell costs 1', async (t, store) => {
-  const { chat, ask, gateway } = await begin(t, await store.settings(t), [`${TOKENS}, mode: enforce`])
-  const used = async () => {
-    const told = await send(`${gateway.adminUrl}/projects/acme/counters`)
-    return told
-      .json<{ counters: { rule: string; counters: { used: number }[] }[] }>()
-      .counters.find(({ rule }) => rule === 'tokens')?.counters[0]?.used
-  }
-  const answer = await ask('/chat', { 'x-spend': '300' })
-  t.equal(answer.headers['x-tokens-used'], '300', 'and the field is passed on')
-  let sum = 300
-  for (const [spend, units] of [
-    [undefined, 1],
-    ['0', 0],
-    ['-5', 1],
-    ['many', 1],
-    ['1e3', 1],
-    ['10.2', 11],
-    ['400', 400],
-  ] as const) {
-    t.equal(await chat(spend), 200)
-    sum += units
-    await waitUntil(`${spend}: ${sum}`, async () => (await used()) === sum)
-  }
-  t.equal(await chat('99999999999999999999'), 200, 'more than is left')
-  t.equal(await chat('1'), 429)
-  t.equal(await used(), 1000)
-})
+onEachStore(
+  t,
+  'a request costs what its response says, or 1 when that is no valid cost',
+  async (t, store) => {
+    const { chat, ask, gateway } = await begin(t, await store.settings(t), [`${TOKENS}, mode: enforce`])
+    const used = async () => {
+      const told = await send(`${gateway.adminUrl}/projects/acme/counters`)
+      return told
+        .json<{ counters: { rule: string; counters: { used: number }[] }[] }>()
+        .counters.find(({ rule }) => rule === 'tokens')?.counters[0]?.used
+    }
+    const answer = await ask('/chat', { 'x-spend': '300' })
+    t.equal(answer.headers['x-tokens-used'], '300', 'the field is passed on')
+    let sum = 300
+    for (const [spend, units] of [
+      [undefined, 1],
+      ['0', 0],
+      ['-5', 1],
+      ['many', 1],
+      ['1e3', 1],
+      ['10.2', 11],
+      ['400', 400],
+    ] as const) {
+      t.equal(await chat(spend), 200)
+      sum += units
+      await waitUntil(`${spend}: ${sum}`, async () => (await used()) === sum)
+    }
+    t.equal(await chat('99999999999999999999'), 200, 'a cost larger than what is left is admitted')
+    t.equal(await chat('1'), 429)
+    t.equal(await used(), 1000)
+  },
+)
 
-onEachStore(t, 'a client that leaves before the answer pays 1, and no status counts', async (t, store) => {
-  const { model, gateway, chat, login } = await begin(t, await store.settings(t), [
-    `${TOKENS.replace('1000', '2')}, mode: enforce`,
-    `${LOGIN.replace('5', '1')}, mode: enforce`,
-  ])
-  const leave = async (path: string) => {
-    const before = model.waiting()
-    const sent = request(gateway.url + path, {
+onEachStore(
+  t,
+  'a client that leaves before the response is charged 1, and counts for no status',
+  async (t, store) => {
+    const { model, gateway, chat, login } = await begin(t, await store.settings(t), [
+      `${TOKENS.replace('1000', '2')}, mode: enforce`,
+      `${LOGIN.replace('5', '1')}, mode: enforce`,
+    ])
+    const leave = async (path: string) => {
+      const before = model.waiting()
+      const sent = request(gateway.url + path, {
+        method: 'POST',
+        headers: { host: 'acme.localhost', 'x-wait': '1', 'x-answer': '401', 'x-spend': '9' },
+      })
+      sent.on('error', () => {})
+      sent.end()
+      await waitUntil('in flight', () => model.waiting() > before)
+      sent.destroy()
+    }
+    await leave('/chat')
+    await leave('/chat')
+    await leave('/login')
+    await waitUntil('two units', async () => (await chat('0')) === 429)
+    t.same(await times(2, login), [401, 429])
+  },
+)
+
+onEachStore(
+  t,
+  'a client that leaves while it holds a slot is charged what the response says',
+  async (t, store) => {
+    const model = await startModel(t)
+    const gateway = await testGateway(t, {
+      upstream: model.url,
+      settings: (await store.settings(t)) ?? '',
+      timeouts: patient('20s'),
+      policies: {
+        'volumetric.yaml': rulesOf(`${TOKENS}, mode: enforce`),
+        'slots.yaml':
+          'version: 1\nkind: in-flight\nrules: [{ id: slot, match: [POST /chat], key: [project], max: 9 }]\n',
+      },
+    })
+    const sent = request(`${gateway.url}/chat`, {
       method: 'POST',
-      headers: { host: 'acme.localhost', 'x-wait': '1', 'x-answer': '401', 'x-spend': '9' },
+      headers: { host: 'acme.localhost', 'x-wait': '1', 'x-spend': '1000' },
     })
     sent.on('error', () => {})
     sent.end()
-    await waitUntil('in flight', () => model.waiting() > before)
+    await waitUntil('in flight', () => model.waiting() === 1)
     sent.destroy()
-  }
-  await leave('/chat')
-  await leave('/chat')
-  await leave('/login')
-  await waitUntil('two units', async () => (await chat('0')) === 429)
-  t.same(await times(2, login), [401, 429])
-})
+    await sleep(50)
+    model.letGo()
+    const { chat } = asking(gateway)
+    await waitUntil('the charge', async () => (await chat('0')) === 429)
+  },
+)
 
-onEachStore(t, 'a client that leaves while it holds a slot pays what the answer says', async (t, store) => {
-  const model = await startModel(t)
-  const gateway = await testGateway(t, {
-    upstream: model.url,
-    settings: (await store.settings(t)) ?? '',
-    timeouts: patient('20s'),
-    policies: {
-      'volumetric.yaml': rulesOf(`${TOKENS}, mode: enforce`),
-      'slots.yaml':
-        'version: 1\nkind: in-flight\nrules: [{ id: slot, match: [POST /chat], key: [project], max: 9 }]\n',
-    },
-  })
-  const sent = request(`${gateway.url}/chat`, {
-    method: 'POST',
-    headers: { host: 'acme.localhost', 'x-wait': '1', 'x-spend': '1000' },
-  })
-  sent.on('error', () => {})
-  sent.end()
-  await waitUntil('in flight', () => model.waiting() === 1)
-  sent.destroy()
-  await sleep(50)
-  model.letGo()
-  const { chat } = asking(gateway)
-  await waitUntil('the charge', async () => (await chat('0')) === 429)
-})
-
-onEachStore(t, 'a report-only rule records what it would refuse, and changes nothing', async (t, store) => {
+onEachStore(t, 'a report-only rule records what it would refuse, and refuses nothing', async (t, store) => {
   const { login, gateway } = await begin(t, await store.settings(t), [
     `${LOGIN.replace('5', '2')}, mode: report-only`,
   ])
@@ -233,7 +241,7 @@ onEachStore(t, 'a report-only rule records what it would refuse, and changes not
   t.match(records()[0], { rule: 'failed-logins', would_status: 429, sent_status: 401 })
 })
 
-onEachStore(t, 'explain looks at it, and a reset forgets it', async (t, store) => {
+onEachStore(t, 'explain shows these counters, and a reset clears them', async (t, store) => {
   const { login, gateway } = await begin(t, await store.settings(t), [`${LOGIN}, mode: enforce`])
   await times(5, login)
   const explain = async () =>
@@ -245,7 +253,7 @@ onEachStore(t, 'explain looks at it, and a reset forgets it', async (t, store) =
       })
     ).json<{ answer: { status: number | null }; rules: { rule: string; counters: { used: number }[] }[] }>()
   await waitUntil('five', async () => (await explain()).answer.status === 429)
-  t.equal(await login(200), 429, 'the same answer')
+  t.equal(await login(200), 429, 'the gateway refuses as explain said')
   const reset = await send(`${gateway.adminUrl}/counters/failed-logins?ip=127.0.0.1`, { method: 'DELETE' })
   t.equal(reset.status, 200)
   t.match(await explain(), {
@@ -255,7 +263,7 @@ onEachStore(t, 'explain looks at it, and a reset forgets it', async (t, store) =
   t.equal(await login(), 401)
 })
 
-t.test('what one gateway is told, the others on its Redis refuse by', { buffered: true }, async t => {
+t.test('gateways that share a Redis refuse by what any of them counted', { buffered: true }, async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const [one, two] = await Promise.all(
@@ -267,52 +275,58 @@ t.test('what one gateway is told, the others on its Redis refuse by', { buffered
   await waitUntil('the one', async () => (await one?.chat('1')) === 429)
 })
 
-t.test('a handshake answers 101, over HTTP/2 a request answers as any other', { buffered: true }, async t => {
-  if (!canMakeCertificates(t)) return
-  const server = createServer((_, res) => res.writeHead(401).end())
-  const sockets = new WebSocketServer({ server, path: '/feed' })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const certificate = makeCertificate(t.testdir(), 'acme')
-  const gateway = await testGateway(t, {
-    upstream: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    tls: certificate,
-    policies: {
-      'volumetric.yaml': rulesOf(
-        'id: opened, match: [GET /feed], key: [client-ip], countWhen: { status: [101] }, quota: { requests: 2, per: 1m }',
-        LOGIN.replace('5', '2'),
-      ),
-    },
-  })
-  t.teardown(() => {
-    for (const socket of sockets.clients) socket.terminate()
-    server.close()
-  })
-  const open = async () => {
-    const socket = new WebSocket(`${gateway.url.replace('https', 'wss')}/feed`, { rejectUnauthorized: false })
-    const [event] = await Promise.race([
-      once(socket, 'open').then(() => [101]),
-      once(socket, 'unexpected-response'),
-    ])
-    socket.on('error', () => {})
-    socket.terminate()
-    return event === 101 ? 101 : 429
-  }
-  t.same(await times(3, open), [101, 101, 429])
+t.test(
+  'a WebSocket handshake counts as 101, and an HTTP/2 response by its status',
+  { buffered: true },
+  async t => {
+    if (!canMakeCertificates(t)) return
+    const server = createServer((_, res) => res.writeHead(401).end())
+    const sockets = new WebSocketServer({ server, path: '/feed' })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const certificate = makeCertificate(t.testdir(), 'acme')
+    const gateway = await testGateway(t, {
+      upstream: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      tls: certificate,
+      policies: {
+        'volumetric.yaml': rulesOf(
+          'id: opened, match: [GET /feed], key: [client-ip], countWhen: { status: [101] }, quota: { requests: 2, per: 1m }',
+          LOGIN.replace('5', '2'),
+        ),
+      },
+    })
+    t.teardown(() => {
+      for (const socket of sockets.clients) socket.terminate()
+      server.close()
+    })
+    const open = async () => {
+      const socket = new WebSocket(`${gateway.url.replace('https', 'wss')}/feed`, {
+        rejectUnauthorized: false,
+      })
+      const [event] = await Promise.race([
+        once(socket, 'open').then(() => [101]),
+        once(socket, 'unexpected-response'),
+      ])
+      socket.on('error', () => {})
+      socket.terminate()
+      return event === 101 ? 101 : 429
+    }
+    t.same(await times(3, open), [101, 101, 429])
 
-  const session = connect(gateway.url, { rejectUnauthorized: false })
-  t.teardown(() => session.destroy())
-  const login = async () => {
-    const stream = session.request({ ':method': 'POST', ':path': '/login', ':authority': 'acme.localhost' })
-    stream.end()
-    stream.resume()
-    const [headers] = await once(stream, 'response')
-    return Number(headers[':status'])
-  }
-  t.same(await times(3, login), [401, 401, 429])
-})
+    const session = connect(gateway.url, { rejectUnauthorized: false })
+    t.teardown(() => session.destroy())
+    const login = async () => {
+      const stream = session.request({ ':method': 'POST', ':path': '/login', ':authority': 'acme.localhost' })
+      stream.end()
+      stream.resume()
+      const [headers] = await once(stream, 'response')
+      return Number(headers[':status'])
+    }
+    t.same(await times(3, login), [401, 401, 429])
+  },
+)
 
-t.test('statuses count by their number or their class, and an answer’s cost is bounded', async t => {
+t.test('countWhen matches a status by number or class, and the cost of a response is bounded', async t => {
   const cost = costAfterAnswer({ cost: { answerHeader: 'x' }, countWhen: { status: [200, '4xx'] } })
   const of = (status: number, value?: string) =>
     cost?.({ status, header: name => (name === 'x' ? value : undefined) })
@@ -323,7 +337,11 @@ t.test('statuses count by their number or their class, and an answer’s cost is
   t.equal(of(200, '1000000000'), 1_000_000_000)
   t.equal(of(200, '1000000001'), 1_000_000_000)
   t.equal(of(200, '1, 2'), 1)
-  t.equal(costAfterAnswer({ cost: 5 }), undefined, 'known before')
+  t.equal(
+    costAfterAnswer({ cost: 5 }),
+    undefined,
+    'a fixed cost without countWhen is charged before the response',
+  )
   t.equal(
     costAfterAnswer({ cost: 5, countWhen: { status: [401] } })?.({ status: 401, header: () => undefined }),
     5,

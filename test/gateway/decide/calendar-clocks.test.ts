@@ -23,7 +23,7 @@ const daily = (quota: number): Window => ({
 /** Midnight in Berlin, at the start of the day on which summer time ends. */
 const AUTUMN = Date.parse('2026-10-24T22:00:00Z')
 
-t.test('gateways whose clocks differ agree on the turn of a period, for Redis’s clock says it', async t => {
+t.test('gateways whose clocks differ start a new period at the same moment, by Redis’s clock', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   for (const [name, skews] of [
@@ -54,12 +54,12 @@ t.test('gateways whose clocks differ agree on the turn of a period, for Redis’
     }
     t.ok(admitted.size >= 3)
     for (const [day, count] of admitted) t.equal(count, 10, `${day}, clocks off by ${name}`)
-    t.strictSame([...lengths], [25 * 3_600_000], 'told as long as it is')
+    t.strictSame([...lengths], [25 * 3_600_000], 'the window length includes the extra hour')
     for (const store of stores) await store.close()
   }
 })
 
-t.test('a key is kept until its last window is over, and stays small', async t => {
+t.test('a key is kept until its last window has ended, and stays small', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const redis = new Redis(url)
@@ -91,7 +91,7 @@ t.test('a key is kept until its last window is over, and stays small', async t =
   t.ok(largest > 300 && largest < 1024, `${largest} bytes`)
 })
 
-t.test('leases of a window of the calendar never add up to more than its quota', async t => {
+t.test('leases in a calendar window never add up to more than its quota', async t => {
   const open = await connect(t)
   if (open === undefined) return
   for (const count of [1, 2, 8]) {

@@ -7,7 +7,7 @@ import { localDay, periodOf } from './local-day.js'
 const HOUR = 3_600_000
 const UNITS = ['day', 'week', 'month'] as const
 
-t.test('the days on which clocks are set have 23 and 25 hours', async t => {
+t.test('days on which clocks change have 23 or 25 hours', async t => {
   const table: [timezone: string, day: string, hours: number][] = [
     ['Europe/Berlin', '2026-03-29', 23],
     ['Europe/Berlin', '2026-10-25', 25],
@@ -33,7 +33,7 @@ t.test('the days on which clocks are set have 23 and 25 hours', async t => {
   }
 })
 
-t.test('weeks begin on Monday, months on the first, at local midnight', async t => {
+t.test('weeks begin on Monday and months on the first, at local midnight', async t => {
   const at = Date.parse('2026-11-22T10:00:00Z')
   const iso = (unit: (typeof UNITS)[number], timezone: string) =>
     boundariesAt({ unit, timezone }, at).map(one => new Date(one).toISOString())
@@ -47,7 +47,7 @@ t.test('weeks begin on Monday, months on the first, at local midnight', async t 
   t.strictSame(iso('month', 'Asia/Tokyo').slice(1, 2), ['2026-10-31T15:00:00.000Z'])
 })
 
-t.test('every moment is in one period, which no other day, week or month has a part in', async () => {
+t.test('every moment belongs to exactly one day, week and month', async () => {
   const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/Santiago', 'Pacific/Chatham', 'Asia/Beirut')
   const moment = fc.integer({ min: Date.UTC(2020, 0), max: Date.UTC(2032, 0) })
   fc.assert(

@@ -45,7 +45,7 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
     Array.from({ length: 50 }, (_, i) => `sluice:1:{project-${i}}:e:k`).find(key => third(key) === master),
   ) as [string, string, string]
 
-  t.test('keys of every node are counted, all of a project in one call', async t => {
+  t.test('keys on every node are counted in Redis, those of one project in one call', async t => {
     for (const key of keys) {
       const tag = /\{.*\}/.exec(key)?.[0]
       t.equal(await client.cluster('KEYSLOT', key), hashSlot(key))
@@ -66,7 +66,7 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
     }
   })
 
-  t.test('so are leased tokens, and meters', async t => {
+  t.test('leased tokens and meters are counted on every node', async t => {
     for (const key of keys) {
       const { demand, ...rest } = minute(`${key}:leased`, 1000)
       const leased = { ...rest, demand: { ...demand, lease: true } } as Ask
@@ -79,12 +79,12 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
     }
   })
 
-  t.test('scripts flushed on every node are loaded again unseen', async t => {
+  t.test('scripts flushed on every node are loaded again without a failure', async t => {
     for (const node of client.nodes('master')) await node.script('FLUSH')
     for (const key of keys) t.match(await ask(minute(key, 100)), [{ granted: true, store: 'redis' }])
   })
 
-  t.test('a failover under traffic loses no count, and is over soon', async t => {
+  t.test('a failover under traffic never admits more than the quota through Redis', async t => {
     const [key] = keys
     const granted = { redis: 0, local: 0 }
     let refused = 0
@@ -117,7 +117,7 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
     await waitUntil('the old master to follow', () => changes.length % 2 === 0)
   })
 
-  t.test('while one node is silent only its keys are counted here', async t => {
+  t.test('while one node is silent only its keys are counted in process', async t => {
     lines.length = 0
     const [, second, third] = keys
     redis.masters[1]?.pause()
@@ -130,7 +130,7 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
       t.match(await ask(minute(`${second}:silent`, 1000)), [{ store: 'local' }])
       t.match(await ask(minute(`${third}:lively`, 1000)), [{ store: 'redis' }])
     }
-    t.ok(performance.now() - startedAt < 5000, 'and nobody waits for it')
+    t.ok(performance.now() - startedAt < 5000, 'no request waits for the silent node')
     redis.masters[1]?.resume()
     await waitUntil(
       'it is back',
@@ -145,30 +145,30 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
   })
 })
 
-t.test(
-  'a master that was demoted is left for a new connection, and counts once it is master again',
-  async t => {
-    if (redisCommand(t) === undefined) return
-    const [master, other] = await Promise.all([startRedis(), startRedis()])
-    t.teardown(() => Promise.all([master.stop(), other.stop()]))
-    const { ask, changes } = await storeOn(t, master.url)
-    const client = new Redis(master.url).on('error', () => {})
-    t.teardown(() => client.disconnect())
-    const connections = async () =>
-      Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1])
-    t.match(await ask(minute('{a}', 10)), [{ store: 'redis' }])
-    await client.replicaof('127.0.0.1', other.port)
-    const before = await connections()
-    for (let i = 0; i < 4; i += 1) t.match(await ask(minute('{a}', 10)), [{ granted: true, store: 'local' }])
-    await waitUntil('a new connection', async () => (await connections()) > before)
-    await client.replicaof('NO', 'ONE')
-    await waitUntil('it counts again', async () => (await ask(minute('{b}', 10)))[0]?.store === 'redis')
-    t.strictSame(changes, [true, false])
-  },
-)
+t.test('a demoted master is replaced by a new connection, and counts again once it is master', async t => {
+  if (redisCommand(t) === undefined) return
+  const [master, other] = await Promise.all([startRedis(), startRedis()])
+  t.teardown(() => Promise.all([master.stop(), other.stop()]))
+  const { ask, changes } = await storeOn(t, master.url)
+  const client = new Redis(master.url).on('error', () => {})
+  t.teardown(() => client.disconnect())
+  const connections = async () =>
+    Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1])
+  t.match(await ask(minute('{a}', 10)), [{ store: 'redis' }])
+  await client.replicaof('127.0.0.1', other.port)
+  const before = await connections()
+  for (let i = 0; i < 4; i += 1) t.match(await ask(minute('{a}', 10)), [{ granted: true, store: 'local' }])
+  await waitUntil('a new connection', async () => (await connections()) > before)
+  await client.replicaof('NO', 'ONE')
+  await waitUntil(
+    'the master to count again',
+    async () => (await ask(minute('{b}', 10)))[0]?.store === 'redis',
+  )
+  t.strictSame(changes, [true, false])
+})
 
 t.test(
-  'behind a Sentinel the master is found, and after a failover the new one',
+  'a store behind a Sentinel finds the master, and the new one after a failover',
   { buffered: true },
   async t => {
     if (redisCommand(t) === undefined) return
@@ -200,6 +200,6 @@ t.test(
       return answer?.store === 'redis' && (await replicaClient.exists('{other}')) === 1
     })
     const [answer] = await ask(minute('{s}', 5))
-    t.match(answer, { store: 'redis', counts: [{ used: 4 }] }, 'what was spent is known there')
+    t.match(answer, { store: 'redis', counts: [{ used: 4 }] }, 'the new master knows what was spent')
   },
 )

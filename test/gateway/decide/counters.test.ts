@@ -20,7 +20,7 @@ for (const kind of kinds) {
     if (bench === undefined) return
 
     for (const algorithm of ALGORITHMS) {
-      t.test(`${algorithm}: a refusal says when the request could pass, to the moment`, async t => {
+      t.test(`${algorithm}: a refusal gives the exact moment at which the request could pass`, async t => {
         for (const quota of [1, 7, 300, 36_000]) {
           const asked = windows(freshKey(), windowOf(quota, 60_000, algorithm))
           const start = bench.at + 180_000
@@ -29,12 +29,20 @@ for (const kind of kinds) {
           const [refused] = await bench.many(asked, 1)
           const { violated, resetMs = 0 } = refused?.counts[0] ?? {}
           t.ok(violated)
-          t.equal(await admitted(bench, asked, start + 333 + 0.99 * resetMs, 1), 0, `${quota}: not before`)
-          t.equal(await admitted(bench, asked, start + 333 + resetMs, 1), 1, `${quota}: then`)
+          t.equal(
+            await admitted(bench, asked, start + 333 + 0.99 * resetMs, 1),
+            0,
+            `${quota}: refused just before that moment`,
+          )
+          t.equal(
+            await admitted(bench, asked, start + 333 + resetMs, 1),
+            1,
+            `${quota}: admitted at that moment`,
+          )
         }
       })
 
-      t.test(`${algorithm}: what is taken back is there for the next, once`, async t => {
+      t.test(`${algorithm}: a charge that is given back is available again, once`, async t => {
         const asked = windows(freshKey(), windowOf(5, 1000, algorithm), windowOf(20, 60_000, algorithm))
         bench.at += 120_000
         const answers = await bench.many(asked, 6)
@@ -51,7 +59,11 @@ for (const kind of kinds) {
         const [last] = await bench.many(windows(freshKey(), windowOf(1, 1000, algorithm)), 1)
         bench.at += 1000
         bench.store.giveBack([asked], [last as Answer])
-        t.equal(await admitted(bench, asked, bench.at + 1000, 6), 5, 'long after it is too late')
+        t.equal(
+          await admitted(bench, asked, bench.at + 1000, 6),
+          5,
+          'a charge given back after its window has ended changes nothing',
+        )
       })
 
       t.test(`${algorithm}: raising or lowering a quota keeps what was spent`, async t => {
@@ -65,7 +77,7 @@ for (const kind of kinds) {
       })
 
       for (const other of ALGORITHMS.filter(other => other !== algorithm)) {
-        t.test(`an edit from ${algorithm} to ${other} applies at once and forgets no token`, async t => {
+        t.test(`changing ${algorithm} to ${other} applies at once and keeps what was spent`, async t => {
           for (const count of [1, 7, 10]) {
             const key = freshKey()
             const start = bench.at + 180_000
@@ -73,7 +85,11 @@ for (const kind of kinds) {
             for (let i = 0; i < count; i++) await admitted(bench, before, start + 2 * i, 1)
             const after = windows(key, windowOf(10, 1000, other), windowOf(10, 60_000, other))
             t.equal(await admitted(bench, after, start + 30, 20), 10 - count, `${count} spent`)
-            t.equal(await admitted(bench, after, start + 180_000, 20), 10, 'and all comes back')
+            t.equal(
+              await admitted(bench, after, start + 180_000, 20),
+              10,
+              'all is available again after a full window',
+            )
           }
         })
       }
@@ -88,7 +104,7 @@ for (const kind of kinds) {
       t.strictSame(
         [0, 1100, 2200, 3300].map(offset => admitted.filter(moment => moment === start + offset).length),
         [5, 5, 5, 0],
-        'refusals by burst never used up the minute',
+        'refusals by burst never use up the minute',
       )
       const [answer] = await bench.store.take([pair], 'holder')
       t.match(answer, {
@@ -100,7 +116,7 @@ for (const kind of kinds) {
       })
     })
 
-    t.test('a window that was just opened resets in its length, not in a rest more', async t => {
+    t.test('a window that has just opened resets after exactly its length', async t => {
       for (let i = 0; i < 200; i++) {
         bench.at += 61_000 + Math.random()
         const [first] = await bench.store.take([windows(freshKey(), burst(10), sustained(300))], 'holder')
@@ -111,7 +127,7 @@ for (const kind of kinds) {
       }
     })
 
-    t.test('groups are judged apart: a refused one consumes nothing and changes no other', async t => {
+    t.test('groups are judged separately, and a refused group consumes nothing', async t => {
       bench.at += 120_000
       const enforced = windows(freshKey(), sustained(2))
       const watched = { ...windows(freshKey(), sustained(1)), group: 1 }
@@ -126,7 +142,7 @@ for (const kind of kinds) {
       ])
     })
 
-    t.test('a slot and a window of one group stand or fall together', async t => {
+    t.test('a slot and a window of one group are granted or refused together', async t => {
       bench.at += 120_000
       const window = windows(freshKey(), sustained(5))
       const slot = slots(freshKey(), 1)
@@ -146,7 +162,7 @@ for (const kind of kinds) {
       ])
     })
 
-    t.test('a slot given back can be taken again, and giving it back twice frees only one', async t => {
+    t.test('a released slot can be taken again, and releasing it twice frees one slot only', async t => {
       const slot = slots(freshKey(), 2)
       const [first] = await bench.store.take([slot], 'first')
       const [second] = await bench.store.take([slot], 'second')

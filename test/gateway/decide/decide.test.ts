@@ -10,18 +10,18 @@ import { type Bench, bench, decide, inProcess, limits, metered, onRedis, slots }
 /** What each window and meter has counted, in the order of the rules. */
 const usedOf = ({ outcomes }: Verdict) => outcomes.flatMap(({ readings }) => readings).map(({ used }) => used)
 
-t.test('what the project refuses costs its sources nothing', async t => {
+t.test('a request its project’s limit refuses does not charge the client’s address', async t => {
   const world = inProcess()
   const rules = [limits('bucket', 1, 10), metered('by-address', 5)]
   t.equal((await decide(world, rules)).allowed, true)
   const refused = await decide(world, rules)
   t.equal(refused.allowed, false)
-  t.same(usedOf(refused), [1, 1, 1], 'the address was not charged')
+  t.same(usedOf(refused), [1, 1, 1], 'the address is not charged')
   world.at += 1000
   t.same(usedOf(await decide(world, rules)), [1, 2, 2])
 })
 
-t.test('what another rule refuses costs the project nothing', async t => {
+t.test('a request another rule refuses does not charge the project', async t => {
   const world = inProcess()
   const rules = [limits('bucket', 100, 100), metered('by-address', 1)]
   for (let i = 0; i < 5; i += 1) await decide(world, rules)
@@ -30,12 +30,12 @@ t.test('what another rule refuses costs the project nothing', async t => {
   t.same(usedOf(verdict), [2, 2, 1])
 })
 
-t.test('a window keyed by something else than the project is charged nothing either', async t => {
+t.test('a refused request does not charge a window keyed by address either', async t => {
   const world = inProcess()
   const rules = [limits('bucket', 1, 10), limits('by-address', 2, 2, { key: ['client-ip'] })]
   for (let i = 0; i < 5; i += 1) await decide(world, rules)
   world.at += 1000
-  t.equal((await decide(world, rules)).allowed, true, 'the refused ones did not use up the address')
+  t.equal((await decide(world, rules)).allowed, true, 'the refused requests did not use up the address')
 })
 
 async function chargesOnlyTheRefusing(t: Test, world: Bench): Promise<void> {
@@ -45,7 +45,7 @@ async function chargesOnlyTheRefusing(t: Test, world: Bench): Promise<void> {
     metered('narrow', 5, { key: ['project', 'client-ip'] }),
   ]
   const verdicts = await Promise.all(Array.from({ length: 40 }, () => decide(world, narrow)))
-  t.equal(verdicts.filter(({ allowed }) => allowed).length, 2, 'the slots refuse')
+  t.equal(verdicts.filter(({ allowed }) => allowed).length, 2, 'the slots refuse the others')
   for (const verdict of verdicts) verdict.release()
   const next = await decide(world, narrow)
   t.same(usedOf(next), [3, 1, 3])
@@ -54,10 +54,10 @@ async function chargesOnlyTheRefusing(t: Test, world: Bench): Promise<void> {
   const last = await decide(world, narrow)
   t.equal(last.allowed, false)
   const wide = await decide(world, [metered('wide', 50)])
-  t.same(usedOf(wide), [6], 'what the narrow meter refused')
+  t.same(usedOf(wide), [6], 'the refusals of the narrow meter are not charged here')
 }
 
-t.test('a refused request charges no meter but the one that refused it', async t => {
+t.test('a refused request charges only the meter that refused it', async t => {
   t.test('in process', t => chargesOnlyTheRefusing(t, inProcess()))
   t.test('on Redis', async t => {
     const open = await onRedis(t)
@@ -69,7 +69,7 @@ t.test('a refused request charges no meter but the one that refused it', async t
   })
 })
 
-t.test('who fails for what was only reserved is neither blocked nor remembered', async t => {
+t.test('a client refused because of another request’s reservation is not blocked afterwards', async t => {
   const open = await onRedis(t, store => new SplitStore(store))
   if (open === undefined) return
   const world = open()
@@ -79,14 +79,18 @@ t.test('who fails for what was only reserved is neither blocked nor remembered',
   t.same(
     refused.map(({ allowed }) => allowed),
     [false, false],
-    'one by the project, one by what the other reserved of the address',
+    'one is refused by the project, one by what the other reserved of the address',
   )
   world.at += 1000
   t.equal((await decide(world, rules)).allowed, true)
-  t.equal((await decide(world, [metered('by-address', 1)])).allowed, false, 'now it is spent')
+  t.equal(
+    (await decide(world, [metered('by-address', 1)])).allowed,
+    false,
+    'the address has now spent its quota',
+  )
 })
 
-t.test('a limiter that throws is like a store that is away', async t => {
+t.test('a limiter that throws is treated like a store that is away', async t => {
   const broken = () => {
     throw new Error('broken')
   }
@@ -109,22 +113,19 @@ t.test('a limiter that throws is like a store that is away', async t => {
   }
 })
 
-t.test(
-  'a request holds a slot until it is released, also one of a report-only rule that came late',
-  async t => {
-    const world = inProcess()
-    const rules = [slots('one', 1), slots('watched', 1, { mode: 'report-only' })]
-    const first = await decide(world, rules)
-    t.equal(first.holdsSlot, true)
-    t.equal((await decide(world, rules)).allowed, false)
-    first.release()
-    first.release()
-    const next = await decide(world, rules)
-    t.equal(next.allowed, true)
-  },
-)
+t.test('a request holds its slot until it is released', async t => {
+  const world = inProcess()
+  const rules = [slots('one', 1), slots('watched', 1, { mode: 'report-only' })]
+  const first = await decide(world, rules)
+  t.equal(first.holdsSlot, true)
+  t.equal((await decide(world, rules)).allowed, false)
+  first.release()
+  first.release()
+  const next = await decide(world, rules)
+  t.equal(next.allowed, true)
+})
 
-t.test('when the call to one slot of a cluster fails, what others granted is given back', async t => {
+t.test('when a call to one slot of a cluster fails, what the others granted is given back', async t => {
   for (const failing of ['first', 'last'] as const) {
     for (const manner of ['throws', 'rejects'] as const) {
       let broken = true
@@ -156,13 +157,13 @@ t.test('when the call to one slot of a cluster fails, what others granted is giv
       broken = false
       const verdict = await decide(world, rules)
       t.equal(verdict.allowed, true, `${failing} ${manner}`)
-      t.same(usedOf(verdict), [1, 1, 1, 1, 1], 'as if it had not been asked before')
+      t.same(usedOf(verdict), [1, 1, 1, 1, 1], 'counts are as if the failed request had never been asked')
       verdict.release()
     }
   }
 })
 
-t.test('all rules are asked in one call whatever their keys, the report-only ones with them', async t => {
+t.test('all rules are asked in one call, whatever their keys and modes', async t => {
   const open = await onRedis(t)
   if (open === undefined) return
   const world = open()

@@ -72,52 +72,48 @@ t.jobs = 4
 
 onEachStore(
   t,
-  'a request in flight longer than maxHold gives its slot back, once and with one warning',
+  'a request in flight longer than maxHold loses its slot, once and with one warning',
   async (t, store) => {
     const { client, work, knock, held, lines } = await start(t, store, 'max: 1, maxHold: 3s')
     const first = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
-    await waitUntil('it', () => work.started.length === 1)
+    await waitUntil('the request', () => work.started.length === 1)
     t.equal(await knock(), 429)
     t.equal(await held(), 1)
     await waitUntil('maxHold', async () => (await held()) === 0)
     t.equal(await knock(), 200)
     work.started[0]?.res.end('late')
-    t.equal((await first.message()).body, 'late', 'its own answer is not harmed')
+    t.equal((await first.message()).body, 'late', 'its own response still arrives')
     t.equal(await held(), 0)
     const warnings = lines.filter(({ level, rule }) => level === 'warn' && rule !== undefined)
     t.match(warnings, [{ rule: 'work', msg: /maxHold/ }])
     t.equal(warnings.length, 1)
-    t.notMatch(JSON.stringify(warnings), /acme|jobs\/1/, 'which shows no key')
+    t.notMatch(JSON.stringify(warnings), /acme|jobs\/1/, 'the warning shows no key')
   },
 )
 
-onEachStore(
-  t,
-  'an answer without end, whose client has left, is cut when maxHold is over',
-  async (t, store) => {
-    const { client, work, knock, held } = await start(t, store, 'max: 1, maxHold: 3s')
-    const peer = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
-    const { res } = await waitUntil('it', () => work.started[0])
-    const beat = setInterval(() => res.write('x'), 20)
-    t.teardown(() => clearInterval(beat))
-    await peer.head()
-    peer.reset()
-    await sleep(100)
-    t.equal(await knock(), 429, 'the upstream is still at work')
-    await waitUntil('the cut', () => res.destroyed)
-    t.equal(await held(), 0)
-  },
-)
+onEachStore(t, 'an endless response whose client has left is cut when maxHold is over', async (t, store) => {
+  const { client, work, knock, held } = await start(t, store, 'max: 1, maxHold: 3s')
+  const peer = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
+  const { res } = await waitUntil('the request', () => work.started[0])
+  const beat = setInterval(() => res.write('x'), 20)
+  t.teardown(() => clearInterval(beat))
+  await peer.head()
+  peer.reset()
+  await sleep(100)
+  t.equal(await knock(), 429, 'the upstream is still working')
+  await waitUntil('the cut', () => res.destroyed)
+  t.equal(await held(), 0)
+})
 
 onEachStore(
   t,
-  'a client that leaves before or during its answer keeps its slot until the upstream is done',
+  'a client that leaves before or during its response keeps its slot until the upstream is done',
   async (t, store) => {
     const { client, work, knock, held, freed } = await start(t, store, 'max: 1')
     for (const answered of [false, true]) {
       const number = work.started.length
       const peer = await client(`${HEAD}Content-Length: 2\r\n\r\nhi`)
-      const { res } = await waitUntil('it', () => work.started[number])
+      const { res } = await waitUntil('the request', () => work.started[number])
       if (answered) {
         res.write('part')
         await peer.head()
@@ -134,11 +130,11 @@ onEachStore(
 
 onEachStore(
   t,
-  'whoever stops reading or sending is cut at the idle limit and loses the slot',
+  'a client that stops reading or sending is cut at the idle limit and loses its slot',
   async (t, store) => {
     const { client, work, knock, held, freed } = await start(t, store, 'max: 1', '{ idle: 2s }')
     const reader = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
-    const { res } = await waitUntil('it', () => work.started[0])
+    const { res } = await waitUntil('the request', () => work.started[0])
     res.end(Buffer.alloc(64 * 1024 * 1024))
     await reader.head()
     reader.socket.pause()
@@ -148,7 +144,7 @@ onEachStore(
     await waitUntil('the cut', () => reader.ended || reader.closed)
 
     const sender = await client(`${HEAD}Content-Length: 10\r\n\r\nx`)
-    await waitUntil('it', () => work.started.at(-1)?.req.readableLength)
+    await waitUntil('the request', () => work.started.at(-1)?.req.readableLength)
     t.equal(await knock(), 429)
     t.match((await sender.message({ tillClose: true })).line, / 408 /)
     await freed()
@@ -156,7 +152,7 @@ onEachStore(
   },
 )
 
-onEachStore(t, 'an upstream that fails, is silent or refuses gives the slot back', async (t, store) => {
+onEachStore(t, 'a slot is given back when the upstream fails, stays silent or refuses', async (t, store) => {
   const { client, work, held, freed } = await start(t, store, 'max: 1', '{ head: 1500ms }')
   const endings: [string, (res: ServerResponse) => void, RegExp][] = [
     ['resets', res => res.socket?.resetAndDestroy(), / 502 /],
@@ -166,7 +162,7 @@ onEachStore(t, 'an upstream that fails, is silent or refuses gives the slot back
   for (const [what, end, line] of endings) {
     const number = work.started.length
     const peer = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
-    end((await waitUntil('it', () => work.started[number])).res)
+    end((await waitUntil('the request', () => work.started[number])).res)
     t.match((await peer.message()).line, line, what)
     await freed()
     t.equal(await held(), 0)
@@ -188,7 +184,7 @@ async function open(url: string) {
 
 onEachStore(
   t,
-  'a WebSocket with count: handshake gives the slot back when the tunnel is open',
+  'a WebSocket with count: handshake gives its slot back once the tunnel is open',
   async (t, store) => {
     const { url, held } = await start(t, store, 'max: 1')
     const all = [await open(url), await open(url)]
@@ -203,7 +199,7 @@ onEachStore(
 
 onEachStore(
   t,
-  'a WebSocket with count: lifetime refuses the next with 429 until the tunnel has closed, however it closes',
+  'a WebSocket with count: lifetime holds its slot until the tunnel has closed, however it closes',
   async (t, store) => {
     const { url, work, knock, held, freed } = await start(
       t,
@@ -235,7 +231,7 @@ onEachStore(
   },
 )
 
-onEachStore(t, 'a plain GET beside a WebSocket is a read and takes no slot', async (t, store) => {
+onEachStore(t, 'a plain GET on the path of a WebSocket takes no slot', async (t, store) => {
   const { url } = await start(t, store, 'max: 1, count: lifetime')
   const { socket } = await open(url)
   const answer = await send(`${url}/jobs/1`, { headers: { host: 'acme.localhost' } })
@@ -243,27 +239,23 @@ onEachStore(t, 'a plain GET beside a WebSocket is a read and takes no slot', asy
   socket.terminate()
 })
 
-onEachStore(
-  t,
-  'a refused handshake of a WebSocket holds its slot until its answer has ended',
-  async (t, store) => {
-    const { url, work, held } = await start(t, store, 'max: 1, count: lifetime')
-    work.sockets.options.verifyClient = () => false
-    t.equal((await open(url)).status, 401)
-    await waitUntil('the slot to be free', async () => (await held()) === 0)
-  },
-)
+onEachStore(t, 'a refused WebSocket handshake gives its slot back after its response', async (t, store) => {
+  const { url, work, held } = await start(t, store, 'max: 1, count: lifetime')
+  work.sockets.options.verifyClient = () => false
+  t.equal((await open(url)).status, 401)
+  await waitUntil('the slot to be free', async () => (await held()) === 0)
+})
 
-onEachStore(t, 'a report-only rule counts the same, and refuses and delays nobody', async (t, store) => {
+onEachStore(t, 'a report-only rule counts slots, and refuses nothing', async (t, store) => {
   const { client, work, knock, held, lines } = await start(t, store, 'max: 1, mode: report-only')
   const first = await client(`${HEAD}Content-Length: 0\r\n\r\n`)
-  await waitUntil('it', () => work.started.length === 1)
+  await waitUntil('the request', () => work.started.length === 1)
   t.equal(await knock(), 200)
   await waitUntil('the record', () => lines.some(line => line.decision === 'would_deny'))
   t.equal(await held(), 1)
   first.reset()
   await waitUntil('the upstream to be cut, for nothing is enforced', () => work.started[0]?.res.destroyed)
-  await waitUntil('its slot to be free', async () => (await held()) === 0)
+  await waitUntil('the slot to be free', async () => (await held()) === 0)
   t.equal(await knock(), 200)
   t.equal(lines.filter(line => line.decision === 'would_deny').length, 1)
 })

@@ -50,7 +50,7 @@ function key(
   })
 }
 
-t.test('a key is the project’s hash tag, the mode’s space, the rule’s id and the parts', async t => {
+t.test('a key consists of the project’s hash tag, the mode, the rule’s id and its parts', async t => {
   t.equal(key(['project'], facts()), 'sluice:1:{acme}:e:k:r')
   t.match(key(['project', 'full-path'], facts()), /^sluice:1:\{acme\}:e:k:r:43:[\w-]{43}$/)
   t.equal(key(['project', 'path'], facts()), 'sluice:1:{acme}:e:k:r:22:/admin/identities/{id}')
@@ -60,17 +60,21 @@ t.test('a key is the project’s hash tag, the mode’s space, the rule’s id a
   )
 })
 
-t.test('report-only rules count in a space of their own', async t => {
+t.test('report-only rules count under keys of their own', async t => {
   t.not(key(['project'], facts()), key(['project'], facts(), { mode: 'report-only' }))
 })
 
-t.test('a trailing slash does not make another resource', async t => {
+t.test('a trailing slash does not change the key', async t => {
   t.equal(key(['full-path'], facts({ path: '/admin/identities/7/' })), key(['full-path'], facts()))
 })
 
-t.test('an absent part, or an empty one, is skipped or shared as the rule says', async t => {
+t.test('a missing or empty part is skipped or shared, as the rule says', async t => {
   const parts: KeyPart[] = ['project', 'header:x-device']
-  t.notMatch(key(parts, facts({ headers: { 'x-device': 'Bearer s3cret' } })), /s3cret/, 'never in clear')
+  t.notMatch(
+    key(parts, facts({ headers: { 'x-device': 'Bearer s3cret' } })),
+    /s3cret/,
+    'the value of a header is not in the key',
+  )
   t.equal(key(parts, facts()), undefined)
   t.equal(key(parts, facts({ headers: { 'x-device': '' } })), undefined)
   t.equal(key(parts, facts(), { missing: 'shared' }), key(parts, facts(), { missing: 'shared' }))
@@ -80,7 +84,7 @@ t.test('an absent part, or an empty one, is skipped or shared as the rule says',
   )
 })
 
-t.test('no two requests that differ in a part share a key, and keys are bounded', async t => {
+t.test('requests that differ in a part have different keys, and keys have bounded length', async t => {
   const text = fc.oneof(
     fc.string({ minLength: 1 }),
     fc.string({ minLength: 300, maxLength: 10_000 }),
@@ -100,41 +104,38 @@ t.test('no two requests that differ in a part share a key, and keys are bounded'
   )
 })
 
-t.test(
-  'the recovery key is the e-mail in lower case, else the flow id, from form, JSON or query',
-  async t => {
-    const form = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' }
-    const json = { 'content-type': 'application/json' }
-    const of = (headers: Record<string, string>, body: string, query = '') =>
-      emailOrFlow(facts({ headers, query }), Buffer.from(body), secret)
-    const ann = of(form, 'method=link&email=Ann%40Example.org')
-    t.ok(ann)
-    t.equal(of(json, '{"email":" ann@example.org "}'), ann)
-    t.equal(of(form, 'email=ann@example.org', '?flow=f1'), ann, 'the e-mail counts before the flow')
-    const flow = of(form, '', '?flow=f1')
-    t.ok(flow)
-    t.not(flow, ann)
-    t.equal(of(json, '{"flow":"f1"}'), flow)
-    t.equal(of(form, 'flow=f1'), flow)
-    for (const body of [
-      '',
-      '{',
-      '[]',
-      'null',
-      '"x"',
-      '{"email":5}',
-      '{"email":""}',
-      '{"__proto__":{"email":"a"}}',
-    ]) {
-      t.equal(of(json, body), undefined, body)
-    }
-    t.equal(of(form, 'email=ann@example.org&email=ann@example.org'), ann)
-    t.equal(of({ 'content-type': 'text/plain' }, 'email=ann@example.org'), undefined)
-    t.equal(emailOrFlow(facts({ headers: form }), undefined, secret), undefined)
-  },
-)
+t.test('the recovery key is the lower-case e-mail, else the flow id, from form, JSON or query', async t => {
+  const form = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' }
+  const json = { 'content-type': 'application/json' }
+  const of = (headers: Record<string, string>, body: string, query = '') =>
+    emailOrFlow(facts({ headers, query }), Buffer.from(body), secret)
+  const ann = of(form, 'method=link&email=Ann%40Example.org')
+  t.ok(ann)
+  t.equal(of(json, '{"email":" ann@example.org "}'), ann)
+  t.equal(of(form, 'email=ann@example.org', '?flow=f1'), ann, 'the e-mail takes precedence over the flow')
+  const flow = of(form, '', '?flow=f1')
+  t.ok(flow)
+  t.not(flow, ann)
+  t.equal(of(json, '{"flow":"f1"}'), flow)
+  t.equal(of(form, 'flow=f1'), flow)
+  for (const body of [
+    '',
+    '{',
+    '[]',
+    'null',
+    '"x"',
+    '{"email":5}',
+    '{"email":""}',
+    '{"__proto__":{"email":"a"}}',
+  ]) {
+    t.equal(of(json, body), undefined, body)
+  }
+  t.equal(of(form, 'email=ann@example.org&email=ann@example.org'), ann)
+  t.equal(of({ 'content-type': 'text/plain' }, 'email=ann@example.org'), undefined)
+  t.equal(emailOrFlow(facts({ headers: form }), undefined, secret), undefined)
+})
 
-t.test('the recovery key looks for the e-mail in the query, and in a multipart form', async t => {
+t.test('the recovery key finds the e-mail in the query and in multipart forms', async t => {
   const multipart = { 'content-type': 'multipart/form-data; boundary=b0' }
   const json = { 'content-type': 'application/json' }
   const of = (headers: Record<string, string>, body: string, query = '') =>
@@ -144,11 +145,15 @@ t.test('the recovery key looks for the e-mail in the query, and in a multipart f
   const ann = of(json, '{"email":"ann@example.org"}')
   const flow = of(json, '{"flow":"f1"}')
   t.equal(of({}, '', '?email=Ann%40example.org&flow=f1'), ann, 'query')
-  t.equal(of(json, '{"method":"link"}', '?email=ann@example.org'), ann, 'query beside a body without one')
+  t.equal(
+    of(json, '{"method":"link"}', '?email=ann@example.org'),
+    ann,
+    'the query is read when the body has no e-mail',
+  )
   t.equal(emailOrFlow(facts({ query: '?email=ann@example.org' }), undefined, secret), ann)
   t.equal(of(multipart, `${part('method', 'link')}${part('email', 'ANN@example.org')}--b0--\r\n`), ann)
   t.equal(of(multipart, `${part('flow', 'f1')}--b0--`), flow)
-  t.equal(of(multipart, `${part('email', '')}--b0--`, '?flow=f1'), flow, 'an empty field is none')
+  t.equal(of(multipart, `${part('email', '')}--b0--`, '?flow=f1'), flow, 'an empty field does not count')
   t.equal(
     of(
       { 'content-type': 'multipart/form-data; boundary="b0"' },
@@ -162,11 +167,11 @@ t.test('the recovery key looks for the e-mail in the query, and in a multipart f
     "--b0\r\nContent-Disposition: form-data; name*=utf-8''em%61il\r\n\r\nann@example.org\r\n--b0--",
     `${part('email', 'ann@example.org', '; filename=""')}--b0--`,
   ]) {
-    t.equal(of(multipart, text), ann, 'as an upstream may read it')
+    t.equal(of(multipart, text), ann, 'lenient multipart forms are read as an upstream may read them')
   }
 })
 
-t.test('whoever names several addresses shares one counter, and dodges none', async t => {
+t.test('requests that name several addresses share one counter', async t => {
   const form = { 'content-type': 'application/x-www-form-urlencoded' }
   const multipart = { 'content-type': 'multipart/form-data; boundary=b0' }
   const of = (headers: Record<string, string>, body: string, query = '') =>
@@ -175,7 +180,11 @@ t.test('whoever names several addresses shares one counter, and dodges none', as
   t.ok(unclear)
   t.not(unclear, of(form, 'email=ann@example.org'))
   t.equal(of(form, 'email=ann@example.org', '?email=bob@example.org'), unclear)
-  t.equal(of(form, 'email=ann@example.org', '?email=carl@example.org&flow=f1'), unclear, 'whatever the flow')
+  t.equal(
+    of(form, 'email=ann@example.org', '?email=carl@example.org&flow=f1'),
+    unclear,
+    'the flow makes no difference',
+  )
   t.equal(of(form, 'flow=f1', '?flow=f2'), unclear)
   t.equal(
     of(form, 'email=ann@example.org&email=ANN@example.org', '?email=ann@example.org'),
@@ -187,24 +196,27 @@ t.test('whoever names several addresses shares one counter, and dodges none', as
   t.equal(of({ 'content-type': 'multipart/form-data; boundary=a; boundary=b0' }, encoded), unclear)
 })
 
-t.test('a multipart form that is cut anywhere, or is none, has the fields that are whole', async t => {
-  const headers = { 'content-type': 'multipart/form-data; boundary=b0' }
-  const email = '--b0\r\nContent-Disposition: form-data; name="email"\r\n\r\nann@example.org\r\n'
-  const whole = `${email}--b0\r\nContent-Disposition: form-data; name="flow"\r\n\r\nf1\r\n--b0--\r\n`
-  const of = (body: Buffer) => emailOrFlow(facts({ headers }), body, secret)
-  const ann = of(Buffer.from(whole))
-  for (let length = 0; length <= whole.length; length++) {
-    const isThere = length >= email.length + '--b0'.length
-    t.equal(of(Buffer.from(whole.slice(0, length))), isThere ? ann : undefined, `${length} bytes`)
-  }
-  fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), bytes => of(Buffer.from(bytes)) === undefined))
-  for (const text of ['--b0\r\n', '\r\n--b0', 'x\n', '--b0 \n\n']) {
-    const took = await cpuMs(() => of(Buffer.from(text.repeat(65_536 / text.length))))
-    t.ok(took < 1000, 'and takes no time')
-  }
-})
+t.test(
+  'a multipart form that is cut yields only its whole fields, and reading a hostile one is fast',
+  async t => {
+    const headers = { 'content-type': 'multipart/form-data; boundary=b0' }
+    const email = '--b0\r\nContent-Disposition: form-data; name="email"\r\n\r\nann@example.org\r\n'
+    const whole = `${email}--b0\r\nContent-Disposition: form-data; name="flow"\r\n\r\nf1\r\n--b0--\r\n`
+    const of = (body: Buffer) => emailOrFlow(facts({ headers }), body, secret)
+    const ann = of(Buffer.from(whole))
+    for (let length = 0; length <= whole.length; length++) {
+      const isThere = length >= email.length + '--b0'.length
+      t.equal(of(Buffer.from(whole.slice(0, length))), isThere ? ann : undefined, `${length} bytes`)
+    }
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), bytes => of(Buffer.from(bytes)) === undefined))
+    for (const text of ['--b0\r\n', '\r\n--b0', 'x\n', '--b0 \n\n']) {
+      const took = await cpuMs(() => of(Buffer.from(text.repeat(65_536 / text.length))))
+      t.ok(took < 1000, 'reading it is fast')
+    }
+  },
+)
 
-t.test('an e-mail never stands in a key', async t => {
+t.test('an e-mail never appears in a key', async t => {
   const hash = emailOrFlow(
     facts({ headers: { 'content-type': 'application/json' } }),
     Buffer.from('{"email":"ann@example.org"}'),
@@ -213,7 +225,7 @@ t.test('an e-mail never stands in a key', async t => {
   t.notMatch(key(['project', 'path', 'email-or-flow'], facts(), {}, 'acme', hash), /ann|example/)
 })
 
-t.test('neither a path nor a header value stands in a key', async t => {
+t.test('no path or header value appears in a key', async t => {
   const [path, device] = ['/admin/identities/ann@example.org', 'Bearer s3cret']
   const given = facts({ path, headers: { 'x-device': device } })
   const long = facts({ path: path.repeat(20), headers: { 'x-device': device } })

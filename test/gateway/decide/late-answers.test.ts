@@ -66,14 +66,14 @@ for (const [kind, demand] of Object.entries(demands)) {
       }),
     )
     // One was told that 4 were left, the other 5: each may use half of its number.
-    t.strictSame(admitted, [2, 2], 'no fresh quota')
+    t.strictSame(admitted, [2, 2], 'each instance admits its share only')
     for (const { proxy } of gateways) await proxy.set({ kind: 'pass' })
     const [one] = gateways as [(typeof gateways)[0]]
     await waitUntil('both late answers', () => gateways.every(({ late }) => late() === 1))
     t.match(one.lines, [/answered after the deadline/])
     // A full meter counts no further: what one gateway charges is lost when the other's late charge has filled it.
     const more = granted(await one.ask(ask, 8))
-    t.ok(more <= (kind === 'meter' ? 4 : 0), `no more than the quota in all: ${more} more`)
+    t.ok(more <= (kind === 'meter' ? 4 : 0), `no more than the quota is admitted in all: ${more} more`)
   })
 }
 
@@ -87,7 +87,7 @@ for (const [kind, demand] of Object.entries<Demand>({
   },
   meter: { kind: 'meter', quota: QUOTA, ms: 1_000, blockMs: 0 },
 })) {
-  t.test(`${kind}: one late call a second adds at most one instance’s part to each window`, async t => {
+  t.test(`${kind}: one late call a second adds at most one instance’s share to each window`, async t => {
     const url = await redisUrl(t)
     if (url === undefined) return
     const gateways = [await gatewayOn(t, url), await gatewayOn(t, url)]
@@ -113,12 +113,12 @@ for (const [kind, demand] of Object.entries<Demand>({
     )
     t.ok(
       gateways.every(({ late }) => late() >= SECONDS - 2),
-      'calls were late',
+      'both gateways had late calls',
     )
     const most = (SECONDS + 1) * (QUOTA + QUOTA / INSTANCES)
     t.ok(admitted <= most, `${admitted} in ${SECONDS} s, and a window that had begun before: at most ${most}`)
     // On a busy machine more calls are late, and each of them counts against the instance's share.
-    t.ok(admitted >= (SECONDS * QUOTA) / 4, `${admitted}: the quota is there to be used`)
+    t.ok(admitted >= (SECONDS * QUOTA) / 4, `${admitted}: the quota is usable`)
     t.comment(`${admitted} admitted`)
   })
 }
@@ -135,7 +135,7 @@ for (const [kind, demand] of Object.entries(demands)) {
       for (let i = 0; i < 15; i += 1) admitted += granted(await gateway.ask(ask))
       await gateway.proxy.set({ kind: 'pass' })
     }
-    t.equal(admitted, QUOTA, 'each its half')
+    t.equal(admitted, QUOTA, 'each gateway admits half')
     for (const { ask: request } of gateways) {
       await waitUntil('Redis to count again', async () => {
         const [answer] = await request(ask)
@@ -147,13 +147,13 @@ for (const [kind, demand] of Object.entries(demands)) {
     // The first gateway to reconnect may ask before the other has charged what it admitted.
     t.ok(
       admitted <= QUOTA + QUOTA / INSTANCES,
-      `${admitted} of ${QUOTA}, with one gateway's part still untold`,
+      `${admitted} of ${QUOTA}, with one gateway's part not charged yet`,
     )
     t.equal(granted(await (gateways[0] as (typeof gateways)[0]).ask(ask, 5)), 0, 'nothing is left')
   })
 }
 
-t.test('leased: tokens that come too late stay this instance’s, and are not admitted twice', async t => {
+t.test('leased tokens that arrive too late stay with this instance and are not admitted twice', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const gateway = await gatewayOn(t, url)
@@ -167,6 +167,6 @@ t.test('leased: tokens that come too late stay this instance’s, and are not ad
     admitted += granted(await gateway.ask(ask, 10))
     if (isLate) await gateway.proxy.set({ kind: 'pass' })
   }
-  t.ok(admitted <= 100 + 50, `${admitted} of 100, and at most the half of what was left beside`)
+  t.ok(admitted <= 100 + 50, `${admitted} of 100, plus at most half of what was left`)
   t.ok(admitted >= 90, `${admitted} of 100`)
 })

@@ -53,40 +53,47 @@ class Model {
 }
 
 for (const { name, open, runs } of kinds) {
-  t.test(`${name}: an ask needs room and charges nothing; a late charge fills up to the quota`, async t => {
-    const bench = await open(t)
-    if (bench === undefined) return
-    const step = fc.record({
-      waitMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 300 }), fc.integer({ min: 300, max: 4100 })),
-      units: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 9 })),
-    })
-    const seconds = (min: number, max: number) => fc.integer({ min, max }).map(value => value * 1000)
-    const limit = fc.record({
-      quota: fc.integer({ min: 1, max: 8 }),
-      ms: seconds(1, 3),
-      blockMs: seconds(0, 4),
-    })
-    await fc.assert(
-      fc.asyncProperty(limit, fc.array(step, { maxLength: 60, size: 'max' }), async (limit, steps) => {
-        const ask = later(freshKey(), limit)
-        const model = new Model()
-        for (const { waitMs, units } of steps) {
-          bench.at += waitMs
-          if (units > 0) {
-            bench.store.charge([{ ask, units }])
-            model.charge(limit, units, bench.at)
-            continue
+  t.test(
+    `${name}: an ask is granted while there is room and charges nothing, and a late charge fills the quota`,
+    async t => {
+      const bench = await open(t)
+      if (bench === undefined) return
+      const step = fc.record({
+        waitMs: fc.oneof(
+          fc.constant(0),
+          fc.integer({ min: 1, max: 300 }),
+          fc.integer({ min: 300, max: 4100 }),
+        ),
+        units: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 9 })),
+      })
+      const seconds = (min: number, max: number) => fc.integer({ min, max }).map(value => value * 1000)
+      const limit = fc.record({
+        quota: fc.integer({ min: 1, max: 8 }),
+        ms: seconds(1, 3),
+        blockMs: seconds(0, 4),
+      })
+      await fc.assert(
+        fc.asyncProperty(limit, fc.array(step, { maxLength: 60, size: 'max' }), async (limit, steps) => {
+          const ask = later(freshKey(), limit)
+          const model = new Model()
+          for (const { waitMs, units } of steps) {
+            bench.at += waitMs
+            if (units > 0) {
+              bench.store.charge([{ ask, units }])
+              model.charge(limit, units, bench.at)
+              continue
+            }
+            const expected = model.take(limit, bench.at)
+            const [answer] = (await bench.store.take([ask], 'holder')) as [Answer]
+            t.same({ granted: answer.granted, used: countOf(answer).used }, expected)
           }
-          const expected = model.take(limit, bench.at)
-          const [answer] = (await bench.store.take([ask], 'holder')) as [Answer]
-          t.same({ granted: answer.granted, used: countOf(answer).used }, expected)
-        }
-      }),
-      { numRuns: 5 * runs },
-    )
-  })
+        }),
+        { numRuns: 5 * runs },
+      )
+    },
+  )
 
-  t.test(`${name}: what asks together with it is charged all or none, and given back without it`, async t => {
+  t.test(`${name}: a late ask and a plain one are granted or refused together`, async t => {
     const bench = await open(t)
     if (bench === undefined) return
     const tag = `{${freshKey().replace(/\W/g, '')}}`
@@ -114,7 +121,7 @@ for (const { name, open, runs } of kinds) {
   })
 
   t.test(
-    `${name}: equal asks of one moment are all let pass while there is room, and none without`,
+    `${name}: simultaneous asks are all admitted while there is room, and all refused otherwise`,
     async t => {
       const bench = await open(t)
       if (bench === undefined) return
@@ -126,7 +133,7 @@ for (const { name, open, runs } of kinds) {
   )
 }
 
-t.test('charges of one turn go together, and those of one counter are one', async t => {
+t.test('charges of one turn are sent together, one for each counter', async t => {
   const sent: (readonly LateCharge[])[] = []
   const charges = new LateCharges(list => sent.push(list))
   const [one, two] = [later('one'), later('two')]
@@ -144,10 +151,10 @@ t.test('charges of one turn go together, and those of one counter are one', asyn
   charges.add([{ ask: two, units: 4 }])
   charges.send()
   await new Promise(setImmediate)
-  t.equal(sent.length, 2, 'what was sent before its time is not sent again')
+  t.equal(sent.length, 2, 'charges sent early are not sent again')
 })
 
-t.test('on a Cluster each counter is charged where it is kept', async t => {
+t.test('on a Cluster each counter is charged on its own node', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startCluster()
   t.teardown(() => redis.stop())
@@ -158,7 +165,7 @@ t.test('on a Cluster each counter is charged where it is kept', async t => {
   const answers = (await store.take(asks.slice(0, 3), 'holder')) as Answer[]
   t.ok(
     answers.every(({ granted, store }) => granted && store === 'redis'),
-    'an ask of several slots',
+    'an ask of several slots is granted',
   )
   store.charge(asks.map((ask, i) => ({ ask, units: i + 1 })))
   await waitUntil('the charges', async () => {
@@ -168,39 +175,42 @@ t.test('on a Cluster each counter is charged where it is kept', async t => {
   })
 })
 
-t.test('while Redis is away late charges count here; Redis is told when it is back', async t => {
-  if (redisCommand(t) === undefined) return
-  const redis = await startRedis()
-  const proxy = await faultProxy(redis.port)
-  t.teardown(async () => {
-    await proxy.stop()
-    await redis.stop()
-  })
-  const open = async (url: string) => {
-    const { store } = await openStore(
-      { redis: url, deadline: 100, instances: 1, onError: 'local' },
-      quiet,
-      hooks,
-    )
-    t.teardown(() => store.close())
-    return store
-  }
-  const store = await open(`redis://127.0.0.1:${proxy.port}`)
-  const other = await open(redis.url)
-  const ask = later('sluice:1:*:{volumetric:late:away}:e')
-  const take = async () => ((await store.take([ask], 'holder')) as Answer[])[0] as Answer
-  await waitUntil('Redis to count', async () => (await take()).store === 'redis')
-  store.charge([{ ask, units: 2 }])
-  await waitUntil('the charge', async () => countOf(await take()).used === 2)
-  await proxy.set({ kind: 'reset' })
-  await waitUntil('Redis to be away', async () => (await take()).store === 'local')
-  store.charge([{ ask, units: 1 }])
-  store.charge([{ ask, units: 2 }])
-  await waitUntil('a refusal', async () => !(await take()).granted)
-  await proxy.set({ kind: 'pass' })
-  await waitUntil('Redis to be back', async () => (await take()).store === 'redis')
-  await waitUntil('the others to hear', async () => {
-    const [answer] = (await other.peek([ask])) as [Answer]
-    return !answer.granted
-  })
-})
+t.test(
+  'late charges made while Redis is away are counted in process, and sent to Redis afterwards',
+  async t => {
+    if (redisCommand(t) === undefined) return
+    const redis = await startRedis()
+    const proxy = await faultProxy(redis.port)
+    t.teardown(async () => {
+      await proxy.stop()
+      await redis.stop()
+    })
+    const open = async (url: string) => {
+      const { store } = await openStore(
+        { redis: url, deadline: 100, instances: 1, onError: 'local' },
+        quiet,
+        hooks,
+      )
+      t.teardown(() => store.close())
+      return store
+    }
+    const store = await open(`redis://127.0.0.1:${proxy.port}`)
+    const other = await open(redis.url)
+    const ask = later('sluice:1:*:{volumetric:late:away}:e')
+    const take = async () => ((await store.take([ask], 'holder')) as Answer[])[0] as Answer
+    await waitUntil('Redis to count', async () => (await take()).store === 'redis')
+    store.charge([{ ask, units: 2 }])
+    await waitUntil('the charge', async () => countOf(await take()).used === 2)
+    await proxy.set({ kind: 'reset' })
+    await waitUntil('Redis to be away', async () => (await take()).store === 'local')
+    store.charge([{ ask, units: 1 }])
+    store.charge([{ ask, units: 2 }])
+    await waitUntil('a refusal', async () => !(await take()).granted)
+    await proxy.set({ kind: 'pass' })
+    await waitUntil('Redis to be back', async () => (await take()).store === 'redis')
+    await waitUntil('the others to hear', async () => {
+      const [answer] = (await other.peek([ask])) as [Answer]
+      return !answer.granted
+    })
+  },
+)

@@ -8,18 +8,18 @@ import { START } from './admissions.js'
 import { windowOf } from './counting.js'
 import { connect, inProcess, knock, leased, pass } from './leasing.js'
 
-t.test('an edit of the quota applies at once and keeps what was spent', async t => {
+t.test('an edited quota applies at once and keeps what was spent', async t => {
   const open = await connect(t)
   if (open === undefined) return
   const bench = open(1)
   const ask = leased(windowOf(1000, 60_000))
   const edited = (quota: number): Ask => ({ ...ask, demand: { ...leased(windowOf(quota, 60_000)).demand } })
   for (let i = 0; i < 100; i += 1) await knock(bench, 0, ask)
-  t.equal(await knock(bench, 0, edited(50)), 0, 'lowered: tokens in hand are worth nothing')
-  t.equal(await knock(bench, 0, edited(120), 50), 20, 'raised: 100 were spent')
+  t.equal(await knock(bench, 0, edited(50)), 0, 'a lowered quota makes leased tokens worthless')
+  t.equal(await knock(bench, 0, edited(120), 50), 20, 'a raised quota counts the 100 that were spent')
 })
 
-t.test('a gateway that has an older, smaller quota still erases nothing of what was spent', async t => {
+t.test('a gateway with an older, smaller quota erases nothing that was spent', async t => {
   const open = await connect(t)
   if (open === undefined) return
   const bench = open(2)
@@ -34,7 +34,7 @@ t.test('a gateway that has an older, smaller quota still erases nothing of what 
   t.ok(got > 900 && got <= 1000 + 2000 * (1000 / 60_000), `${got} admitted in two seconds`)
 })
 
-t.test('a lease of an instance that died ends, also by a clock that was set back', async t => {
+t.test('the lease of a dead instance expires even when the clock was set back', async t => {
   const open = await connect(t)
   if (open === undefined) return
   const bench = open(2)
@@ -47,7 +47,7 @@ t.test('a lease of an instance that died ends, also by a clock that was set back
   t.equal(await knock(bench, 0, ask, 30), 20)
 })
 
-t.test('tokens that nobody needs go back when their lease ends', async t => {
+t.test('unused tokens return to Redis when their lease ends', async t => {
   const open = await connect(t)
   if (open === undefined) return
   const bench = open(2)
@@ -57,10 +57,10 @@ t.test('tokens that nobody needs go back when their lease ends', async t => {
   await pass(bench, 450)
   let got = 0
   for (let i = 0; i < 100; i += 1) got += await knock(bench, 1, ask)
-  t.equal(got, 80, 'all that the first did not spend')
+  t.equal(got, 80, 'everything the first instance did not spend is available')
 })
 
-t.test('what is taken back is there for the next', async t => {
+t.test('a charge that is given back is available again', async t => {
   const open = await connect(t)
   if (open === undefined) return
   const bench = open(1)
@@ -74,7 +74,7 @@ t.test('what is taken back is there for the next', async t => {
   t.equal((await take()).counts[0]?.used, (before as number) + 1)
 })
 
-t.test('a spending that was reported already is not taken back from another', async t => {
+t.test('giving back a charge that was already reported admits no more than the quota', async t => {
   const open = await connect(t)
   if (open === undefined) return
   const bench = open(1)
@@ -121,12 +121,12 @@ t.test('a request under an edited quota is not judged by a call made under the o
   answers[0]?.({ admitted: 0, ahead: 0, counts: counts(10, 10), askAgainMs: undefined, at: 0 })
   t.equal((await first)[0]?.granted, false)
   await new Promise(resolve => setImmediate(resolve))
-  t.equal(calls[1]?.demand, raised.demand, 'it has a call of its own')
+  t.equal(calls[1]?.demand, raised.demand, 'the edited quota gets a call of its own')
   answers[1]?.({ admitted: 1, ahead: 0, counts: counts(1000, 11), askAgainMs: undefined, at: 0 })
   t.equal((await second)[0]?.granted, true)
 })
 
-t.test('a slot that is refused costs no leased token', async t => {
+t.test('a refused slot costs no leased token', async t => {
   const open = await connect(t)
   if (open === undefined) return
   const bench = open(1)
@@ -150,7 +150,7 @@ t.test('a slot that is refused costs no leased token', async t => {
   t.equal(await knock(bench, 0, ask, 20), 9)
 })
 
-t.test('while nobody lends, the store behind counts', async t => {
+t.test('when the lender cannot lend, the fallback store counts', async t => {
   const at = START
   const store = new LeasedStore(
     inProcess(() => at),

@@ -28,7 +28,7 @@ const clock = { at: 0 }
 const take = (store: MemoryStore, key: string, demand: Demand) =>
   store.take([{ key, demand, group: 0, onStoreError: 'local' }])[0]
 
-t.test('100000 keys cost at most 250 bytes each while each has seen one request', async t => {
+t.test('each of 100000 keys with one request costs at most 250 bytes', async t => {
   for (const algorithm of ['sliding-window', 'fixed-window', 'token-bucket'] as const) {
     const store = new MemoryStore(() => clock.at)
     const demand = demandOf(algorithm)
@@ -46,12 +46,12 @@ t.test('100000 keys cost at most 250 bytes each while each has seen one request'
     take(store, 'any', demand)
     clock.at += 130_000
     take(store, 'any', demand)
-    t.ok((heapUsed() - before) / 100_000 < 25, 'and nothing once their windows are over')
+    t.ok((heapUsed() - before) / 100_000 < 25, 'keys cost nothing once their windows are over')
     await store.close()
   }
 })
 
-t.test('a flood of distinct keys takes no more than a bounded memory', async t => {
+t.test('a flood of distinct keys uses a bounded amount of memory', async t => {
   const store = new MemoryStore(() => clock.at)
   const demand = demandOf('sliding-window')
   const before = heapUsed()
@@ -64,18 +64,18 @@ t.test('a flood of distinct keys takes no more than a bounded memory', async t =
   await store.close()
 })
 
-t.test('a few keys that are refused, admitted and refused again for days leave nothing behind', async t => {
+t.test('keys that are set and deleted over and over leave nothing behind', async t => {
   const map = new BoundedMap<{ at: number }>(10_000)
   const before = heapUsed()
   for (let i = 0; i < 300_000; i += 1) {
     map.set(`key ${i % 5}`, { at: i })
     if (i % 3 === 0) map.delete(`key ${(i + 2) % 5}`)
   }
-  t.ok(heapUsed() - before < 1_000_000, 'though each was set 60,000 times')
+  t.ok(heapUsed() - before < 1_000_000, '60,000 sets of each key add less than a megabyte')
   t.ok(map.size <= 5)
 })
 
-t.test('a bounded map is one that forgets the key set longest ago', async () => {
+t.test('a full bounded map drops the key that was set longest ago', async () => {
   const operation = fc.record({ key: fc.constantFrom(...'abcdefg'), deletes: fc.boolean() })
   fc.assert(
     fc.property(

@@ -59,57 +59,50 @@ class Model {
 }
 
 for (const { name, open, runs } of kinds) {
-  t.test(
-    `${name}: a window ends whole, a block outlasts it, what was given back counts in its window only`,
-    async t => {
-      const bench = await open(t)
-      if (bench === undefined) return
-      const step = fc.record({
-        waitMs: fc.oneof(
-          fc.constant(0),
-          fc.integer({ min: 1, max: 300 }),
-          fc.integer({ min: 300, max: 4100 }),
-        ),
-        giveBack: fc.boolean(),
-        take: fc.boolean(),
-        cost: fc.integer({ min: 1, max: 3 }),
-      })
-      const limit = fc.record({
-        quota: fc.integer({ min: 1, max: 5 }),
-        ms: fc.integer({ min: 1, max: 3 }).map(seconds => seconds * 1000),
-        blockMs: fc.integer({ min: 0, max: 4 }).map(seconds => seconds * 1000),
-      })
-      await fc.assert(
-        fc.asyncProperty(limit, fc.array(step, { maxLength: 60, size: 'max' }), async (limit, steps) => {
-          const key = freshKey()
-          const model = new Model()
-          const granted: { ask: Ask; answer: Answer; cost: number; at: number }[] = []
-          for (const { waitMs, giveBack, ...wanted } of steps) {
-            bench.at += waitMs
-            const last = giveBack ? granted.pop() : undefined
-            if (last !== undefined) {
-              bench.store.giveBack([last.ask], [last.answer])
-              model.giveBack(limit, last.cost, last.at, bench.at)
-            }
-            if (!wanted.take) continue
-            const cost = Math.min(wanted.cost, limit.quota)
-            const ask = meter(key, limit, cost)
-            const expected = model.take(limit, cost, bench.at)
-            const answer = await take(bench, ask)
-            if (answer.granted) granted.push({ ask, answer, cost, at: bench.at })
-            const { used, resetMs, violated } = countOf(answer)
-            t.same(
-              { granted: answer.granted, violated, used, resetMs },
-              { ...expected, violated: !expected.granted },
-            )
+  t.test(`${name}: windows, blocks and charges given back behave like the model of a meter`, async t => {
+    const bench = await open(t)
+    if (bench === undefined) return
+    const step = fc.record({
+      waitMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 300 }), fc.integer({ min: 300, max: 4100 })),
+      giveBack: fc.boolean(),
+      take: fc.boolean(),
+      cost: fc.integer({ min: 1, max: 3 }),
+    })
+    const limit = fc.record({
+      quota: fc.integer({ min: 1, max: 5 }),
+      ms: fc.integer({ min: 1, max: 3 }).map(seconds => seconds * 1000),
+      blockMs: fc.integer({ min: 0, max: 4 }).map(seconds => seconds * 1000),
+    })
+    await fc.assert(
+      fc.asyncProperty(limit, fc.array(step, { maxLength: 60, size: 'max' }), async (limit, steps) => {
+        const key = freshKey()
+        const model = new Model()
+        const granted: { ask: Ask; answer: Answer; cost: number; at: number }[] = []
+        for (const { waitMs, giveBack, ...wanted } of steps) {
+          bench.at += waitMs
+          const last = giveBack ? granted.pop() : undefined
+          if (last !== undefined) {
+            bench.store.giveBack([last.ask], [last.answer])
+            model.giveBack(limit, last.cost, last.at, bench.at)
           }
-        }),
-        { numRuns: 5 * runs },
-      )
-    },
-  )
+          if (!wanted.take) continue
+          const cost = Math.min(wanted.cost, limit.quota)
+          const ask = meter(key, limit, cost)
+          const expected = model.take(limit, cost, bench.at)
+          const answer = await take(bench, ask)
+          if (answer.granted) granted.push({ ask, answer, cost, at: bench.at })
+          const { used, resetMs, violated } = countOf(answer)
+          t.same(
+            { granted: answer.granted, violated, used, resetMs },
+            { ...expected, violated: !expected.granted },
+          )
+        }
+      }),
+      { numRuns: 5 * runs },
+    )
+  })
 
-  t.test(`${name}: requests of one moment are admitted as if they came one after the other`, async t => {
+  t.test(`${name}: simultaneous requests are admitted as if they came one after the other`, async t => {
     const bench = await open(t)
     if (bench === undefined) return
     const ask = meter(freshKey(), per(60, 10, 600), 3)
@@ -129,7 +122,7 @@ for (const { name, open, runs } of kinds) {
   })
 
   t.test(
-    `${name}: a request may cost several: refused when they pass the quota, given back whole`,
+    `${name}: a cost of several units is refused when it exceeds the quota, and given back whole`,
     async t => {
       const bench = await open(t)
       if (bench === undefined) return
@@ -142,11 +135,15 @@ for (const { name, open, runs } of kinds) {
       t.match(await bench.store.peek([meter(key, per(60, 10), 6)]), [
         { granted: true, counts: [{ used: 10 }] },
       ])
-      t.match(await spend(7), { granted: false, counts: [{ left: 0 }] }, 'one more than is left')
+      t.match(
+        await spend(7),
+        { granted: false, counts: [{ left: 0 }] },
+        'one unit more than is left is refused',
+      )
     },
   )
 
-  t.test(`${name}: a raised quota admits a source that was refused many times, at once`, async t => {
+  t.test(`${name}: a raised quota admits a client at once that was refused many times`, async t => {
     const bench = await open(t)
     if (bench === undefined) return
     const key = freshKey()
@@ -154,47 +151,44 @@ for (const { name, open, runs } of kinds) {
     for (let i = 0; i < 60; i += 1) await ask(5)
     t.match(await ask(5), { granted: false, counts: [{ used: 6, left: 0 }] })
     t.match(await ask(20), { granted: true, counts: [{ used: 7, left: 13 }] })
-    t.match(await ask(5), { granted: false }, 'and one that is lowered refuses')
+    t.match(await ask(5), { granted: false }, 'a lowered quota refuses')
   })
 
-  t.test(`${name}: what is given back comes back in its own window only`, async t => {
+  t.test(`${name}: a charge given back counts only in its own window`, async t => {
     const bench = await open(t)
     if (bench === undefined) return
     const ask = meter(freshKey(), per(2, 5))
     const giveBack = (answer: Answer) => bench.store.giveBack([ask], [answer])
     giveBack(await take(bench, ask))
     const second = await take(bench, ask)
-    t.match(second, { counts: [{ used: 1 }] }, 'it is back')
+    t.match(second, { counts: [{ used: 1 }] }, 'the charge is available again')
     bench.at += 2100
     t.match(await take(bench, ask), { counts: [{ used: 1 }] })
     giveBack(second)
-    t.match(await take(bench, ask), { counts: [{ used: 2 }] }, 'the next window has no bonus')
+    t.match(await take(bench, ask), { counts: [{ used: 2 }] }, 'the next window gets no bonus')
   })
 }
 
-t.test('a flood of keys leaves bounded memory: the oldest windows are forgotten', async t => {
+t.test('a flood of keys forgets the oldest windows', async t => {
   const store = new MemoryStore(() => START)
   const used = (key: string) => countOf(store.take([meter(key, per(60, 1000))])[0] as Answer).used
   for (let i = 0; i < MOST_KEYS + 1000; i++) used(`key ${i}`)
-  t.equal(used('key 0'), 1, 'forgotten')
-  t.equal(used(`key ${MOST_KEYS + 999}`), 2, 'remembered')
+  t.equal(used('key 0'), 1, 'the oldest key is forgotten')
+  t.equal(used(`key ${MOST_KEYS + 999}`), 2, 'the newest key is remembered')
   t.equal(used('key 2000'), 2)
 })
 
-t.test(
-  'a flood of keys frees nobody who is blocked, and report-only keys displace nothing enforced',
-  async t => {
-    const store = new MemoryStore(() => START)
-    const spend = (key: string) => store.take([meter(key, per(60, 1, 3600))])[0]
-    const [blocked, open] = ['sluice:1:*:{v:v:1:a}:e', 'sluice:1:*:{v:v:1:b}:e']
-    spend(open)
-    for (let i = 0; i < 3; i++) spend(blocked)
-    for (let i = 0; i < MOST_KEYS; i++) spend(`sluice:1:*:{v:watch:6:${i}}:r`)
-    t.match(spend(open), { granted: false, counts: [{ used: 2 }] }, 'report-only keys are counted apart')
-    for (let i = 0; i < MOST_KEYS; i++) spend(`sluice:1:*:{v:v:6:${i}}:e`)
-    t.match(spend(blocked), { granted: false, counts: [{ used: 2 }] })
-  },
-)
+t.test('a flood of keys ends no block, and report-only keys displace no enforced ones', async t => {
+  const store = new MemoryStore(() => START)
+  const spend = (key: string) => store.take([meter(key, per(60, 1, 3600))])[0]
+  const [blocked, open] = ['sluice:1:*:{v:v:1:a}:e', 'sluice:1:*:{v:v:1:b}:e']
+  spend(open)
+  for (let i = 0; i < 3; i++) spend(blocked)
+  for (let i = 0; i < MOST_KEYS; i++) spend(`sluice:1:*:{v:watch:6:${i}}:r`)
+  t.match(spend(open), { granted: false, counts: [{ used: 2 }] }, 'report-only keys are counted separately')
+  for (let i = 0; i < MOST_KEYS; i++) spend(`sluice:1:*:{v:v:6:${i}}:e`)
+  t.match(spend(blocked), { granted: false, counts: [{ used: 2 }] })
+})
 
 async function gatewayOn(t: Test, redis: string, deadline = 2000, instances = 1) {
   const changes: boolean[] = []
@@ -209,7 +203,7 @@ async function gatewayOn(t: Test, redis: string, deadline = 2000, instances = 1)
   return { ...opened, changes, late: () => late }
 }
 
-t.test('two gateways admit exactly the quota of 60 requests at once', async t => {
+t.test('two gateways admit exactly the quota of 60 simultaneous requests', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const [one, other] = [await gatewayOn(t, url), await gatewayOn(t, url)]
@@ -231,7 +225,7 @@ async function storeAndClient(t: Test, url: string) {
 }
 
 t.test(
-  'a flood of 100000 refused requests costs Redis nearly nothing; a raised quota counts at once',
+  'a flood of 100000 refused requests costs Redis few commands, and a raised quota applies at once',
   async t => {
     const url = await redisUrl(t)
     if (url === undefined) return
@@ -252,11 +246,11 @@ t.test(
     t.match(await ask(per(60, 12, 600)), { allowed: false, readings: [{ resetMs: 600_000 }] })
     const { allowed, readings } = await ask(per(60, 12))
     t.equal(allowed, false)
-    t.ok(Number(readings?.[0]?.resetMs) <= 60_000, 'and so does a block that is taken away')
+    t.ok(Number(readings?.[0]?.resetMs) <= 60_000, 'a block removed from the rule ends at once')
   },
 )
 
-t.test('giving back what nobody spent leaves no key in Redis', async t => {
+t.test('giving back a charge on a key that has none creates no key in Redis', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const { redis, store } = await storeAndClient(t, url)
@@ -267,7 +261,7 @@ t.test('giving back what nobody spent leaves no key in Redis', async t => {
 })
 
 t.test(
-  'a silent Redis: each rule goes on as it says, soon without waiting, and comes back without a burst',
+  'with a silent Redis each rule follows its onStoreError, and counts return without a burst',
   async t => {
     if (redisCommand(t) === undefined) return
     const server = await startRedis()
@@ -287,7 +281,7 @@ t.test(
     t.equal(
       answers.filter(({ granted }) => granted).length,
       4,
-      'this gateway’s half of what Redis said was left',
+      'this gateway admits its half of what was left',
     )
     t.match(answers[0], { store: 'local', counts: [{ quota: 5, used: 2, left: 3 }] })
     t.ok(Math.max(...waits) < 10 * DEADLINE_MS, `longest wait ${Math.max(...waits).toFixed(1)} ms`)
@@ -305,8 +299,8 @@ t.test(
     t.match(
       back,
       { store: 'redis', counts: [{ used: 6 }] },
-      'late charges are given back, the four of this gateway told',
+      'late charges are given back, and the four of this gateway are charged',
     )
-    t.ok(here.late() > 0, 'and told of')
+    t.ok(here.late() > 0, 'late answers are reported')
   },
 )

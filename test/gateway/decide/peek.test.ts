@@ -98,7 +98,7 @@ for (const [name, open] of [
   ['in process', inProcess],
   ['on Redis', onRedis],
 ] as const) {
-  t.test(`${name}, a look tells what taking would tell, and leaves every byte as it is`, async t => {
+  t.test(`${name}, peeking tells what taking would tell, and changes no byte`, async t => {
     const bench = await open(t)
     if (bench === undefined) return
     const step = fc.record({
@@ -128,7 +128,7 @@ for (const [name, open] of [
   })
 }
 
-t.test('tokens in hand are told of, and neither they nor Redis are touched', async t => {
+t.test('peeking counts leased tokens, and touches neither them nor Redis', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const clock = { at: START }
@@ -165,7 +165,7 @@ for (const [name, open] of [
   ['in process', inProcess],
   ['on Redis', onRedis],
 ] as const) {
-  t.test(`${name}, a look at a meter blocks nobody, and knows who is blocked`, async t => {
+  t.test(`${name}, peeking at a meter blocks nobody, and tells who is blocked`, async t => {
     const bench = await open(t)
     if (bench === undefined) return
     const demand = { kind: 'meter', quota: 2, ms: 60_000, blockMs: 300_000 } as const
@@ -173,11 +173,11 @@ for (const [name, open] of [
     const look = async () => (await bench.store.peek([ask])).map(told)
     const take = async () => (await bench.store.take([ask], '')).map(told)
     const free = { granted: true, counts: [{ used: 1, left: 1, resetMs: 60_000 }] }
-    for (let i = 0; i < 5; i += 1) t.match(await look(), [free], 'nobody was there')
+    for (let i = 0; i < 5; i += 1) t.match(await look(), [free], 'the client has not asked before')
     await take()
     await take()
     const refused = { granted: false, counts: [{ used: 3, left: 0, violated: true, resetMs: 300_000 }] }
-    for (let i = 0; i < 5; i += 1) t.match(await look(), [refused], 'the next would be blocked')
+    for (let i = 0; i < 5; i += 1) t.match(await look(), [refused], 'the next request would be blocked')
     t.match(await take(), [refused])
   })
 }

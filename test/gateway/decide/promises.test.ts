@@ -34,8 +34,8 @@ const steps = fc.oneof(
 
 const PROMISES: Record<Algorithm, string> = {
   'sliding-window': 'no interval of the window’s length ever admits more than the quota (P1)',
-  'fixed-window': 'no window that a request began ever admits more than the quota',
-  'token-bucket': 'no interval ever admits more than the quota and what flows in meanwhile',
+  'fixed-window': 'no window ever admits more than the quota',
+  'token-bucket': 'no interval ever admits more than the quota plus what is refilled meanwhile',
 }
 
 for (const kind of kinds) {
@@ -44,7 +44,7 @@ for (const kind of kinds) {
     if (bench === undefined) return
 
     for (const algorithm of ALGORITHMS) {
-      t.test(`${algorithm}: ${PROMISES[algorithm]}, also when requests are taken back`, async t => {
+      t.test(`${algorithm}: ${PROMISES[algorithm]}, even when charges are given back`, async t => {
         await fc.assert(
           fc.asyncProperty(aWindow(algorithm), steps, async (window, steps) => {
             const asked = windows(freshKey(), window)

@@ -4,7 +4,7 @@ import { isRedisUrl } from '../../../config/formats.js'
 import { hashSlot } from '../../../gateway/decide/store/hash-slot.js'
 import { redisAddress, shownAddress } from '../../../gateway/decide/store/redis-address.js'
 
-t.test('one server, a Cluster, or Sentinels and the name of their master', async t => {
+t.test('an address names one server, a Cluster, or Sentinels with the name of their master', async t => {
   const read = (text: string) => {
     t.ok(isRedisUrl(text), text)
     return redisAddress(text)
@@ -37,7 +37,7 @@ t.test('one server, a Cluster, or Sentinels and the name of their master', async
   })
 })
 
-t.test('logs show an address without user, password and options', async t => {
+t.test('logs show an address without user, password or options', async t => {
   t.equal(
     shownAddress('redis://user:p@ss/word@redis.example:6380/3?password=x'),
     'redis://redis.example:6380/3',
@@ -49,7 +49,7 @@ t.test('logs show an address without user, password and options', async t => {
   t.equal(shownAddress('redis://127.0.0.1'), 'redis://127.0.0.1')
 })
 
-t.test('what nobody could connect to is refused', async t => {
+t.test('an address that cannot be connected to is refused', async t => {
   for (const text of [
     'localhost:6379',
     'http://localhost',
@@ -67,12 +67,12 @@ t.test('what nobody could connect to is refused', async t => {
   ]) {
     t.notOk(isRedisUrl(text), text)
   }
-  t.ok(isRedisUrl(''), 'none at all is a choice')
+  t.ok(isRedisUrl(''), 'an empty address is allowed')
 })
 
-t.test('keys fall into the slots that the specification gives them', async t => {
+t.test('keys have the hash slots of the Cluster specification', async t => {
   t.equal(hashSlot('123456789'), 0x31c3)
   t.equal(hashSlot('sluice:1:{user1000}:e:x'), hashSlot('{user1000}.followers'))
-  t.equal(hashSlot('foo{}{bar}'), 8363, 'an empty tag is none')
+  t.equal(hashSlot('foo{}{bar}'), 8363, 'an empty hash tag does not count')
   t.equal(hashSlot('foo{{bar}}zap'), hashSlot('{bar'))
 })

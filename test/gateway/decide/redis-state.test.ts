@@ -63,7 +63,7 @@ async function storeOn(t: Test, url: string, clock?: { at: number }) {
   }
 }
 
-t.test('equal requests of one turn share one script call, which says how many it admitted', async t => {
+t.test('equal requests of one turn share one script call, and each gets its own count', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const { take, client } = await storeOn(t, url)
@@ -84,8 +84,16 @@ t.test('equal requests of one turn share one script call, which says how many it
   const numbersOf = (answers: Answer[]) =>
     answers.filter(({ granted }) => granted).map(({ counts }) => counts[1]?.used)
   const upTo = (highest: number) => Array.from({ length: highest }, (_, i) => i + 1)
-  t.strictSame(numbersOf(both.map(([enforced]) => enforced as Answer)), upTo(50), 'each has its own number')
-  t.strictSame(numbersOf(both.map(([, watched]) => watched as Answer)), upTo(20), 'groups are judged apart')
+  t.strictSame(
+    numbersOf(both.map(([enforced]) => enforced as Answer)),
+    upTo(50),
+    'each request has its own number',
+  )
+  t.strictSame(
+    numbersOf(both.map(([, watched]) => watched as Answer)),
+    upTo(20),
+    'groups are judged separately',
+  )
   const refused = {
     granted: false,
     counts: [
@@ -98,7 +106,7 @@ t.test('equal requests of one turn share one script call, which says how many it
   t.match(others, [[{ granted: true }], [{ granted: true }], [{ granted: true }]])
 })
 
-t.test('requests that ask for something else, or for slots, do not share', async t => {
+t.test('requests with different demands, or for slots, do not share an answer', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const { store } = await storeOn(t, url)
@@ -114,7 +122,7 @@ t.test('requests that ask for something else, or for slots, do not share', async
   for (const [answer] of answers) answer?.release?.()
 })
 
-t.test('a key costs at most 250 bytes after one request, and about 1 KB at 36000 a minute', async t => {
+t.test('a key takes at most 250 bytes after one request, and about 1 KB at 36000 a minute', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const clock = { at: 1_700_000_000_000 }
@@ -135,7 +143,7 @@ t.test('a key costs at most 250 bytes after one request, and about 1 KB at 36000
   }
 })
 
-t.test('scripts that were flushed are loaded again unseen, and counts go on', async t => {
+t.test('flushed scripts are loaded again without a failure, and counts are kept', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())
@@ -151,7 +159,7 @@ t.test('scripts that were flushed are loaded again unseen, and counts go on', as
   t.equal(failures(), 0)
 })
 
-t.test('a Redis that restarts empty counts from then on', async t => {
+t.test('a Redis that restarts empty counts exactly from then on', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   t.teardown(() => redis.stop())
@@ -166,10 +174,10 @@ t.test('a Redis that restarts empty counts from then on', async t => {
     'Redis counts again',
     async () => (await take(ask('{other}', windowsOf(1000, 1000))))[0]?.granted,
   )
-  t.equal(await admitted(), 5, 'limits form anew, exact as before')
+  t.equal(await admitted(), 5, 'exactly the quota is admitted again')
 })
 
-t.test('a key that lost its time to live blocks nobody, and gets a new one within a window', async t => {
+t.test('a key without an expiry gets a new one within a window, and blocks nobody for longer', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const { take, client } = await storeOn(t, url)
@@ -191,7 +199,7 @@ t.test('a key that lost its time to live blocks nobody, and gets a new one withi
   await Promise.all((['sliding-window', 'fixed-window', 'token-bucket'] as const).map(outlive))
 })
 
-t.test('a clock of Redis that was set back locks nobody out for longer than a window', async t => {
+t.test('a Redis clock that was set back refuses for at most one window', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const clock = { at: 1_700_000_000_000 }
@@ -207,7 +215,7 @@ t.test('a clock of Redis that was set back locks nobody out for longer than a wi
   }
 })
 
-t.test('what was reserved and never confirmed comes back, and starts no block', async t => {
+t.test('a reservation that is never confirmed is returned, and starts no block', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const clock = { at: 1_700_000_000_000 }
@@ -215,11 +223,19 @@ t.test('what was reserved and never confirmed comes back, and starts no block', 
   const demand: Demand = { kind: 'meter', quota: 3, ms: 30_000, blockMs: 60_000 }
   const plain = ask('sluice:1:*:{died}:e', demand)
   const reserving = { ...plain, reserves: true }
-  t.match(await here.take(plain), [{ granted: true }], 'one was admitted')
+  t.match(await here.take(plain), [{ granted: true }], 'one request is admitted')
   for (let i = 0; i < 2; i += 1) t.match(await here.take(reserving), [{ granted: true }])
-  t.match(await here.take(plain), [{ granted: false, counts: [{ used: 3 }] }], 'their gateway may live yet')
+  t.match(
+    await here.take(plain),
+    [{ granted: false, counts: [{ used: 3 }] }],
+    'the reservations count while their gateway may be alive',
+  )
   clock.at += 10_001
-  t.match(await here.take(plain), [{ granted: true, counts: [{ used: 2 }] }], 'it died before it admitted')
+  t.match(
+    await here.take(plain),
+    [{ granted: true, counts: [{ used: 2 }] }],
+    'the reservations are returned when they expire',
+  )
   t.match(await here.take(plain), [{ granted: true, counts: [{ used: 3 }] }])
-  t.match(await here.take(plain), [{ granted: false }], 'now the quota is passed')
+  t.match(await here.take(plain), [{ granted: false }], 'the quota is now exceeded')
 })

@@ -8,7 +8,7 @@ import { rejectionOf } from '../../../gateway/forward/reject.js'
 import type { KeyPart, Mode, Rule, Verdict } from '../../../gateway/types.js'
 import { type Bench, bench, decide, inProcess, limits, metered, onRedis, rule } from './deciding.js'
 
-t.test('nobody waits for a report-only rule that cannot join the call', async t => {
+t.test('no request waits for a report-only rule that needs a call of its own', async t => {
   let answer: () => void = () => {}
   const waits = new Promise<void>(resolve => {
     answer = resolve
@@ -27,7 +27,7 @@ t.test('nobody waits for a report-only rule that cannot join the call', async t 
   const rules = [limits('bucket', 5, 5), metered('slow', 1, { mode: 'report-only' })]
   const verdicts = [decide(world, rules), decide(world, rules)] as Verdict[]
   for (const verdict of verdicts) {
-    t.notOk(verdict instanceof Promise, 'the verdict is there')
+    t.notOk(verdict instanceof Promise, 'the verdict is there at once')
     t.same(verdict.reportOnly, [])
   }
   answer()
@@ -35,11 +35,11 @@ t.test('nobody waits for a report-only rule that cannot join the call', async t 
   t.same(
     verdicts.map(({ reportOnly }) => reportOnly.map(({ result }) => result)),
     [['allowed'], ['limited']],
-    'its outcome comes after',
+    'the outcome of the report-only rule follows',
   )
 })
 
-t.test('a report-only rule sees refused requests too', async t => {
+t.test('a report-only rule also counts requests that enforced rules refuse', async t => {
   const world = inProcess()
   const rules = [limits('enforced', 3, 100), limits('watched', 1, 100, { mode: 'report-only' })]
   const results: (string | undefined)[] = []
@@ -47,7 +47,7 @@ t.test('a report-only rule sees refused requests too', async t => {
   t.same(results, ['allowed', 'limited', 'limited', 'limited', 'limited', 'limited'])
 })
 
-t.test('what rides along counts also what another slot of a Cluster refuses', async t => {
+t.test('a report-only rule also counts what another slot of a Cluster refuses', async t => {
   const world = bench(now => new SplitStore(Object.assign(new MemoryStore(now), { confirm() {} })))
   const rules = [
     limits('bucket', 9, 9),
@@ -147,7 +147,7 @@ const rename = (rules: readonly Rule[], world: string) =>
   rules.map(one => ({ ...one, id: `${one.id}-${world}` }))
 const unnamed = (seen: unknown[], world: string) => JSON.stringify(seen).replaceAll(`-${world}`, '')
 
-t.test('taking all report-only rules away changes no answer, field or slot', async t => {
+t.test('removing all report-only rules changes no response, field or slot', async t => {
   t.test('in process', t => neverInterferes(t, inProcess, 300))
   t.test('on Redis', async t => {
     const open = await onRedis(t)

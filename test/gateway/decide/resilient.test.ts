@@ -69,27 +69,33 @@ function slotOf(key: string, max: number, { ttlMs = 15_000, onStoreError = 'loca
   return { key, demand: { kind: 'slots', max, ttlMs }, group: 0, onStoreError }
 }
 
-t.test('in Redis’s stead requests are counted by their cost, and told to Redis so', async t => {
-  const here = await bench(t)
-  if (here === undefined) return
-  const spend = async (cost: number) => {
-    const ask = minute('{a}', 20)
-    const [answer] = await here.ask({ ...ask, demand: { ...ask.demand, cost } as Ask['demand'] })
-    return [answer?.granted, answer?.store]
-  }
-  t.strictSame(await spend(6), [true, 'redis'])
-  here.redis.pause()
-  for (const cost of [6, 6]) t.strictSame(await spend(cost), [true, 'local'])
-  t.strictSame(await spend(6), [false, 'local'], 'two are left')
-  t.strictSame(await spend(1), [true, 'local'])
-  here.redis.resume()
-  await waitUntil('Redis counts again', async () => (await here.ask(minute('{b}', 10)))[0]?.store === 'redis')
-  await here.ask(minute('{a}', 20))
-  const [answer] = await here.ask(minute('{a}', 20))
-  t.match(answer, { granted: false, store: 'redis', counts: [{ used: 20 }] })
-})
+t.test(
+  'while Redis is away requests are counted by their cost, and Redis is charged the same later',
+  async t => {
+    const here = await bench(t)
+    if (here === undefined) return
+    const spend = async (cost: number) => {
+      const ask = minute('{a}', 20)
+      const [answer] = await here.ask({ ...ask, demand: { ...ask.demand, cost } as Ask['demand'] })
+      return [answer?.granted, answer?.store]
+    }
+    t.strictSame(await spend(6), [true, 'redis'])
+    here.redis.pause()
+    for (const cost of [6, 6]) t.strictSame(await spend(cost), [true, 'local'])
+    t.strictSame(await spend(6), [false, 'local'], 'two are left')
+    t.strictSame(await spend(1), [true, 'local'])
+    here.redis.resume()
+    await waitUntil(
+      'Redis counts again',
+      async () => (await here.ask(minute('{b}', 10)))[0]?.store === 'redis',
+    )
+    await here.ask(minute('{a}', 20))
+    const [answer] = await here.ask(minute('{a}', 20))
+    t.match(answer, { granted: false, store: 'redis', counts: [{ used: 20 }] })
+  },
+)
 
-t.test('a silent Redis costs a request no more than the deadline, and soon nothing', async t => {
+t.test('a silent Redis delays a request by the deadline at most, and soon not at all', async t => {
   const here = await bench(t)
   if (here === undefined) return
   t.equal((await here.ask(minute('{a}', 10)))[0]?.store, 'redis')
@@ -113,7 +119,7 @@ t.test('a silent Redis costs a request no more than the deadline, and soon nothi
 })
 
 t.test(
-  'a Redis that refuses connections and restarts empty is used again without a restart of ours',
+  'a Redis that was killed and restarts empty is used again without a restart of the gateway',
   async t => {
     const here = await bench(t)
     if (here === undefined) return
@@ -130,7 +136,7 @@ t.test(
 )
 
 t.test(
-  'while Redis is away: local counts this instance’s share, open admits uncounted, closed refuses',
+  'while Redis is away local counts this instance’s share, open admits uncounted, closed refuses',
   async t => {
     const here = await bench(t, 2)
     if (here === undefined) return
@@ -153,12 +159,12 @@ t.test(
     t.match(
       (await here.ask(minute('{l3}', 10)))[0]?.counts,
       [{ used: 1 }],
-      'a refused group consumed nothing',
+      'a refused group consumes nothing',
     )
   },
 )
 
-t.test('a stand-in begins with what Redis told last: this instance’s share of what was left', async t => {
+t.test('while Redis is away this instance admits its share of what Redis last said was left', async t => {
   const here = await bench(t, 2)
   if (here === undefined) return
   const meter: Ask = {
@@ -175,10 +181,10 @@ t.test('a stand-in begins with what Redis told last: this instance’s share of 
     t.strictSame(granted, [true, true, true, true, false, false], 'half of nine')
   }
   t.match(await here.ask(minute('{spent}', 10)), [{ granted: false, store: 'local' }], 'nothing was left')
-  t.match(await here.ask(minute('{spent}', 20)), [{ granted: true }], 'told of another quota')
+  t.match(await here.ask(minute('{spent}', 20)), [{ granted: true }], 'another quota starts anew')
 })
 
-t.test('a call that came too late is charged once: for what was admitted in its stead', async t => {
+t.test('a call that was too late is charged once, for what was admitted meanwhile', async t => {
   const here = await bench(t)
   if (here === undefined) return
   const ask = minute('{late}', 10)
@@ -191,7 +197,7 @@ t.test('a call that came too late is charged once: for what was admitted in its 
   t.match(await here.ask(ask), [{ store: 'redis', counts: [{ used: 3 }] }])
 })
 
-t.test('a report-only rule that is closed changes nothing for the enforced ones', async t => {
+t.test('a closed report-only rule changes nothing for enforced rules while Redis is away', async t => {
   const here = await bench(t)
   if (here === undefined) return
   await here.redis.kill()
@@ -201,22 +207,19 @@ t.test('a report-only rule that is closed changes nothing for the enforced ones'
   ])
 })
 
-t.test(
-  'a slot of a request that waits longer than the deadline is given back when Redis answers late',
-  async t => {
-    const here = await bench(t)
-    if (here === undefined) return
-    const slot = slotOf('{s}', 1, { onStoreError: 'open' })
-    here.redis.pause()
-    t.match(await here.ask(slot), [{ granted: true, store: 'none' }])
-    here.redis.resume()
-    await waitUntil('the slot is free again', async () => {
-      const [answer] = await here.ask(slot)
-      answer?.release?.()
-      return answer?.store === 'redis' && answer.granted
-    })
-  },
-)
+t.test('a slot granted by a Redis answer after the deadline is given back', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  const slot = slotOf('{s}', 1, { onStoreError: 'open' })
+  here.redis.pause()
+  t.match(await here.ask(slot), [{ granted: true, store: 'none' }])
+  here.redis.resume()
+  await waitUntil('the slot is free again', async () => {
+    const [answer] = await here.ask(slot)
+    answer?.release?.()
+    return answer?.store === 'redis' && answer.granted
+  })
+})
 
 t.test(
   'calls for report-only rules alone obey the breaker, and neither open it nor keep it closed',
@@ -243,21 +246,21 @@ t.test(
       'sluice:1:*:{k:ro:2:a}}:r:more',
     ]
     for (const key of observed) for (let i = 0; i < 3; i++) await guard.within(key, fail)
-    t.strictSame(changes, [], 'their failures open nothing')
+    t.strictSame(changes, [], 'the failures of report-only calls do not open the breaker')
     const enforced = ['sluice:1:{acme}:e:k:r', 'sluice:1:*:{k:r:9:192.0.2.1}:e', 'sluice:1:{acme}:e:k:r:1:x']
     for (const key of enforced) {
       t.strictSame(changes, [])
       await guard.within(key, fail)
       await guard.within(observed[0] as string, async () => 'fine')
     }
-    t.strictSame(changes, [true], 'their successes do not hide three failures in a row')
+    t.strictSame(changes, [true], 'the successes of report-only calls do not hide three failures in a row')
     const before = asked
     t.equal(await guard.within(observed[1] as string, fail), undefined)
-    t.equal(asked, before, 'while Redis is away nobody asks it for them')
+    t.equal(asked, before, 'while Redis is away report-only calls are not made')
   },
 )
 
-t.test('a report-only counter that cannot be read leaves the enforced ones alone', async t => {
+t.test('an unreadable report-only counter does not affect enforced rules', async t => {
   const here = await bench(t)
   if (here === undefined) return
   const client = new Redis(here.redis.url)
@@ -270,7 +273,7 @@ t.test('a report-only counter that cannot be read leaves the enforced ones alone
   t.equal(here.failures(), 0)
 })
 
-t.test('a Redis that answers but does not count is away until it counts', async t => {
+t.test('a Redis that responds but cannot count is treated as away until it counts', async t => {
   const here = await bench(t)
   if (here === undefined) return
   const client = new Redis(here.redis.url)
@@ -278,12 +281,12 @@ t.test('a Redis that answers but does not count is away until it counts', async 
   await client.config('SET', 'maxmemory', '1')
   for (let i = 0; i < 5; i++) t.equal((await here.ask(minute('{a}', 10)))[0]?.store, 'local')
   await sleep(1000)
-  t.strictSame(here.changes, [true], 'no going back and forth')
+  t.strictSame(here.changes, [true], 'the state does not change back and forth')
   await client.config('SET', 'maxmemory', '0')
   await waitUntil('Redis counts again', async () => (await here.ask(minute('{a}', 10)))[0]?.store === 'redis')
 })
 
-t.test('slots are renewed while held, and a dead holder’s slot comes back within its TTL', async t => {
+t.test('slots are renewed while held, and those of a dead holder expire within their TTL', async t => {
   const here = await bench(t)
   if (here === undefined) return
   const slot = slotOf('{s}', 1, { onStoreError: 'closed', ttlMs: 2500 })
@@ -291,14 +294,14 @@ t.test('slots are renewed while held, and a dead holder’s slot comes back with
   await holder.answers(5000)
   t.match(await holder.take([slot], 'first'), [{ granted: true }])
   await sleep(4000)
-  t.match(await here.ask(slot), [{ granted: false }], 'held past its TTL because it was renewed')
+  t.match(await here.ask(slot), [{ granted: false }], 'the slot is held past its TTL because it is renewed')
   await holder.close()
   const diedAt = performance.now()
   await waitUntil('the slot comes back', async () => (await here.ask(slot))[0]?.granted)
-  t.ok(performance.now() - diedAt < 2 * 2500, 'when its TTL ends')
+  t.ok(performance.now() - diedAt < 2 * 2500, 'the slot is free when its TTL ends')
 })
 
-t.test('slots held in Redis count while this process stands in for it', async t => {
+t.test('slots held in Redis still count in process while Redis is away', async t => {
   const here = await bench(t)
   if (here === undefined) return
   const asked = slotOf('{s}', 2)
@@ -310,13 +313,13 @@ t.test('slots held in Redis count while this process stands in for it', async t 
   t.match(await here.ask(asked), [{ granted: false, store: 'local' }])
   inRedis?.release?.()
   const [third] = await here.ask(asked)
-  t.equal(third?.granted, true, 'what came back is there')
+  t.equal(third?.granted, true, 'a released slot is available again')
   second?.release?.()
   third?.release?.()
   t.match(await here.ask(slotOf('{s}', 1)), [{ granted: true }])
 })
 
-t.test('a slot whose answer was lost is freed at once when Redis is back', async t => {
+t.test('a slot whose grant was lost on the way is freed once Redis is back', async t => {
   const here = await bench(t)
   if (here === undefined) return
   const client = new Redis(here.redis.url)
@@ -351,10 +354,10 @@ t.test('a slot whose answer was lost is freed at once when Redis is back', async
   await store.take([slotOf('{warm}', 2)], 'other')
   await proxy.set({ kind: 'slow', bytes: 1, ms: 5000 })
   const taken = store.take([asked], 'nobody')
-  await waitUntil('it to be taken', async () => (await client.zcard('{lost}')) === 1)
+  await waitUntil('the slot to be taken', async () => (await client.zcard('{lost}')) === 1)
   await proxy.set({ kind: 'refuse' })
   t.match(await taken, [{ store: 'local' }])
   t.equal(await client.zcard('{lost}'), 1)
   await proxy.set({ kind: 'pass' })
-  await waitUntil('it to be free', async () => (await client.zcard('{lost}')) === 0)
+  await waitUntil('the slot to be free', async () => (await client.zcard('{lost}')) === 0)
 })

@@ -37,26 +37,26 @@ async function bunchAfter(t: Test, ms: number): Promise<readonly [first: number,
   })
   const went = await Promise.all(bunch)
   counting = false
-  t.strictSame(calls, [6], 'one call asks for all')
+  t.strictSame(calls, [6], 'one call asks for all six')
   t.strictSame(
     went.map(({ at }) => at),
     [0, 1, 2, 3, 4, 5],
-    'each has its own answer',
+    'each gets its own answer',
   )
   return [went[0]?.turn ?? 0, went[5]?.turn ?? 0]
 }
 
-t.test('after a long call the first of a bunch is on its way before the last goes on', async t => {
+t.test('after a long call other work gets a turn between the first and the last of its requests', async t => {
   const [first, last] = await bunchAfter(t, 20)
-  t.ok(last > first, 'other work has had its turn in between')
+  t.ok(last > first, 'other work has had a turn in between')
 })
 
-t.test('after a short call all go on at once', async t => {
+t.test('after a short call all its requests go on in the same turn', async t => {
   const [first, last] = await bunchAfter(t, 0)
   t.equal(last, first)
 })
 
-t.test('where nobody could count, each of them hears so', async t => {
+t.test('when the store cannot count, every waiting request gets undefined', async t => {
   const turns = new SharedTurns(
     async () => undefined,
     calls => calls(),

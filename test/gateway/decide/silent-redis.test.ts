@@ -11,7 +11,7 @@ import { sleep, waitUntil } from '../../helpers/wait.js'
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 const HELD = 3
 
-t.test('connections that fall silent are given up at once', async t => {
+t.test('a connection that falls silent is replaced, even when its replacement is silent too', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   const proxy = await faultProxy(redis.port)
@@ -46,7 +46,7 @@ t.test('connections that fall silent are given up at once', async t => {
 
   await proxy.set({ kind: 'halfopen' })
   const silentAt = performance.now()
-  await waitUntil('it to be noticed', async () => {
+  await waitUntil('the silence to be noticed', async () => {
     await store.take([slot], `late ${performance.now()}`)
     return isAway
   })
@@ -61,7 +61,7 @@ t.test('connections that fall silent are given up at once', async t => {
   await proxy.set({ kind: 'reset' })
   await proxy.set({ kind: 'blackhole' })
   const { connections } = proxy
-  await waitUntil('that to be noticed', async () => {
+  await waitUntil('the reset to be noticed', async () => {
     await store.take([slot], `lost ${performance.now()}`)
     return isAway
   })
@@ -70,7 +70,7 @@ t.test('connections that fall silent are given up at once', async t => {
   await waitUntil('another one to count', () => !isAway)
 })
 
-t.test('a connection that is given up again and again keeps no listeners, and comes back', async t => {
+t.test('a connection that is replaced again and again leaks no listeners, and recovers', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   const warnings: string[] = []
@@ -89,6 +89,6 @@ t.test('a connection that is given up again and again keeps no listeners, and co
     await sleep(20)
   }
   redis.resume()
-  await waitUntil('it to be back', () => client.ping())
+  await waitUntil('Redis to be back', () => client.ping())
   t.strictSame(warnings, [])
 })

@@ -18,7 +18,7 @@ function ruleOf(id: string, mode: Mode, max: number, count: 'handshake' | 'lifet
   }
 }
 
-t.test('however requests end, every slot is given back exactly once', async t => {
+t.test('however a request ends, each of its slots is given back exactly once', async t => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
   const script = fc.array(

@@ -21,7 +21,7 @@ function slot(key: string, max: number, ttlMs: number): Ask {
 }
 
 t.test(
-  'Redis restarted empty while slots are held: none comes back, and no storm',
+  'slots held when Redis restarts empty are not recreated, and the log stays short',
   { buffered: true },
   async t => {
     if (redisCommand(t) === undefined) return
@@ -59,10 +59,10 @@ rules: [{ id: work, match: [POST /**], key: [project, full-path], slotTtl: 2s }]
     const client = new Redis(redis.url)
     t.teardown(() => client.disconnect())
     await sleep(1200)
-    t.same(await client.keys('*work*'), [], 'no renewal resurrects a slot')
+    t.same(await client.keys('*work*'), [], 'no renewal recreates a slot')
     const again = post(0, true)
     await waitUntil('a second one in flight', () => app.waiting.length === SLOTS + 1)
-    t.equal((await post(0, false)).status, 429, 'and the next is refused as ever')
+    t.equal((await post(0, false)).status, 429, 'the next request is refused as before')
     t.equal(await held(), 1)
 
     app.finish()
@@ -73,41 +73,37 @@ rules: [{ id: work, match: [POST /**], key: [project, full-path], slotTtl: 2s }]
   },
 )
 
-t.test(
-  'a gateway that drains gives its slots back at once, not when their TTL ends',
-  { buffered: true },
-  async t => {
-    const url = await redisUrl(t)
-    if (url === undefined) return
-    const client = new Redis(url)
-    t.teardown(() => client.disconnect())
-    const waiting: ServerResponse[] = []
-    const upstream = await startApp(t, (req, res) => {
-      req.resume()
-      waiting.push(res)
-    })
-    const policy = `version: 1
+t.test('a gateway that drains frees its slots at once', { buffered: true }, async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const client = new Redis(url)
+  t.teardown(() => client.disconnect())
+  const waiting: ServerResponse[] = []
+  const upstream = await startApp(t, (req, res) => {
+    req.resume()
+    waiting.push(res)
+  })
+  const policy = `version: 1
 kind: in-flight
 rules: [{ id: work, match: [POST /**], key: [project, full-path] }]
 `
-    const gateway = await testGateway(t, {
-      upstream,
-      settings: redisSettings(url),
-      policies: { 'in-flight.yaml': policy },
-    })
-    const cut = send(`${gateway.url}/a`, { method: 'POST', headers: { host: 'acme.localhost' } }).catch(
-      () => 'cut',
-    )
-    await waitUntil('it to be in flight', () => waiting.length === 1)
-    t.equal((await client.keys('*work*')).length, 1)
-    await gateway.drain()
-    t.equal(await cut, 'cut')
-    await waitUntil('the slot to be free', async () => (await client.keys('*work*')).length === 0, 10_000)
-  },
-)
+  const gateway = await testGateway(t, {
+    upstream,
+    settings: redisSettings(url),
+    policies: { 'in-flight.yaml': policy },
+  })
+  const cut = send(`${gateway.url}/a`, { method: 'POST', headers: { host: 'acme.localhost' } }).catch(
+    () => 'cut',
+  )
+  await waitUntil('the request to be in flight', () => waiting.length === 1)
+  t.equal((await client.keys('*work*')).length, 1)
+  await gateway.drain()
+  t.equal(await cut, 'cut')
+  await waitUntil('the slot to be free', async () => (await client.keys('*work*')).length === 0, 10_000)
+})
 
 t.test(
-  'a renewal that is never answered gives the connection up, and is tried again',
+  'a renewal without an answer gives the connection up, and is tried again',
   { buffered: true },
   async t => {
     /** How many renewals had been sent when the connection was given up for the first time. */
@@ -134,7 +130,7 @@ t.test(
       lost += 1
     })
     await waitUntil('the connection to be given up', () => sentAtSilence)
-    t.equal(sentAtSilence, 1, 'one renewal at a time')
+    t.equal(sentAtSilence, 1, 'only one renewal is sent at a time')
     await waitUntil('the next', () => renewals >= 2)
     answer?.()
     t.equal(lost, 0)
@@ -142,11 +138,11 @@ t.test(
     one.release()
     const sent = renewals
     await sleep(1500)
-    t.equal(renewals, sent, 'what was given back is renewed no more')
+    t.equal(renewals, sent, 'a released slot is not renewed')
   },
 )
 
-t.test('a shorter slotTtl ends no slot that was taken under the longer one', { buffered: true }, async t => {
+t.test('a shorter slotTtl does not shorten slots taken under the longer one', { buffered: true }, async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const client = new Redis(url)
@@ -160,7 +156,7 @@ t.test('a shorter slotTtl ends no slot that was taken under the longer one', { b
   const [short] = await store.take([slot('{s}', 2, 3000)], 'after')
   t.ok((await client.pttl('{s}')) > 50_000)
   await sleep(2000)
-  t.ok((await client.pttl('{s}')) > 50_000, 'nor does its renewal')
+  t.ok((await client.pttl('{s}')) > 50_000, 'a renewal does not shorten them either')
   t.match(await store.take([slot('{s}', 2, 3000)], 'third'), [{ granted: false }])
   short?.release?.()
   t.match(await store.take([slot('{s}', 2, 3000)], 'third'), [{ granted: true }])
@@ -168,7 +164,7 @@ t.test('a shorter slotTtl ends no slot that was taken under the longer one', { b
 })
 
 t.test(
-  'a slot of a dead holder ends within its TTL, also by a clock that was set back',
+  'the slot of a dead holder expires within its TTL even when the clock was set back',
   { buffered: true },
   async t => {
     const url = await redisUrl(t)
@@ -183,9 +179,9 @@ t.test(
     clock.at -= 3_600_000
     t.equal(await granted(slot('{back}', 2, 1000), 'next'), false)
     clock.at += 1001
-    t.equal(await granted(slot('{back}', 2, 1000), 'next'), true, 'the short one has ended')
+    t.equal(await granted(slot('{back}', 2, 1000), 'next'), true, 'the slot with the short TTL has expired')
     clock.at += 500
-    t.equal(await granted(slot('{back}', 2, 1000), 'third'), false, 'the long one has not')
+    t.equal(await granted(slot('{back}', 2, 1000), 'third'), false, 'the slot with the long TTL has not')
     clock.at += 58_500
     t.equal(await granted(slot('{back}', 1, 1000), 'third'), true)
   },

@@ -24,7 +24,7 @@ const begin = (t: Test, store: TestedStore, more: string, ...rules: string[]) =>
 
 onEachStore(
   t,
-  'a source over its quota is refused without numbers, until its block has ended',
+  'a client over its quota gets 429 without numbers until its block has ended',
   async (t, store) => {
     const rule = 'id: flood, match: [POST /self-service/**], key: [client-ip], mode: enforce'
     const here = await begin(t, store, '', `${rule}, quota: { requests: 3, per: 2s }, blockFor: 5s`)
@@ -51,11 +51,11 @@ onEachStore(
       'violated-policies': ['flood'],
     })
     t.equal(retry_after, 5)
-    t.equal(here.passed(), 3, 'the upstream never hears of it')
+    t.equal(here.passed(), 3, 'no refused request reaches the upstream')
     await sleep(2200)
-    t.equal((await here.post('/self-service/login')).status, 429, 'its window is over, its block is not')
+    t.equal((await here.post('/self-service/login')).status, 429, 'the window has ended, but not the block')
     await sleep(2850)
-    t.equal((await here.post('/self-service/login')).status, 200, 'a client that waits is admitted')
+    t.equal((await here.post('/self-service/login')).status, 200, 'a client that waits as told is admitted')
     t.match(here.lines.filter(line => line.decision === 'deny')[0], {
       rule: 'flood',
       kind: 'volumetric',
@@ -73,7 +73,7 @@ onEachStore(
 
 onEachStore(
   t,
-  'addresses are counted as their networks, and only trusted hops are believed',
+  'addresses are counted by network, and only those from trusted hops are believed',
   async (t, store) => {
     const rule =
       'id: by-ip, match: [POST /x], key: [client-ip], quota: { requests: 2, per: 1m }, mode: enforce'
@@ -86,21 +86,29 @@ onEachStore(
       return seen
     }
     t.strictSame(await from('2001:db8:1:2::1', '2001:db8:1:2:ffff::2', '2001:db8:1:2:3::3'), [200, 200, 429])
-    t.strictSame(await from('2001:db8:1:3::1'), [200], 'another /64 is another source')
+    t.strictSame(await from('2001:db8:1:3::1'), [200], 'another /64 has its own counter')
     t.strictSame(await from('::ffff:192.0.2.1', '::ffff:c000:201', '192.0.2.1'), [200, 200, 429])
-    t.strictSame(await from('2001:db8::192.0.2.1'), [200], 'an IPv6 address that ends like an IPv4 one')
+    t.strictSame(
+      await from('2001:db8::192.0.2.1'),
+      [200],
+      'an IPv6 address that ends like an IPv4 address has its own counter',
+    )
     t.strictSame(
       await from('1.1.1.1, 192.0.2.9', 'evil, 192.0.2.9', '192.0.2.9'),
       [200, 200, 429],
-      'what a client wrote to the left changes nothing',
+      'addresses further left change nothing',
     )
-    t.strictSame(await from('a', 'b, c', '2001:db8:1:2::1, garbage'), [200, 200, 429], 'the peer itself')
+    t.strictSame(
+      await from('a', 'b, c', '2001:db8:1:2::1, garbage'),
+      [200, 200, 429],
+      'invalid fields count for the peer itself',
+    )
   },
 )
 
 onEachStore(
   t,
-  'a TLS fingerprint counts from a trusted hop only; without one the rule says what happens',
+  'a TLS fingerprint counts only from a trusted hop, and "missing" decides what happens without one',
   async (t, store) => {
     const by = (part: string, missing: string) =>
       `id: by-${part}-${missing}, match: [POST /${part}/${missing}], key: [${part}], missing: ${missing}, quota: { requests: 1, per: 1m }, mode: enforce`
@@ -109,14 +117,18 @@ onEachStore(
     const ja4 = (value: string) => ({ 'x-ja4-fingerprint': value })
     const known = ja4('t13d1516h2_8daaf6152771_b186095e22b6')
     t.strictSame(await behind.statuses(2, '/ja4/skip', known), [200, 429])
-    t.strictSame(await behind.statuses(2, '/ja3/skip', known), [200, 200], 'another fingerprint is no JA3')
+    t.strictSame(await behind.statuses(2, '/ja3/skip', known), [200, 200], 'a JA4 is not taken for a JA3')
     t.strictSame(
       await behind.statuses(2, '/ja3/skip', { 'x-ja3-fingerprint': 'e7d705a3286e19ea42f587b344ee6865' }),
       [200, 429],
     )
     t.strictSame(await behind.statuses(1, '/ja4/skip', ja4('t13d0000h2_000000000000_000000000000')), [200])
-    t.strictSame(await behind.statuses(2, '/ja4/skip'), [200, 200], 'skip: not counted')
-    t.strictSame(await behind.statuses(2, '/ja4/shared'), [200, 429], 'shared: one counter for all without')
+    t.strictSame(await behind.statuses(2, '/ja4/skip'), [200, 200], 'skip does not count them')
+    t.strictSame(
+      await behind.statuses(2, '/ja4/shared'),
+      [200, 429],
+      'shared counts all without a fingerprint together',
+    )
     t.strictSame(await behind.statuses(1, '/ja4/shared', known), [200])
     const denied = await behind.post('/ja4/deny')
     t.equal(denied.status, 429)
@@ -124,111 +136,135 @@ onEachStore(
       detail: 'Rule by-ja4-deny counts by something that this request lacks.',
       'violated-policies': ['by-ja4-deny'],
     })
-    t.notOk('retry-after' in denied.headers, 'waiting would not help')
+    t.notOk('retry-after' in denied.headers, 'there is no retry-after, because waiting would not help')
 
     const direct = await begin(t, store, '', ...rules)
-    t.strictSame(await direct.statuses(2, '/ja4/skip', known), [200, 200], 'a client’s own word is no word')
+    t.strictSame(
+      await direct.statuses(2, '/ja4/skip', known),
+      [200, 200],
+      'a fingerprint from the client itself does not count',
+    )
     t.strictSame(await direct.statuses(2, '/ja4/shared', known), [200, 429])
   },
 )
 
-onEachStore(t, 'header, credentials and method make keys, alone and together', async (t, store) => {
-  const quota = 'quota: { requests: 1, per: 1m }, mode: enforce'
-  const here = await begin(
-    t,
-    store,
-    TRUSTED,
-    `id: by-header, match: [POST /device], key: ["header:x-device", client-ip], missing: skip, ${quota}`,
-    `id: by-auth, match: [/auth], key: [auth, method], ${quota}`,
-    `id: anonymous, match: [POST /when], key: [client-ip], when: { authenticated: false }, ${quota}`,
-    `id: by-project, match: [POST /project/*], key: [project, path], ${quota}`,
-  )
-  const device = (value: string, address = '192.0.2.1') => ({
-    'x-device': value,
-    'x-forwarded-for': address,
+onEachStore(
+  t,
+  'a key can be made of a header, credentials and the method, alone or together',
+  async (t, store) => {
+    const quota = 'quota: { requests: 1, per: 1m }, mode: enforce'
+    const here = await begin(
+      t,
+      store,
+      TRUSTED,
+      `id: by-header, match: [POST /device], key: ["header:x-device", client-ip], missing: skip, ${quota}`,
+      `id: by-auth, match: [/auth], key: [auth, method], ${quota}`,
+      `id: anonymous, match: [POST /when], key: [client-ip], when: { authenticated: false }, ${quota}`,
+      `id: by-project, match: [POST /project/*], key: [project, path], ${quota}`,
+    )
+    const device = (value: string, address = '192.0.2.1') => ({
+      'x-device': value,
+      'x-forwarded-for': address,
+    })
+    t.strictSame(await here.statuses(2, '/device', device('a')), [200, 429])
+    t.strictSame(await here.statuses(1, '/device', device('b')), [200])
+    t.strictSame(await here.statuses(1, '/device', device('a', '192.0.2.2')), [200])
+    t.strictSame(
+      await here.statuses(2, '/device', device('')),
+      [200, 200],
+      'an empty value counts as missing',
+    )
+    t.strictSame(
+      await here.statuses(2, '/device', device('a, b')),
+      [200, 429],
+      'two values count as one text',
+    )
+    const long = device('x'.repeat(10_000))
+    t.strictSame(await here.statuses(2, '/device', long), [200, 429])
+    const bearer = { authorization: 'Bearer x' }
+    t.strictSame(await here.statuses(2, '/auth'), [200, 429])
+    t.strictSame(await here.statuses(2, '/auth', bearer), [200, 429])
+    t.equal((await here.post('/auth', bearer, { method: 'PUT' })).status, 200)
+    t.strictSame(await here.statuses(2, '/when'), [200, 429])
+    t.strictSame(
+      await here.statuses(2, '/when', bearer),
+      [200, 200],
+      'the rule does not apply to authenticated requests',
+    )
+    t.strictSame(await here.statuses(1, '/project/1'), [200])
+    t.strictSame(await here.statuses(1, '/project/2'), [429], 'all paths of one pattern share a counter')
+    t.strictSame(await here.statuses(1, '/project/1', { host: 'dev.localhost' }), [200])
+    for (const method of ['GET', 'HEAD', 'OPTIONS']) {
+      t.equal((await here.post('/auth', {}, { method })).status, 200, `${method} is exempt`)
+    }
+  },
+)
+
+onEachStore(t, 'a request one rule refuses is charged to no other rule', async (t, store) => {
+  const rule =
+    'id: by-ip, match: [POST /**], key: [client-ip], quota: { requests: 5, per: 1m }, mode: enforce'
+  const here = await startWith(t, store, TRUSTED, {
+    'volumetric.yaml': rulesOf(rule),
+    'limits.yaml': LIMITS,
   })
-  t.strictSame(await here.statuses(2, '/device', device('a')), [200, 429])
-  t.strictSame(await here.statuses(1, '/device', device('b')), [200])
-  t.strictSame(await here.statuses(1, '/device', device('a', '192.0.2.2')), [200])
-  t.strictSame(await here.statuses(2, '/device', device('')), [200, 200], 'an empty value is none')
-  t.strictSame(await here.statuses(2, '/device', device('a, b')), [200, 429], 'two values are one text')
-  const long = device('x'.repeat(10_000))
-  t.strictSame(await here.statuses(2, '/device', long), [200, 429])
-  const bearer = { authorization: 'Bearer x' }
-  t.strictSame(await here.statuses(2, '/auth'), [200, 429])
-  t.strictSame(await here.statuses(2, '/auth', bearer), [200, 429])
-  t.equal((await here.post('/auth', bearer, { method: 'PUT' })).status, 200)
-  t.strictSame(await here.statuses(2, '/when'), [200, 429])
-  t.strictSame(await here.statuses(2, '/when', bearer), [200, 200], 'not the requests the rule looks at')
-  t.strictSame(await here.statuses(1, '/project/1'), [200])
-  t.strictSame(await here.statuses(1, '/project/2'), [429], 'the pattern’s path is one path')
-  t.strictSame(await here.statuses(1, '/project/1', { host: 'dev.localhost' }), [200])
-  for (const method of ['GET', 'HEAD', 'OPTIONS']) {
-    t.equal((await here.post('/auth', {}, { method })).status, 200, `${method} is exempt`)
-  }
+  t.strictSame(await here.statuses(12, '/scarce'), [200, 200, ...Array(10).fill(429)])
+  t.strictSame(
+    await here.statuses(4, '/else'),
+    [200, 200, 200, 429],
+    'two of the earlier requests were admitted',
+  )
+  const other = await here.post('/else', { 'x-forwarded-for': '192.0.2.1' })
+  t.equal(other.headers['x-ratelimit-remaining'], '16', 'the project was charged only for admitted requests')
+  t.notMatch(other.headers['ratelimit-policy'], /by-ip/, 'only the project’s own limits are shown')
 })
 
 onEachStore(
   t,
-  'what the project refuses costs the source nothing, and what the source costs the project',
+  'report-only rules record what they would refuse, and change no response',
   async (t, store) => {
-    const rule =
-      'id: by-ip, match: [POST /**], key: [client-ip], quota: { requests: 5, per: 1m }, mode: enforce'
-    const here = await startWith(t, store, TRUSTED, {
-      'volumetric.yaml': rulesOf(rule),
-      'limits.yaml': LIMITS,
+    const observed = [
+      'id: one, match: [POST /**], key: [client-ip], quota: { requests: 1, per: 1m }, blockFor: 1h',
+      'id: none, match: [/x/**], key: [ja4], missing: deny, quota: { requests: 1, per: 1m }',
+      'id: few, match: [PUT /**, POST /x/*], key: [method, "header:x-device"], missing: shared, quota: { requests: 2, per: 1s }, onStoreError: closed',
+    ].map(rule => `${rule}, mode: report-only`)
+    const enforced =
+      'id: hard, match: [POST /x/**], key: [client-ip], quota: { requests: 9, per: 1m }, mode: enforce'
+    const request = fc.record({
+      path: fc.constantFrom('/scarce', '/x/1', '/x/2', '/y'),
+      method: fc.constantFrom('POST', 'PUT', 'GET'),
+      device: fc.constantFrom('', 'a', 'b'),
     })
-    t.strictSame(await here.statuses(12, '/scarce'), [200, 200, ...Array(10).fill(429)])
-    t.strictSame(await here.statuses(4, '/else'), [200, 200, 200, 429], '5 of them were admitted')
-    const other = await here.post('/else', { 'x-forwarded-for': '192.0.2.1' })
-    t.equal(other.headers['x-ratelimit-remaining'], '16', 'the project paid for those that passed')
-    t.notMatch(other.headers['ratelimit-policy'], /by-ip/, 'only its own limits are told')
+    const [traffic = []] = fc.sample(fc.array(request, { minLength: 40, maxLength: 40 }), { numRuns: 1 })
+    const answersWith = async (...rules: string[]) => {
+      const policies = { 'volumetric.yaml': rulesOf(...rules), 'limits.yaml': LIMITS }
+      const here = await startWith(t, store, '', policies)
+      const answers: unknown[] = []
+      for (const { path, method, device } of traffic) {
+        const { status, headers, body } = await here.post(path, { 'x-device': device }, { method })
+        answers.push(comparable(status, headers, body))
+      }
+      return { answers, ...here }
+    }
+    const plain = await answersWith(enforced)
+    const watched = await answersWith(...observed, enforced)
+    t.strictSame(watched.answers, plain.answers, JSON.stringify(traffic))
+    const recordsOfOne = () =>
+      watched.lines.filter(({ decision, rule }) => decision === 'would_deny' && rule === 'one')
+    const writes = traffic.filter(({ method }) => method === 'POST')
+    const expected = Math.max(0, writes.length - 1)
+    await waitUntil('the records', () => recordsOfOne().length >= expected)
+    t.equal(recordsOfOne().length, expected)
+    t.match(recordsOfOne()[0], {
+      mode: 'report-only',
+      counters: [{ policy: 'one', q: 1, used: 2, t_ms: Number }],
+      ip: '127.0.0.0/24',
+      ja4: null,
+      would_status: 429,
+    })
   },
 )
 
-onEachStore(t, 'report-only rules record what they would refuse, and change no answer', async (t, store) => {
-  const observed = [
-    'id: one, match: [POST /**], key: [client-ip], quota: { requests: 1, per: 1m }, blockFor: 1h',
-    'id: none, match: [/x/**], key: [ja4], missing: deny, quota: { requests: 1, per: 1m }',
-    'id: few, match: [PUT /**, POST /x/*], key: [method, "header:x-device"], missing: shared, quota: { requests: 2, per: 1s }, onStoreError: closed',
-  ].map(rule => `${rule}, mode: report-only`)
-  const enforced =
-    'id: hard, match: [POST /x/**], key: [client-ip], quota: { requests: 9, per: 1m }, mode: enforce'
-  const request = fc.record({
-    path: fc.constantFrom('/scarce', '/x/1', '/x/2', '/y'),
-    method: fc.constantFrom('POST', 'PUT', 'GET'),
-    device: fc.constantFrom('', 'a', 'b'),
-  })
-  const [traffic = []] = fc.sample(fc.array(request, { minLength: 40, maxLength: 40 }), { numRuns: 1 })
-  const answersWith = async (...rules: string[]) => {
-    const policies = { 'volumetric.yaml': rulesOf(...rules), 'limits.yaml': LIMITS }
-    const here = await startWith(t, store, '', policies)
-    const answers: unknown[] = []
-    for (const { path, method, device } of traffic) {
-      const { status, headers, body } = await here.post(path, { 'x-device': device }, { method })
-      answers.push(comparable(status, headers, body))
-    }
-    return { answers, ...here }
-  }
-  const plain = await answersWith(enforced)
-  const watched = await answersWith(...observed, enforced)
-  t.strictSame(watched.answers, plain.answers, JSON.stringify(traffic))
-  const recordsOfOne = () =>
-    watched.lines.filter(({ decision, rule }) => decision === 'would_deny' && rule === 'one')
-  const writes = traffic.filter(({ method }) => method === 'POST')
-  const expected = Math.max(0, writes.length - 1)
-  await waitUntil('the records', () => recordsOfOne().length >= expected)
-  t.equal(recordsOfOne().length, expected)
-  t.match(recordsOfOne()[0], {
-    mode: 'report-only',
-    counters: [{ policy: 'one', q: 1, used: 2, t_ms: Number }],
-    ip: '127.0.0.0/24',
-    ja4: null,
-    would_status: 429,
-  })
-})
-
-onEachStore(t, 'an edited rule applies at once, and keeps what was spent', async (t, store) => {
+onEachStore(t, 'an edited rule applies at once and keeps what was spent', async (t, store) => {
   const rule = (quota: string) =>
     rulesOf(`id: live, match: [POST /x], key: [client-ip], quota: ${quota}, mode: enforce`)
   const here = await startWith(t, store, '', { 'volumetric.yaml': rule('{ requests: 2, per: 1m }') })
@@ -238,10 +274,14 @@ onEachStore(t, 'an edited rule applies at once, and keeps what was spent', async
   }
   t.strictSame(await here.statuses(3, '/x'), [200, 200, 429])
   await edit(rule('{ requests: 5, per: 1m }'))
-  t.strictSame(await here.statuses(3, '/x'), [200, 200, 429], 'the three that were counted still count')
+  t.strictSame(await here.statuses(3, '/x'), [200, 200, 429], 'the earlier requests still count')
   await edit(rule('{ requests: 4, per: 1s }'))
   const refused = await here.post('/x')
-  t.strictSame([refused.status, refused.headers['retry-after']], [429, '1'], 'no longer than it says now')
+  t.strictSame(
+    [refused.status, refused.headers['retry-after']],
+    [429, '1'],
+    'the block is no longer than the new window',
+  )
   await sleep(1050)
   t.equal((await here.post('/x')).status, 200)
 })
@@ -256,7 +296,7 @@ function comparable(status: number, headers: Received['headers'], body: string) 
   return [status, timeless, body.replace(/urn:uuid:[\w-]+|in [^."]+|"retry_after":\d+/g, '')]
 }
 
-t.test('counters in Redis: names no client can forge, an expiry always, separate worlds', async t => {
+t.test('counters in Redis have unforgeable names and always expire, separately for each mode', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const rule = (id: string, mode: string) =>
@@ -275,7 +315,7 @@ t.test('counters in Redis: names no client can forge, an expiry always, separate
   t.same(keys.filter(key => key.endsWith(':e')).length, 6)
   t.notOk(
     keys.some(key => key.includes('xxx')),
-    'nor does one stand in clear in Redis',
+    'no value appears in clear in Redis',
   )
   const counter = `sluice:1:*:{volumetric:hard:43:${createHash('sha256').update('header:x-device:a').digest('base64url')}}:e`
   t.ok(keys.includes(counter))
@@ -283,7 +323,11 @@ t.test('counters in Redis: names no client can forge, an expiry always, separate
 
   await redis.persist(counter)
   await redis.script('FLUSH')
-  t.strictSame(await here.statuses(1, '/x', { 'x-device': 'a' }), [429], 'a counter without an expiry')
+  t.strictSame(
+    await here.statuses(1, '/x', { 'x-device': 'a' }),
+    [429],
+    'a counter without an expiry still refuses',
+  )
   const left = await redis.pttl(counter)
-  t.ok(left > 0 && left <= 20_000, 'heals within a window')
+  t.ok(left > 0 && left <= 20_000, 'a counter without an expiry gets one within a window')
 })

@@ -36,17 +36,17 @@ async function begin(t: Test, settings: string | undefined, policies: Headers) {
   })
   const ask = async (path: string, headers: Headers = {}, method = 'POST') =>
     (await send(gateway.url + path, { method, headers: { host: 'acme.localhost', ...headers } })).status
-  const looks = async (path: string, headers?: Headers, method?: string) => {
+  const applies = async (path: string, headers?: Headers, method?: string) => {
     await ask(path, headers, method)
     return (await ask(path, headers, method)) === 429
   }
-  return { gateway, ask, looks }
+  return { gateway, ask, applies }
 }
 
-onEachStore(t, 'a rule looks at those for whom all of its "when" holds', async (t, store) => {
+onEachStore(t, 'a rule applies to requests that meet every condition of its "when"', async (t, store) => {
   const rule = (path: string, when: string) =>
     `id: ${path}, match: [POST /${path}], key: [project, client-ip], when: { ${when} }, ${once}`
-  const { looks } = await begin(t, await store.settings(t), {
+  const { applies } = await begin(t, await store.settings(t), {
     'volumetric.yaml': rulesOf(
       rule('anonymous', 'authenticated: false'),
       rule('present', 'authenticated: true'),
@@ -63,58 +63,70 @@ onEachStore(t, 'a rule looks at those for whom all of its "when" holds', async (
   const bearer = { authorization: 'Bearer made up' }
   const from = (address: string) => ({ 'x-forwarded-for': address })
   const host = (name: string) => ({ host: `${name}.localhost` })
-  t.equal(await looks('/anonymous'), true)
-  t.equal(await looks('/anonymous', bearer), false)
-  t.equal(await looks('/present'), false)
-  t.equal(await looks('/present', bearer), true, 'also a made-up one')
-  t.equal(await looks('/project'), true)
-  t.equal(await looks('/project', host('globex')), false)
-  t.equal(await looks('/project', host('new')), true)
-  t.equal(await looks('/plan'), false)
-  t.equal(await looks('/plan', host('globex')), true)
-  t.equal(await looks('/environment'), false)
-  t.equal(await looks('/environment', host('staging')), true)
-  t.equal(await looks('/network', from('203.0.114.1')), false)
-  t.equal(await looks('/network', from('203.0.113.255')), true)
-  t.equal(await looks('/network', from('::ffff:203.0.113.4')), true, 'IPv4 however it is written')
-  t.equal(await looks('/network', from('2001:db8:ffff::1')), true)
-  t.equal(await looks('/network', from('2001:db9::1')), false)
+  t.equal(await applies('/anonymous'), true)
+  t.equal(await applies('/anonymous', bearer), false)
+  t.equal(await applies('/present'), false)
+  t.equal(await applies('/present', bearer), true, 'any credential counts, even an invented one')
+  t.equal(await applies('/project'), true)
+  t.equal(await applies('/project', host('globex')), false)
+  t.equal(await applies('/project', host('new')), true)
+  t.equal(await applies('/plan'), false)
+  t.equal(await applies('/plan', host('globex')), true)
+  t.equal(await applies('/environment'), false)
+  t.equal(await applies('/environment', host('staging')), true)
+  t.equal(await applies('/network', from('203.0.114.1')), false)
+  t.equal(await applies('/network', from('203.0.113.255')), true)
+  t.equal(
+    await applies('/network', from('::ffff:203.0.113.4')),
+    true,
+    'an IPv4 address matches however it is written',
+  )
+  t.equal(await applies('/network', from('2001:db8:ffff::1')), true)
+  t.equal(await applies('/network', from('2001:db9::1')), false)
   const whole = { ...bearer, ...from('198.51.100.7') }
-  t.equal(await looks('/all', { ...whole, ...host('staging') }), false)
-  t.equal(await looks('/all', from('198.51.100.7')), false)
-  t.equal(await looks('/all', { ...whole, ...from('198.51.100.8') }), false)
-  t.equal(await looks('/all', whole), true)
+  t.equal(await applies('/all', { ...whole, ...host('staging') }), false)
+  t.equal(await applies('/all', from('198.51.100.7')), false)
+  t.equal(await applies('/all', { ...whole, ...from('198.51.100.8') }), false)
+  t.equal(await applies('/all', whole), true)
 })
 
-onEachStore(t, 'verified is what an identifier has checked, whatever header carries it', async (t, store) => {
-  const { ask, looks, gateway } = await begin(
-    t,
-    `identify: [{ plugin: api-key, header: x-globex }, host]\nlog: { decisions: all }\n${await store.settings(t)}`,
-    {
-      'volumetric.yaml': rulesOf(
-        `id: verified, match: [POST /verified], key: [project], when: { authenticated: verified }, ${once}`,
-        `id: anonymous, match: [POST /anonymous], key: [project], when: { authenticated: false }, ${once}`,
-        `id: by-auth, match: [POST /auth], key: [auth], ${once}`,
-      ),
-    },
-  )
-  const key = { 'x-globex': API_KEY }
-  const madeUp = { 'x-globex': 'made up', authorization: 'Bearer made up', host: 'globex.localhost' }
-  t.equal(await looks('/verified', madeUp), false, 'presence is not enough')
-  t.equal(await looks('/verified', key), true)
-  t.equal(await looks('/anonymous', key), false, 'a credential that was used is one')
-  t.equal(await looks('/anonymous'), true)
-  t.equal(await ask('/auth', key), 200)
-  t.equal(await ask('/auth', madeUp), 429, 'both are authenticated')
-  t.equal(await ask('/auth'), 200)
-  await waitUntil('the records', () => gateway.lines.some(({ rule }) => rule === 'verified'))
-  t.match(
-    gateway.lines.find(({ rule }) => rule === 'verified'),
-    { auth: 'authenticated', verified: true },
-  )
-})
+onEachStore(
+  t,
+  'authenticated: verified matches only credentials that an identifier has checked',
+  async (t, store) => {
+    const { ask, applies, gateway } = await begin(
+      t,
+      `identify: [{ plugin: api-key, header: x-globex }, host]\nlog: { decisions: all }\n${await store.settings(t)}`,
+      {
+        'volumetric.yaml': rulesOf(
+          `id: verified, match: [POST /verified], key: [project], when: { authenticated: verified }, ${once}`,
+          `id: anonymous, match: [POST /anonymous], key: [project], when: { authenticated: false }, ${once}`,
+          `id: by-auth, match: [POST /auth], key: [auth], ${once}`,
+        ),
+      },
+    )
+    const key = { 'x-globex': API_KEY }
+    const madeUp = { 'x-globex': 'made up', authorization: 'Bearer made up', host: 'globex.localhost' }
+    t.equal(await applies('/verified', madeUp), false, 'a credential that is only present does not count')
+    t.equal(await applies('/verified', key), true)
+    t.equal(
+      await applies('/anonymous', key),
+      false,
+      'a credential that identified a project counts as authenticated',
+    )
+    t.equal(await applies('/anonymous'), true)
+    t.equal(await ask('/auth', key), 200)
+    t.equal(await ask('/auth', madeUp), 429, 'both requests count as authenticated')
+    t.equal(await ask('/auth'), 200)
+    await waitUntil('the records', () => gateway.lines.some(({ rule }) => rule === 'verified'))
+    t.match(
+      gateway.lines.find(({ rule }) => rule === 'verified'),
+      { auth: 'authenticated', verified: true },
+    )
+  },
+)
 
-onEachStore(t, 'slots are held only by those whom their rule looks at', async (t, store) => {
+onEachStore(t, 'only requests their rule applies to hold slots', async (t, store) => {
   const { ask } = await begin(t, await store.settings(t), {
     'in-flight.yaml': `version: 1
 kind: in-flight
@@ -130,26 +142,26 @@ rules:
   t.same(await two({}, 'GET'), [200, 429])
 })
 
-onEachStore(t, 'reads count where the rule says so, preflights never', async (t, store) => {
-  const { ask, looks } = await begin(t, await store.settings(t), {
+onEachStore(t, 'reads count only for rules with reads: true, and preflights never', async (t, store) => {
+  const { ask, applies } = await begin(t, await store.settings(t), {
     'volumetric.yaml': rulesOf(
       `id: reads, match: [/pages/**, GET /list], key: [path], reads: true, ${once}`,
       `id: writes, match: [/items/**, GET /items], key: [path], ${once}`,
     ),
   })
-  t.equal(await looks('/pages/1', {}, 'GET'), true)
-  t.equal(await looks('/list', {}, 'POST'), false)
+  t.equal(await applies('/pages/1', {}, 'GET'), true)
+  t.equal(await applies('/list', {}, 'POST'), false)
   t.equal(await ask('/list', {}, 'GET'), 200)
   t.equal(await ask('/list', {}, 'HEAD'), 429, 'HEAD counts as GET')
   t.equal(await ask('/pages/2', {}, 'OPTIONS'), 429)
   const preflight = { origin: 'https://app.example', 'access-control-request-method': 'POST' }
   t.equal(await ask('/pages/2', preflight, 'OPTIONS'), 200)
-  for (const method of ['GET', 'HEAD', 'OPTIONS']) t.equal(await looks('/items', {}, method), false, method)
-  t.equal(await looks('/items', {}, 'PUT'), true)
+  for (const method of ['GET', 'HEAD', 'OPTIONS']) t.equal(await applies('/items', {}, method), false, method)
+  t.equal(await applies('/items', {}, 'PUT'), true)
 })
 
-t.test('what makes a request authenticated is a setting', async t => {
-  const { looks } = await begin(t, 'credentials: { headers: [x-token], cookies: [sid, "app_*_id"] }', {
+t.test('the credentials setting decides which requests are authenticated', async t => {
+  const { applies } = await begin(t, 'credentials: { headers: [x-token], cookies: [sid, "app_*_id"] }', {
     'volumetric.yaml': rulesOf(
       `id: known, match: ["POST /{case}"], key: [full-path], when: { authenticated: true }, ${once}`,
     ),
@@ -165,11 +177,11 @@ t.test('what makes a request authenticated is a setting', async t => {
     [{ cookie: 'app_id=1' }, false],
   ] as const) {
     const path = `/${encodeURIComponent(JSON.stringify(headers)).replace(/%/g, '')}`
-    t.equal(await looks(path, headers), authenticated, JSON.stringify(headers))
+    t.equal(await applies(path, headers), authenticated, JSON.stringify(headers))
   }
 })
 
-onEachStore(t, 'a request may cost several', async (t, store) => {
+onEachStore(t, 'a request with cost 3 is charged three units', async (t, store) => {
   const { ask } = await begin(t, await store.settings(t), {
     'volumetric.yaml': rulesOf(
       'id: heavy, match: [POST /export], key: [project], cost: 3, quota: { requests: 10, per: 1m }, mode: enforce',
@@ -180,7 +192,7 @@ onEachStore(t, 'a request may cost several', async (t, store) => {
   t.same(seen, [200, 200, 200, 429])
 })
 
-t.test('counters of such a rule are named and reset without what its "when" asks for', async t => {
+t.test('counters of a rule with a "when" are found and reset by their key alone', async t => {
   const { gateway, ask } = await begin(t, '', {
     'volumetric.yaml': rulesOf(
       `id: narrow, match: [POST /narrow], key: [client-ip], when: { networks: [203.0.113.0/24], authenticated: true, plans: [growth] }, ${once}`,

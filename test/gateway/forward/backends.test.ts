@@ -44,17 +44,17 @@ async function statuses(client: RawPeer, request: string, count: number): Promis
 
 const served = ({ upstreams }: Scene) => upstreams.map(({ connections }) => connections.length)
 
-t.test('requests are spread over the addresses of an upstream', async t => {
+t.test('requests are spread evenly over the addresses of an upstream', async t => {
   const { upstreams, client } = await scene(t, [answering(OK), answering(OK), answering(OK)])
   t.same(await statuses(client, GET, 9), Array(9).fill('200'))
   t.same(
     upstreams.map(({ connections }) => connections.length),
     [1, 1, 1],
-    'equals take turns',
+    'addresses with equal load take turns',
   )
 })
 
-t.test('a new request goes where the fewest are under way', async t => {
+t.test('a new request goes to the address with the fewest requests in progress', async t => {
   const stage = await scene(t, [() => {}, answering(OK)])
   const busy = await clientOf(t, stage.gateway)
   busy.send(GET)
@@ -62,7 +62,7 @@ t.test('a new request goes where the fewest are under way', async t => {
   const other = await clientOf(t, stage.gateway)
   other.send(GET)
   await waitUntil('the second request', () => served(stage).join() === '1,1')
-  t.same(await statuses(stage.client, GET, 5), Array(5).fill('200'), 'none of them meets the silent one')
+  t.same(await statuses(stage.client, GET, 5), Array(5).fill('200'), 'no request goes to the silent address')
   t.match(
     [...stage.gateway.backends].map(({ requests }) => requests),
     [1, 0],
@@ -70,18 +70,22 @@ t.test('a new request goes where the fewest are under way', async t => {
 })
 
 t.test('one dead address', async t => {
-  t.test('fails no request, and is left out after a few', async t => {
+  t.test('fails no request, and is ejected after a few attempts', async t => {
     const dead = await deadUrl()
     const alive = await rawUpstream(answering(OK))
     t.teardown(() => alive.stop())
     const gateway = await startGateway(t, { url: dead.url, others: [alive.url] })
     const client = await clientOf(t, gateway)
-    t.same(await statuses(client, POST, 12), Array(12).fill('200'), 'a POST was never sent there')
+    t.same(
+      await statuses(client, POST, 12),
+      Array(12).fill('200'),
+      'every POST gets 200, because none was sent to the dead address',
+    )
     t.same(gateway.changes, [`${dead.port} ejected`])
     t.same(gateway.failures, [])
   })
 
-  t.test('that takes no connection costs only the time for one, and the body arrives whole', async t => {
+  t.test('fails no request and loses no body when it completes no TLS handshake', async t => {
     // It accepts connections and never completes a TLS handshake.
     const silent = await rawUpstream(() => {})
     t.teardown(() => silent.stop())
@@ -97,7 +101,7 @@ t.test('one dead address', async t => {
     t.equal((await alive.connection(0)).unread, '')
   })
 
-  t.test('comes back with the first answer to a trial', async t => {
+  t.test('returns after the first response to a trial request', async t => {
     const upstreams = [await rawUpstream(answering(OK)), await rawUpstream(answering(OK))] as const
     t.teardown(() => Promise.all(upstreams.map(upstream => upstream.stop())))
     const [one, other] = upstreams
@@ -107,7 +111,7 @@ t.test('one dead address', async t => {
     for (let i = 0; i < 3; i++) ill?.failed(new Error('silence'))
     t.same(gateway.changes, [`${one.port} ejected`])
     t.same(await statuses(client, GET, 4), Array(4).fill('200'))
-    t.equal(one.connections.length, 0, 'nothing is sent there')
+    t.equal(one.connections.length, 0, 'nothing is sent to the ejected address')
     await waitUntil('the trial', async () => {
       await client.send(GET).message()
       return gateway.changes.length === 2
@@ -117,14 +121,18 @@ t.test('one dead address', async t => {
   })
 })
 
-t.test('when every address is dead the answer is 502, and each is still tried', async t => {
+t.test('when every address is dead requests get 502, and each address is still tried', async t => {
   const [one, other] = [await deadUrl(), await deadUrl()]
   const gateway = await startGateway(t, { url: one.url, others: [other.url] })
   const client = await clientOf(t, gateway)
   t.same(await statuses(client, GET, 4), Array(4).fill('502'))
   t.same(gateway.changes.toSorted(), [`${one.port} ejected`, `${other.port} ejected`].toSorted())
   const revived = await rawUpstreamAt(t, one.port)
-  t.same(await statuses(client, GET, 3), Array(3).fill('200'), 'no trial has to be waited for')
+  t.same(
+    await statuses(client, GET, 3),
+    Array(3).fill('200'),
+    'a revived address is used without waiting for a trial',
+  )
   t.ok(revived.connections > 0)
 })
 
@@ -142,25 +150,25 @@ async function rawUpstreamAt(t: Test, port: number): Promise<{ connections: numb
   return state
 }
 
-t.test('an address that dies with requests on it', async t => {
+t.test('an address that resets connections with requests on them', async t => {
   const closing = async (peer: RawPeer) => {
     await peer.message()
     peer.reset()
   }
 
-  t.test('a GET is sent once more, elsewhere', async t => {
+  t.test('has its GETs sent once more, to another address', async t => {
     const { gateway, client } = await scene(t, [closing, answering(OK)])
     t.same(await statuses(client, GET, 6), Array(6).fill('200'))
     t.same(gateway.failures, [])
   })
 
-  t.test('a POST is never sent twice', async t => {
+  t.test('never has a POST sent twice', async t => {
     const { upstreams, client } = await scene(t, [closing, closing])
     t.same(await statuses(client, POST, 1), ['502'])
     t.equal(upstreams.flatMap(({ connections }) => connections).length, 1)
   })
 
-  t.test('a GET that breaks whoever it meets meets two, not all', async t => {
+  t.test('has its GETs sent to two addresses at most', async t => {
     const stage = await scene(t, [closing, closing, closing, closing])
     t.same(await statuses(stage.client, GET, 1), ['502'])
     t.equal(
@@ -169,7 +177,7 @@ t.test('an address that dies with requests on it', async t => {
     )
   })
 
-  t.test('GETs whose idle connections were closed are sent again, and nobody is to blame', async t => {
+  t.test('is not ejected when it closed only idle connections, and their GETs are sent again', async t => {
     const answered: RawPeer[] = []
     const idle: RawPeer[] = []
     const closesIdle = async (peer: RawPeer) => {
@@ -192,21 +200,25 @@ t.test('an address that dies with requests on it', async t => {
   })
 })
 
-t.test('silence ejects, but is not tried elsewhere', async t => {
+t.test('a silent address is ejected, and its request is not tried elsewhere', async t => {
   const { gateway, upstreams, client } = await scene(t, [() => {}, () => {}], { headMs: 60 })
   // Deadlines have a resolution of up to a second.
   t.same(await statuses(client, GET, 1), ['504'])
-  t.equal(upstreams.flatMap(({ connections }) => connections).length, 1, 'it may still be at work on it')
+  t.equal(
+    upstreams.flatMap(({ connections }) => connections).length,
+    1,
+    'the first request goes to one address only, which may still be working on it',
+  )
   const peers = await Promise.all(Array.from({ length: 6 }, () => clientOf(t, gateway)))
   t.same(
     (await Promise.all(peers.map(peer => statuses(peer, GET, 1)))).flat(),
     Array(6).fill('504'),
-    'all are ejected, and still tried',
+    'when all are ejected, all are still tried',
   )
   t.equal(gateway.changes.length, 2)
 })
 
-t.test('WebSockets choose among the same addresses', async t => {
+t.test('WebSockets are spread over the same addresses, without the ejected one', async t => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
   server.on('connection', socket => socket.on('message', data => socket.send(data)))
@@ -235,8 +247,8 @@ t.test('WebSockets choose among the same addresses', async t => {
   await waitUntil('all to be given back', () => [...gateway.backends].every(({ load }) => load === 0))
 })
 
-t.test('too many requests at once', async t => {
-  t.test('are refused at once when even the queue is full, and all places come back', async t => {
+t.test('at the limit of requests to an upstream', async t => {
+  t.test('a request gets 503 at once when the queue is full, and every place is given back', async t => {
     const { gateway, client } = await scene(t, [() => {}], { connections: 1, connectMs: 30_000, headMs: 200 })
     const [backend] = gateway.backends
     client.send(GET)
@@ -251,13 +263,13 @@ t.test('too many requests at once', async t => {
     await waitUntil('the place to be given back', () => backend?.load === 0)
   })
 
-  t.test('a client that leaves just as its turn comes gives its place on', async t => {
+  t.test('a client that leaves just as its turn comes passes its place on', async t => {
     const { gateway, client } = await scene(t, [answering(OK)], { connections: 1 })
     const [backend] = gateway.backends
     t.ok(backend?.enter())
     const leaver = await clientOf(t, gateway)
     leaver.send(GET)
-    await waitUntil('it to wait', () => backend?.requests === 2)
+    await waitUntil('the request to wait', () => backend?.requests === 2)
     leaver.reset()
     backend?.leave()
     t.match((await client.send(GET).message()).line, / 200 /)
@@ -266,7 +278,7 @@ t.test('too many requests at once', async t => {
 })
 
 t.test('ejection', async t => {
-  t.test('takes three failures in a row', async t => {
+  t.test('takes three failures in a row, and one success ends it', async t => {
     const ejection = new Ejection()
     t.same(
       [ejection.failed(0), ejection.failed(0), ejection.succeeded(), ejection.failed(0), ejection.failed(0)],
@@ -275,42 +287,36 @@ t.test('ejection', async t => {
     t.notOk(ejection.ejected)
     t.ok(ejection.failed(0))
     t.ok(ejection.ejected)
-    t.notOk(ejection.failed(0), 'told of once')
+    t.notOk(ejection.failed(0), 'an ejection is reported once')
     t.ok(ejection.succeeded())
     t.notOk(ejection.ejected)
   })
 
-  t.test(
-    'lets one request try, first after a second, then ever more rarely, at least every half minute',
-    async t => {
-      const ejection = new Ejection()
-      for (let i = 0; i < 3; i++) ejection.failed(0)
-      const trials: number[] = []
-      for (let now = 0; now <= 120_000; now += 500) {
-        if (ejection.tries(now)) trials.push(now / 1000)
-        t.notOk(ejection.tries(now))
-      }
-      t.same(trials, [1, 3, 7, 15, 31, 61, 91])
-    },
-  )
+  t.test('allows one trial after a second, then ever more rarely, but at least every 30 seconds', async t => {
+    const ejection = new Ejection()
+    for (let i = 0; i < 3; i++) ejection.failed(0)
+    const trials: number[] = []
+    for (let now = 0; now <= 120_000; now += 500) {
+      if (ejection.tries(now)) trials.push(now / 1000)
+      t.notOk(ejection.tries(now))
+    }
+    t.same(trials, [1, 3, 7, 15, 31, 61, 91])
+  })
 
-  t.test(
-    'whatever happens: ejected only by three failures since the last success, back by any success',
-    async () => {
-      fc.assert(
-        fc.property(fc.array(fc.constantFrom('ok', 'fail', 'try')), events => {
-          const ejection = new Ejection()
-          let failures = 0
-          for (const [now, event] of events.entries()) {
-            if (event === 'ok') ejection.succeeded()
-            else if (event === 'fail') ejection.failed(now)
-            else ejection.tries(now)
-            failures = event === 'ok' ? 0 : failures + (event === 'fail' ? 1 : 0)
-            if (ejection.ejected !== failures >= 3) return false
-          }
-          return true
-        }),
-      )
-    },
-  )
+  t.test('begins only after three failures since the last success, and any success ends it', async () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom('ok', 'fail', 'try')), events => {
+        const ejection = new Ejection()
+        let failures = 0
+        for (const [now, event] of events.entries()) {
+          if (event === 'ok') ejection.succeeded()
+          else if (event === 'fail') ejection.failed(now)
+          else ejection.tries(now)
+          failures = event === 'ok' ? 0 : failures + (event === 'fail' ? 1 : 0)
+          if (ejection.ejected !== failures >= 3) return false
+        }
+        return true
+      }),
+    )
+  })
 })

@@ -97,7 +97,7 @@ routes: [{ path: /**, upstream: app }]
 const answerOf = (sent: ReturnType<typeof request>): Promise<Readable> =>
   new Promise((resolve, reject) => sent.once('response', resolve).once('error', reject))
 
-t.test('200 MB', async t => {
+t.test('200 MB pass in bounded memory', async t => {
   const { url, app, growth } = await scene(t)
   for await (const _chunk of await answerOf(request(url).end())) {
     // The first two hundred megabytes pass at full speed.

@@ -5,18 +5,18 @@ import { sleep, waitUntil } from '../../helpers/wait.js'
 import { scene } from './gateway.js'
 
 t.test('a client that leaves', async t => {
-  t.test('before the answer: the upstream request is cancelled', async t => {
+  t.test('has its upstream request cancelled before the response', async t => {
     const { client, upstream, gateway } = await scene(t)
     client.send(GET)
     const peer = await upstream.connection(0)
     await peer.message()
     client.reset()
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     t.same(gateway.failures, [])
   })
 
-  t.test('during the answer: the upstream request is cancelled', async t => {
+  t.test('has its upstream request cancelled during the response', async t => {
     const { client, upstream, gateway } = await scene(t)
     client.send(GET)
     const peer = await upstream.connection(0)
@@ -25,36 +25,39 @@ t.test('a client that leaves', async t => {
     await client.head()
     client.reset()
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
   })
 
-  t.test('with its slot held: the answer is read to its end', async t => {
+  t.test('has the response read to its end while its slot is held', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true })
     client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi')
     const peer = await upstream.connection(0)
     await peer.message()
     client.reset()
     await sleep(50)
-    t.notOk(peer.ended, 'the upstream goes on')
+    t.notOk(peer.ended, 'the upstream connection stays open')
     t.equal(gateway.ended, 0)
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa')
     await sleep(50)
     t.equal(gateway.ended, 0)
     peer.send('rt')
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
   })
 
-  t.test('with its slot held, but half of the body sent: the upstream request is cancelled', async t => {
-    const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true })
-    client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nhi')
-    const peer = await upstream.connection(0)
-    await peer.head()
-    client.reset()
-    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
-  })
+  t.test(
+    'has its upstream request cancelled halfway through its body, even while its slot is held',
+    async t => {
+      const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true })
+      client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nhi')
+      const peer = await upstream.connection(0)
+      await peer.head()
+      client.reset()
+      await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+      await waitUntil('the end of the request', () => gateway.ended === 1)
+    },
+  )
 
-  t.test('with its slot held and a silent upstream: given up at the idle limit', async t => {
+  t.test('is given up at the idle limit while its slot is held and its upstream is silent', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { keepUpstream: true, idleMs: 200 })
     client.send(GET)
     const peer = await upstream.connection(0)
@@ -62,7 +65,7 @@ t.test('a client that leaves', async t => {
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa')
     await client.head()
     client.reset()
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     t.ok(await waitUntil('the upstream to be cut', () => peer.ended || peer.closed))
   })
 })
@@ -70,7 +73,7 @@ t.test('a client that leaves', async t => {
 t.test('a client that stops sending', async t => {
   const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx'
 
-  t.test('before an answer: 408, the upstream is cut and the connection ends', async t => {
+  t.test('gets 408 before a response, its upstream request is cut, and its connection closes', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
     client.send(POST)
     const peer = await upstream.connection(0)
@@ -82,18 +85,18 @@ t.test('a client that stops sending', async t => {
     t.equal(gateway.ended, 1)
   })
 
-  t.test('within an answer: both sides are cut', async t => {
+  t.test('is cut during a response, and so is its upstream request', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
     client.send(POST)
     const peer = await upstream.connection(0)
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart')
     t.equal(await client.rest().then(text => text.slice(-4)), 'part')
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     t.same(gateway.failures, [])
   })
 
-  t.test('for a while only, or because the upstream does: nothing happens', async t => {
+  t.test('is served when it only pauses, or waits because its upstream does not read', async t => {
     const { client, upstream } = await scene(t, undefined, { idleMs: 200 })
     const size = 8 * 1024 * 1024
     client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\nx`)
@@ -121,34 +124,34 @@ t.test('a client that stops reading', async t => {
     peer.socket.write(Buffer.alloc(size))
   }
 
-  t.test('is cut, and so is the upstream', async t => {
+  t.test('is reset, and its upstream request is cut', async t => {
     const { client, upstream, gateway } = await scene(t, flood, { idleMs: 300 })
     client.send(GET)
     await client.head()
     client.socket.pause()
-    await waitUntil('the end to be told', () => gateway.ended === 1, 2_000)
+    await waitUntil('the end of the request', () => gateway.ended === 1, 2_000)
     const peer = await upstream.connection(0)
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
     const failure = await new Promise(resolve => client.socket.write('x', resolve))
-    t.type(failure, Error, 'it is reset, so that the system does not keep what it has not read')
+    t.type(failure, Error, 'the connection is reset, so the system does not keep what was not read')
     client.socket.resume()
     await waitUntil('the cut', () => client.ended || client.closed)
     t.ok(client.unread.length < size)
     t.same(gateway.failures, [])
   })
 
-  t.test('with its slot held: the rest is read and discarded', async t => {
+  t.test('has the rest of the response read and discarded while its slot is held', async t => {
     const { client, upstream, gateway } = await scene(t, flood, { idleMs: 300, keepUpstream: true })
     client.send(GET)
     await client.head()
     client.socket.pause()
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     const peer = await upstream.connection(0)
     t.equal(peer.socket.writableLength, 0)
-    t.notOk(peer.ended, 'the upstream keeps its connection')
+    t.notOk(peer.ended, 'the upstream connection stays open')
   })
 
-  t.test('when its answers have ended: is cut all the same', async t => {
+  t.test('is cut even when all its responses have ended', async t => {
     const body = 'x'.repeat(10_000)
     const atOnce = ({ socket }: RawPeer) =>
       socket.on('data', () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n${body}`))
@@ -161,7 +164,7 @@ t.test('a client that stops reading', async t => {
     t.ok(client.unread.length < 2_000 * body.length)
   })
 
-  t.test('slowly: gets everything', async t => {
+  t.test('gets everything when it goes on slowly', async t => {
     const { client } = await scene(t, flood, { idleMs: 300 })
     client.send(GET)
     await client.head()

@@ -4,8 +4,8 @@ import { GET, OK, type RawPeer, rawUpstream, valuesOf } from '../../helpers/raw.
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering, clientOf, scene } from './gateway.js'
 
-t.test('an upstream that fails', async t => {
-  t.test('cut within a length: the client sees a cut', async t => {
+t.test('a failing upstream', async t => {
+  t.test('a response cut within its length is cut for the client too', async t => {
     const { client } = await scene(t, async peer => {
       await peer.message()
       peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf').end()
@@ -15,7 +15,7 @@ t.test('an upstream that fails', async t => {
     t.equal(answer.body, 'half')
   })
 
-  t.test('cut within chunks: the last chunk is never sent', async t => {
+  t.test('a response cut within its chunks reaches the client without a last chunk', async t => {
     const { client } = await scene(t, async peer => {
       await peer.message()
       peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n').end()
@@ -26,7 +26,7 @@ t.test('an upstream that fails', async t => {
   })
 
   t.test(
-    'cut before an HTTP/1.0 client: the connection is reset, because its end would mean success',
+    'a cut response resets an HTTP/1.0 connection, because an orderly end would mean success',
     async t => {
       const { client } = await scene(t, async peer => {
         await peer.message()
@@ -40,19 +40,22 @@ t.test('an upstream that fails', async t => {
     },
   )
 
-  t.test('a broken chunk that comes with the head: upstream-invalid', async t => {
-    const { client, gateway } = await scene(t, async peer => {
-      await peer.message()
-      peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\nzz\r\n')
-    })
-    const { line, body } = await client.send(GET).message()
-    t.match(line, / 502 /)
-    t.equal(JSON.parse(body).code, 'upstream-invalid')
-    t.same(gateway.failures, ['upstream-invalid'])
-    await waitUntil('the end to be told', () => gateway.ended === 1)
-  })
+  t.test(
+    'a client gets 502 upstream-invalid when an invalid chunk arrives together with the head',
+    async t => {
+      const { client, gateway } = await scene(t, async peer => {
+        await peer.message()
+        peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\nzz\r\n')
+      })
+      const { line, body } = await client.send(GET).message()
+      t.match(line, / 502 /)
+      t.equal(JSON.parse(body).code, 'upstream-invalid')
+      t.same(gateway.failures, ['upstream-invalid'])
+      await waitUntil('the end of the request', () => gateway.ended === 1)
+    },
+  )
 
-  t.test('nobody listens: upstream-unreachable', async t => {
+  t.test('a client gets 502 upstream-unreachable when its upstream does not listen', async t => {
     const { client, upstream, gateway } = await scene(t)
     await upstream.stop()
     t.match((await client.send(GET).message()).line, / 502 /)
@@ -60,7 +63,7 @@ t.test('an upstream that fails', async t => {
     t.equal(gateway.ended, 1)
   })
 
-  t.test('closed without a byte: upstream-unreachable', async t => {
+  t.test('a client gets 502 upstream-unreachable when its upstream closes without a byte', async t => {
     const { client, gateway } = await scene(t, async peer => {
       await peer.message()
       peer.end()
@@ -70,7 +73,7 @@ t.test('an upstream that fails', async t => {
   })
 
   for (const [what, bytes] of [
-    ['not HTTP', 'hello there\r\n\r\n'],
+    ['bytes that are not HTTP', 'hello there\r\n\r\n'],
     ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!'],
     [
       'length and chunks',
@@ -78,7 +81,7 @@ t.test('an upstream that fails', async t => {
     ],
     ['a list of lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok'],
     ['a signed length', 'HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok'],
-    ['a length beyond all numbers', 'HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551618\r\n\r\nok'],
+    ['a length too large for a number', 'HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551618\r\n\r\nok'],
     ['an unknown coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n'],
     [
       'a coding after chunked',
@@ -88,13 +91,10 @@ t.test('an upstream that fails', async t => {
     ['a folded line', 'HTTP/1.1 200 OK\r\nX-A: 1\r\n 2\r\nContent-Length: 2\r\n\r\nok'],
     ['lines that end in LF alone', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok'],
     ['a status below 100', 'HTTP/1.1 099 Odd\r\nContent-Length: 2\r\n\r\nok'],
-    [
-      'an unasked switch of protocols',
-      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
-    ],
-    ['a head without end', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`],
+    ['an unsolicited 101', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'],
+    ['an endless head', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`],
   ] as const) {
-    t.test(`an answer that is ${what}: upstream-invalid`, async t => {
+    t.test(`a client gets 502 upstream-invalid when its upstream sends ${what}`, async t => {
       const { client, gateway } = await scene(t, async peer => {
         await peer.message()
         peer.send(bytes)
@@ -105,7 +105,7 @@ t.test('an upstream that fails', async t => {
     })
   }
 
-  t.test('silent within its answer: the client is cut, and so is the upstream', async t => {
+  t.test('a response that stalls is cut on both sides', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
     client.send(GET)
     const peer = await upstream.connection(0)
@@ -113,11 +113,11 @@ t.test('an upstream that fails', async t => {
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf')
     t.equal((await client.message({ tillClose: true })).body, 'half')
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     t.same(gateway.failures, [])
   })
 
-  t.test('takes no connection: upstream-unreachable in the time for one', async t => {
+  t.test('a client gets 502 upstream-unreachable when its upstream completes no TLS handshake', async t => {
     // It accepts connections and never completes a TLS handshake.
     const silent = await rawUpstream()
     t.teardown(() => silent.stop())
@@ -127,15 +127,18 @@ t.test('an upstream that fails', async t => {
     t.same(gateway.failures, ['upstream-unreachable'])
   })
 
-  t.test('silent: upstream-timeout, and the request is cancelled', async t => {
-    const { client, upstream, gateway } = await scene(t, undefined, { headMs: 200 })
-    t.match((await client.send(GET).message()).line, / 504 /)
-    t.same(gateway.failures, ['upstream-timeout'])
-    const peer = await upstream.connection(0)
-    await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-  })
+  t.test(
+    'a client gets 504 upstream-timeout when its upstream is silent, and the request is cancelled',
+    async t => {
+      const { client, upstream, gateway } = await scene(t, undefined, { headMs: 200 })
+      t.match((await client.send(GET).message()).line, / 504 /)
+      t.same(gateway.failures, ['upstream-timeout'])
+      const peer = await upstream.connection(0)
+      await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
+    },
+  )
 
-  t.test('extra bytes after an answer never become the next one', async t => {
+  t.test('bytes behind a response never become the next response', async t => {
     const { client } = await scene(t, answering(`${OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`))
     t.equal((await client.send(GET).message()).body, 'ok')
     await sleep(30)
@@ -154,7 +157,7 @@ t.test('a second attempt', async t => {
     }
 
   for (const method of ['GET', 'HEAD']) {
-    t.test(`${method} on a connection that died idle is sent again on a new one`, async t => {
+    t.test(`is made for a ${method} on a new connection when an idle one has died`, async t => {
       const { client, upstream } = await scene(t, dying(OK))
       await client.send('GET /first HTTP/1.1\r\nHost: a\r\n\r\n').message()
       client.send(`${method} / HTTP/1.1\r\nHost: a\r\n\r\n`)
@@ -168,7 +171,7 @@ t.test('a second attempt', async t => {
     ['a GET with a body', 'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx'],
     ['a DELETE', 'DELETE / HTTP/1.1\r\nHost: a\r\n\r\n'],
   ] as const) {
-    t.test(`${what} is never sent twice`, async t => {
+    t.test(`is never made for ${what}`, async t => {
       const { client, upstream } = await scene(t, dying(OK))
       await client.send('GET /first HTTP/1.1\r\nHost: a\r\n\r\n').message()
       t.match((await client.send(request).message()).line, / 502 /)
@@ -176,7 +179,7 @@ t.test('a second attempt', async t => {
     })
   }
 
-  t.test('a GET is not sent again on a connection that was new', async t => {
+  t.test('is not made for a GET that failed on a new connection', async t => {
     const { client, upstream } = await scene(t, async peer => {
       await peer.message()
       peer.reset()
@@ -185,7 +188,7 @@ t.test('a second attempt', async t => {
     t.equal(upstream.connections.length, 1)
   })
 
-  t.test('a GET is not sent again once an answer has begun', async t => {
+  t.test('is not made for a GET once its response has begun', async t => {
     const { client, upstream } = await scene(t, async peer => {
       await peer.message()
       peer.send(OK)
@@ -207,33 +210,36 @@ t.test('more requests than connections', async t => {
   for (const holder of holders) holder.send(POST)
   await waitUntil('all connections to be taken', () => upstream.connections.length === 3)
 
-  t.test('a request that waits too long for one gets 503', async t => {
+  t.test('a request that waits too long for a connection gets 503', async t => {
     t.match((await client.send(GET).message()).line, / 503 /)
     t.same(gateway.failures, ['overloaded'])
     t.equal(gateway.ended, 1)
   })
 
-  t.test('and no 100 before it', async t => {
+  t.test('a request that waits too long with Expect: 100-continue gets 503 without a 100', async t => {
     const late = await clientOf(t, gateway)
     late.send('POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n')
     t.match((await late.message()).line, / 503 /)
   })
 
-  t.test('a request that waits is sent as soon as one is free, one that gave up never is', async t => {
-    const leaver = await clientOf(t, gateway)
-    leaver.send(GET.replace('/', '/left'))
-    client.send(GET.replace('/', '/next'))
-    await sleep(50)
-    leaver.reset()
-    await waitUntil('its end to be told', () => gateway.ended === 3)
-    holders[0]?.send('123456789')
-    const freed = await waitUntil('the upload', () =>
-      upstream.connections.find(({ unread }) => unread.endsWith('123456789')),
-    )
-    await freed.message()
-    freed.send(OK)
-    t.match((await freed.message()).line, /^GET \/next /)
-    freed.send(OK)
-    t.equal((await client.message()).body, 'ok')
-  })
+  t.test(
+    'a waiting request is sent as soon as a connection is free, and one whose client left never is',
+    async t => {
+      const leaver = await clientOf(t, gateway)
+      leaver.send(GET.replace('/', '/left'))
+      client.send(GET.replace('/', '/next'))
+      await sleep(50)
+      leaver.reset()
+      await waitUntil('the end of its request', () => gateway.ended === 3)
+      holders[0]?.send('123456789')
+      const freed = await waitUntil('the upload', () =>
+        upstream.connections.find(({ unread }) => unread.endsWith('123456789')),
+      )
+      await freed.message()
+      freed.send(OK)
+      t.match((await freed.message()).line, /^GET \/next /)
+      freed.send(OK)
+      t.equal((await client.message()).body, 'ok')
+    },
+  )
 })

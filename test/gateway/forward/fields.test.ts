@@ -65,23 +65,26 @@ function shown(given: Verdict, families: Families = 'both'): Record<string, stri
   )
 }
 
-t.test('an admitted answer names every window, and the x- family the one with the least left', async t => {
-  const admitted = verdict([
-    scim,
-    'allowed',
-    reading('scim.burst', 10, 1000, 9, 400),
-    reading('scim.sustained', 300, 60_000, 211, 41_200),
-  ])
-  t.strictSame(shown(admitted), {
-    'RateLimit-Policy': '"scim.burst";q=10;w=1, "scim.sustained";q=300;w=60',
-    RateLimit: '"scim.burst";r=9;t=1, "scim.sustained";r=211;t=42',
-    'x-ratelimit-limit': '10, 10;w=1, 300;w=60',
-    'x-ratelimit-remaining': '9',
-    'x-ratelimit-reset': '1',
-  })
-})
+t.test(
+  'an admitted response names every window, and the x- fields show the one with the least left',
+  async t => {
+    const admitted = verdict([
+      scim,
+      'allowed',
+      reading('scim.burst', 10, 1000, 9, 400),
+      reading('scim.sustained', 300, 60_000, 211, 41_200),
+    ])
+    t.strictSame(shown(admitted), {
+      'RateLimit-Policy': '"scim.burst";q=10;w=1, "scim.sustained";q=300;w=60',
+      RateLimit: '"scim.burst";r=9;t=1, "scim.sustained";r=211;t=42',
+      'x-ratelimit-limit': '10, 10;w=1, 300;w=60',
+      'x-ratelimit-remaining': '9',
+      'x-ratelimit-reset': '1',
+    })
+  },
+)
 
-t.test('at a tie the longer window is shown', async t => {
+t.test('at a tie the x- fields show the longer window', async t => {
   const tie = verdict([
     scim,
     'allowed',
@@ -95,7 +98,7 @@ t.test('at a tie the longer window is shown', async t => {
   })
 })
 
-t.test('a refusal describes the violated window with the latest reset, in fields and body', async t => {
+t.test('a refusal shows the violated window that resets last, in fields and body', async t => {
   const refused = verdict([
     scim,
     'limited',
@@ -115,7 +118,7 @@ t.test('a refusal describes the violated window with the latest reset, in fields
   })
 })
 
-t.test('only the spent window is violated; the other keeps what it has', async t => {
+t.test('only the spent window counts as violated, and the other shows what it has left', async t => {
   const refused = verdict([
     scim,
     'limited',
@@ -155,7 +158,7 @@ t.test('a full in-flight rule is named with its unit, and only on refusal', asyn
   })
 })
 
-t.test('a rule whose quota differs between answers names the one of each', async t => {
+t.test('a rule whose quota changes between responses shows the current quota in each', async t => {
   const own = rule('own', 'own')
   const policyOf = (quota: number, windowMs = 1000) =>
     shown(verdict([own, 'allowed', reading('own', quota, windowMs, 3, 400)]))['RateLimit-Policy']
@@ -165,7 +168,7 @@ t.test('a rule whose quota differs between answers names the one of each', async
   t.equal(policyOf(10), '"own";q=10;w=1')
 })
 
-t.test('while nobody counts, fields that would name a remaining quota are left out', async t => {
+t.test('fields that would show a remaining quota are left out while the store cannot count', async t => {
   const blind = verdict([
     scim,
     'allowed',
@@ -178,11 +181,11 @@ t.test('while nobody counts, fields that would name a remaining quota are left o
   })
 })
 
-t.test('a rule that is closed while the store is away answers 503, not 429', async t => {
+t.test('a rule that closes while the store is away refuses with limiter-unavailable', async t => {
   t.match(rejectionOf(verdict([scim, 'unavailable']), 'id'), { code: 'limiter-unavailable' })
 })
 
-t.test('families can be switched, and a request without limits has no fields', async t => {
+t.test('each family of fields can be switched off, and a request without limits has neither', async t => {
   const admitted = verdict([scim, 'allowed', reading('scim.burst', 10, 1000, 9, 400)])
   t.strictSame(Object.keys(shown(admitted, 'ietf')), ['RateLimit-Policy', 'RateLimit'])
   t.strictSame(Object.keys(shown(admitted, 'x')), [

@@ -29,7 +29,7 @@ async function answered(
 }
 
 t.test('requests', async t => {
-  t.test('connection fields and those Connection names do not pass', async t => {
+  t.test('hop-by-hop fields and those Connection names are not forwarded', async t => {
     const request = await passed(
       t,
       'Connection: keep-alive, X-One\r\nX-One: 1\r\nKeep-Alive: timeout=9\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\nTrailer: x\r\nUpgrade: h2c\r\nX-Two: 2\r\n',
@@ -62,7 +62,7 @@ t.test('requests', async t => {
     t.match(valuesOf(request, 'forwarded'), ['for=127.0.0.1;host="a";proto=http'])
   })
 
-  t.test('order, repeats, letter case and bytes of the other fields stay', async t => {
+  t.test('order, repeats, letter case and bytes of other fields are kept', async t => {
     const { fields } = await passed(t, 'x-B: 2\r\nX-a: caf\xe9\r\nx-B: 1\r\nCookie: a=1\r\ncookie: b=2\r\n')
     const own = ['x-b', 'x-a', 'cookie']
     t.same(
@@ -77,7 +77,7 @@ t.test('requests', async t => {
     )
   })
 
-  t.test('internal fields are ours alone, in every spelling', async t => {
+  t.test('a client cannot set X-Sluice fields, in any spelling', async t => {
     const request = await passed(
       t,
       'X-Sluice-Project: evil\r\nx_sluice_plan: evil\r\nX-Sluice_Environment: evil\r\nx-sluice-request-id: evil\r\nx-sluice-new: evil\r\n',
@@ -89,7 +89,7 @@ t.test('requests', async t => {
     t.match(valuesOf(request, 'x-sluice-request-id'), [/^[0-9a-f-]{36}$/])
   })
 
-  t.test('what an unknown peer says of the client does not pass', async t => {
+  t.test('forwarded fields of an untrusted peer are replaced', async t => {
     const request = await passed(
       t,
       'X-Forwarded-For: 9.9.9.9\r\nX_Forwarded_For: 9.9.9.9\r\nX-Forwarded-Proto: 9\r\nX-Forwarded-User: 9\r\nForwarded: for=9.9.9.9\r\nX-Real-IP: 9.9.9.9\r\nX-JA3-Fingerprint: 9\r\nx_ja4_fingerprint: 9\r\n',
@@ -110,7 +110,7 @@ t.test('requests', async t => {
     }
   })
 
-  t.test('what a trusted peer says of the client is kept and continued', async t => {
+  t.test('forwarded fields of a trusted peer are kept and continued', async t => {
     const request = await passed(
       t,
       'X-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\nX-Forwarded-Port: 443\r\nForwarded: for=9.9.9.9\r\nX-JA3-Fingerprint: abc\r\n',
@@ -126,7 +126,7 @@ t.test('requests', async t => {
     t.same(valuesOf(request, 'x-ja3-fingerprint'), ['abc'])
   })
 
-  t.test('an absolute-form target gives the Host and never the upstream', async t => {
+  t.test('an absolute-form target sets Host and never chooses the upstream', async t => {
     const { client, upstream } = await scene(t)
     client.send('GET http://shop.example:81/a?b HTTP/1.1\r\nHost: other\r\n\r\n')
     const request = await (await upstream.connection(0)).message()
@@ -134,15 +134,15 @@ t.test('requests', async t => {
     t.same(valuesOf(request, 'host'), ['shop.example:81'])
   })
 
-  t.test('the path goes on in its normal form, the query as it came', async t => {
+  t.test('the path is forwarded in its normal form, the query as received', async t => {
     const { client, upstream } = await scene(t)
     client.send('GET //a/./b/../%63%2c?x=%2f&y=//.. HTTP/1.1\r\nHost: a\r\n\r\n')
     t.equal((await (await upstream.connection(0)).message()).line, 'GET /a/c,?x=%2f&y=//.. HTTP/1.1')
   })
 })
 
-t.test('answers', async t => {
-  t.test('connection fields and those Connection names do not pass', async t => {
+t.test('responses', async t => {
+  t.test('hop-by-hop fields and those Connection names are not forwarded', async t => {
     const answer = await answered(
       t,
       'Connection: X-One\r\nConnection: x-three\r\nX-One: 1\r\nX-Three: 3\r\nKeep-Alive: timeout=9\r\nUpgrade: h2\r\nX-Two: 2\r\n',
@@ -168,21 +168,21 @@ t.test('answers', async t => {
     t.same(valuesOf(answer, 'via'), ['1.1 x'])
   })
 
-  t.test('our fields replace the upstream’s of the same names', async t => {
+  t.test('the gateway’s fields replace the upstream’s fields of the same name', async t => {
     const answer = await answered(t, 'ratelimit: "theirs";r=1000\r\nRATELIMIT: "more"\r\n', {
       answerFields: ['RateLimit', '"ours";r=1'],
     })
     t.same(valuesOf(answer, 'ratelimit'), ['"ours";r=1'])
   })
 
-  t.test('the fields we expose to scripts are added to those the upstream exposes', async t => {
+  t.test('exposed fields are added to those the upstream exposes', async t => {
     const answer = await answered(t, 'Access-Control-Expose-Headers: X-Total\r\n', {
       answerFields: ['Access-Control-Expose-Headers', 'RateLimit'],
     })
     t.same(valuesOf(answer, 'access-control-expose-headers'), ['X-Total', 'RateLimit'])
   })
 
-  t.test('the words of a status pass', async t => {
+  t.test('the upstream’s reason phrase passes', async t => {
     const { client } = await scene(t, answering(OK.replace('200 OK', '299 Quite Fine')))
     t.equal(
       (await client.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n').message()).line,

@@ -4,8 +4,8 @@ import { GET, OK, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering, clientOf, scene } from './gateway.js'
 
-t.test('content', async t => {
-  t.test('a body of unknown length arrives whole, by chunks', async t => {
+t.test('bodies', async t => {
+  t.test('a body of unknown length arrives whole, in chunks', async t => {
     const { client } = await scene(t, async peer => {
       await peer.message()
       peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n')
@@ -17,7 +17,7 @@ t.test('content', async t => {
     t.same(valuesOf(answer, 'transfer-encoding'), ['chunked'])
   })
 
-  t.test('one whose end has come by then gets a length instead', async t => {
+  t.test('a chunked body that is complete when its head is sent gets a length instead', async t => {
     const { client } = await scene(
       t,
       answering('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'),
@@ -28,7 +28,7 @@ t.test('content', async t => {
     t.same(valuesOf(answer, 'transfer-encoding'), [])
   })
 
-  t.test('an answer that ends with the connection arrives whole', async t => {
+  t.test('a response that ends with the connection arrives whole', async t => {
     const { client } = await scene(t, async peer => {
       await peer.message()
       peer.send('HTTP/1.0 200 OK\r\n\r\nuntil the end').end()
@@ -44,7 +44,7 @@ t.test('content', async t => {
     t.equal(upstream.connections[0]?.unread, '')
   })
 
-  t.test('bytes of a body are not changed', async t => {
+  t.test('the bytes of a body are not changed', async t => {
     const all = String.fromCharCode(...Array.from({ length: 256 }, (_, byte) => byte))
     const { client, upstream } = await scene(t)
     client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 256\r\n\r\n${all}`)
@@ -54,15 +54,15 @@ t.test('content', async t => {
     t.equal((await client.message()).body, all)
   })
 
-  t.test('HEAD keeps the length and has no body', async t => {
+  t.test('a response to HEAD keeps its length and has no body', async t => {
     const { client } = await scene(t, answering('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'))
     const answer = await client.send('HEAD / HTTP/1.1\r\nHost: a\r\n\r\n').message({ bodyless: true })
     t.same(valuesOf(answer, 'content-length'), ['9'])
     client.send(GET)
-    t.match((await client.head()).line, / 200 /, 'the connection is still in step')
+    t.match((await client.head()).line, / 200 /, 'the next response is read correctly')
   })
 
-  t.test('204 has neither body nor length', async t => {
+  t.test('a 204 has neither body nor length', async t => {
     for (const framing of ['Content-Length: 0\r\n\r\n', 'Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n']) {
       const { client } = await scene(t, answering(`HTTP/1.1 204 No Content\r\n${framing}`))
       const answer = await client.send(GET).message()
@@ -72,7 +72,7 @@ t.test('content', async t => {
     }
   })
 
-  t.test('304 keeps the length it describes and has no body', async t => {
+  t.test('a 304 keeps its ETag and has no body', async t => {
     const { client, gateway } = await scene(
       t,
       answering('HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: "x"\r\n\r\n'),
@@ -85,7 +85,7 @@ t.test('content', async t => {
     t.same(gateway.failures, [])
   })
 
-  t.test('the head does not wait for the body', async t => {
+  t.test('the head of a response does not wait for its body', async t => {
     const { client } = await scene(t, async peer => {
       await peer.message()
       peer.send(
@@ -108,8 +108,8 @@ t.test('content', async t => {
   })
 })
 
-t.test('interim answers', async t => {
-  t.test('an unasked 100 does not break the answer, even in pieces', async t => {
+t.test('interim responses', async t => {
+  t.test('an unsolicited 100 does not break the response, even in pieces', async t => {
     const { client } = await scene(t, async peer => {
       await peer.message()
       peer.send('HTTP/1.1 100 Con')
@@ -123,7 +123,7 @@ t.test('interim answers', async t => {
     t.same([answer.line, answer.body], ['HTTP/1.1 200 OK', 'ok'])
   })
 
-  t.test('what an interim answer says of a length is not passed on', async t => {
+  t.test('the length of an interim response is not forwarded', async t => {
     const { client } = await scene(
       t,
       answering(`HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\nLink: </a>\r\n\r\n${OK}`),
@@ -133,7 +133,7 @@ t.test('interim answers', async t => {
     t.equal((await client.message()).body, 'ok')
   })
 
-  t.test('a body that looks like a 100 is passed on', async t => {
+  t.test('a body that looks like a 100 is forwarded', async t => {
     const body = 'HTTP/1.1 100 Continue\r\n\r\n'
     const { client } = await scene(t, async peer => {
       await peer.message()
@@ -144,7 +144,7 @@ t.test('interim answers', async t => {
     t.equal((await client.send(GET).message()).body, body)
   })
 
-  t.test('Expect is answered here and not passed on', async t => {
+  t.test('the gateway answers Expect itself and does not forward it', async t => {
     const { client, upstream } = await scene(t)
     client.send('POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n')
     t.match((await client.head()).line, / 100 /)
@@ -170,7 +170,7 @@ t.test('flow', async t => {
     t.equal((await client.message()).body, '/2')
   })
 
-  t.test('an answer that comes before the upload ends is delivered, and the connection closed', async t => {
+  t.test('a response that comes before the upload ends is delivered, and the connection closes', async t => {
     const { client } = await scene(t, async peer => {
       await peer.head()
       peer.send('HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno')
@@ -181,7 +181,7 @@ t.test('flow', async t => {
     t.same(valuesOf(answer, 'connection'), ['close'])
   })
 
-  t.test('a slow client holds the upstream back instead of filling memory', async t => {
+  t.test('a slow client holds the upstream back', async t => {
     let sent = 0
     const { client } = await scene(t, async peer => {
       await peer.message()

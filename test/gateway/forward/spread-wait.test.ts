@@ -5,7 +5,7 @@ import { spreadWait } from '../../../gateway/forward/spread-wait.js'
 const keys = fc.string({ minLength: 1, maxLength: 60 })
 const waits = fc.integer({ min: 1, max: 31 * 86_400_000 })
 
-t.test('a wait is never shorter, and longer by no more than the share and a minute', async () => {
+t.test('a wait is never shortened, and is lengthened by its share and a minute at most', async () => {
   fc.assert(
     fc.property(waits, keys, fc.double({ min: 0, max: 1, noNaN: true }), (ms, key, jitter) => {
       const spread = spreadWait(ms, key, jitter)
@@ -15,15 +15,10 @@ t.test('a wait is never shorter, and longer by no more than the share and a minu
   )
 })
 
-t.test(
-  'a wait of a second or two stays what it is; longer ones differ by key, and stay what they were told',
-  async t => {
-    const told = (seconds: number) =>
-      new Set(
-        Array.from({ length: 200 }, (_, i) => spreadWait(seconds * 1000, `sluice:{project-${i}}:e`, 0.1)),
-      )
-    t.same([...told(1)], [1])
-    t.same([...told(60)].sort(), [60, 61, 62, 63, 64, 65, 66])
-    t.equal(spreadWait(60_000, 'sluice:{acme}:e', 0.1), spreadWait(60_000, 'sluice:{acme}:e', 0.1))
-  },
-)
+t.test('short waits stay as they are, and longer ones differ by key but not from call to call', async t => {
+  const told = (seconds: number) =>
+    new Set(Array.from({ length: 200 }, (_, i) => spreadWait(seconds * 1000, `sluice:{project-${i}}:e`, 0.1)))
+  t.same([...told(1)], [1])
+  t.same([...told(60)].sort(), [60, 61, 62, 63, 64, 65, 66])
+  t.equal(spreadWait(60_000, 'sluice:{acme}:e', 0.1), spreadWait(60_000, 'sluice:{acme}:e', 0.1))
+})

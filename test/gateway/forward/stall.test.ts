@@ -43,7 +43,7 @@ async function standsStill(number: () => number): Promise<void> {
   }
 }
 
-t.test('an answer without end, whose client has left', async t => {
+t.test('an endless response whose client has left is discarded while its slot is held, then cut', async t => {
   const slot = { keepUpstream: true }
   const between = async (exchange: Exchange): Promise<Exchange> =>
     Object.defineProperty({ ...exchange }, 'keepUpstream', { get: () => slot.keepUpstream })
@@ -55,13 +55,13 @@ t.test('an answer without end, whose client has left', async t => {
   await client.head()
   client.reset()
   await sleep(150)
-  t.equal(gateway.ended, 0, 'is discarded while the request holds its slot')
+  t.equal(gateway.ended, 0, 'the response is discarded while the request holds its slot')
   slot.keepUpstream = false
   await waitUntil('the upstream to be cut', () => peer.ended || peer.closed, 1_000)
-  t.equal(gateway.ended, 1, 'and cut when the slot is gone')
+  t.equal(gateway.ended, 1, 'the response is cut once the slot is gone')
 })
 
-t.test('a request behind an answer that takes long waits for its turn, and is served then', async t => {
+t.test('a request behind a long response waits for its turn and is then served', async t => {
   const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
   client.send(GET.repeat(2))
   const peer = await upstream.connection(0)
@@ -78,7 +78,7 @@ t.test('a request behind an answer that takes long waits for its turn, and is se
   t.equal(upstream.connections.length, 1)
 })
 
-t.test('a request behind an answer that is cut is never forwarded', async t => {
+t.test('a request behind a response that is cut is never forwarded', async t => {
   const { client, upstream, gateway } = await scene(t)
   client.send(GET.repeat(2))
   const peer = await upstream.connection(0)
@@ -90,7 +90,7 @@ t.test('a request behind an answer that is cut is never forwarded', async t => {
   t.equal(gateway.forwarded, 1)
 })
 
-t.test('an answer behind one that its reader holds up arrives, and both whole', async t => {
+t.test('a large response its reader holds up and the small one behind it both arrive whole', async t => {
   const size = 16 * 1024 * 1024
   let count = { sent: 0 }
   const { client } = await scene(t, async peer => {
@@ -112,7 +112,7 @@ t.test('an answer behind one that its reader holds up arrives, and both whole', 
   t.equal((await client.message()).body, 'ok')
 })
 
-t.test('a sender of one byte now and then keeps its request, one that stops loses it', async t => {
+t.test('a client that sends a byte now and then keeps its request, and one that stops gets 408', async t => {
   const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 250, keepUpstream: true })
   client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx')
   const peer = await upstream.connection(0)
@@ -139,16 +139,16 @@ t.test('an open WebSocket', async t => {
   }
   const gone = (peer: RawPeer) => peer.ended || peer.closed
 
-  t.test('without a byte either way ends on both sides at its idle limit, not at a body’s', async t => {
+  t.test('without a byte either way is closed on both sides at its own idle limit', async t => {
     const { client, peer, gateway } = await open(400)
     const openedAt = performance.now()
     await waitUntil('both ends', () => gone(client) && gone(peer), 2_000)
-    t.ok(performance.now() - openedAt > 350, 'not sooner')
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    t.ok(performance.now() - openedAt > 350, 'the shorter limit for bodies does not apply')
+    await waitUntil('the end of the request', () => gateway.ended === 1)
   })
 
   for (const from of ['client', 'peer'] as const) {
-    t.test(`lives on bytes of the ${from === 'peer' ? 'upstream' : 'client'} alone`, async t => {
+    t.test(`stays open while only its ${from === 'peer' ? 'upstream' : 'client'} sends`, async t => {
       const both = await open(300)
       for (let i = 0; i < 8; i++) {
         both[from].send('x')
@@ -159,35 +159,35 @@ t.test('an open WebSocket', async t => {
     })
 
     t.test(
-      `whose ${from === 'peer' ? 'upstream' : 'client'} stops reading holds the other back and is cut`,
+      `whose ${from === 'peer' ? 'upstream' : 'client'} stops reading holds the other side back and is cut`,
       async t => {
         const both = await open(400)
         const other = from === 'peer' ? both.client : both.peer
         both[from].socket.pause()
         const total = 256 * 1024 * 1024
         const count = flood(other, total)
-        await waitUntil('the end to be told', () => both.gateway.ended === 1, 4_000)
+        await waitUntil('the end of the request', () => both.gateway.ended === 1, 4_000)
         t.ok(count.sent < total / 4, `${count.sent} bytes were taken in`)
         await waitUntil('the cut', () => gone(other))
       },
     )
   }
 
-  for (const [who, how] of [
+  for (const [side, how] of [
     ['client', 'reset'],
     ['client', 'end'],
     ['peer', 'reset'],
     ['peer', 'end'],
   ] as const) {
     t.test(
-      `ends on both sides and is told once: ${how} by the ${who === 'peer' ? 'upstream' : 'client'}`,
+      `closes on both sides and ends once after ${how} by its ${side === 'peer' ? 'upstream' : 'client'}`,
       async t => {
         const both = await open(60_000)
-        both[who][how]()
-        const other = who === 'peer' ? both.client : both.peer
+        both[side][how]()
+        const other = side === 'peer' ? both.client : both.peer
         await waitUntil('the other side to be closed', () => gone(other))
         other.end()
-        await waitUntil('the end to be told', () => both.gateway.ended === 1)
+        await waitUntil('the end of the request', () => both.gateway.ended === 1)
         await sleep(20)
         t.equal(both.gateway.ended, 1)
       },

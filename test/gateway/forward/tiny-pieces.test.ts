@@ -9,7 +9,7 @@ const PIECES = 10_000
 const pieces = Array.from({ length: PIECES }, (_, i) => Buffer.from(String(i % 10)))
 const content = Buffer.concat(pieces).toString()
 
-t.test('pieces of an upload that come at once leave together', async t => {
+t.test('small pieces of an upload that arrive together share writes', async t => {
   const written: string[] = []
   const socket = { write: (text: string) => written.push(text) } as unknown as Socket
   const writer = new RequestWriter(socket)
@@ -21,7 +21,7 @@ t.test('pieces of an upload that come at once leave together', async t => {
   t.equal(written.join('').replace(/1\r\n(.)\r\n/g, '$1'), content)
 })
 
-t.test('pieces of an answer that come at once leave together', async t => {
+t.test('small pieces of a response that arrive together share writes', async t => {
   const written: string[] = []
   const res = {
     writeHead() {},

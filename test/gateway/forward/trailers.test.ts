@@ -23,19 +23,19 @@ async function sentOn(t: Test, fields: string): Promise<string> {
   peer.send(OK)
   t.equal((await client.message()).body, 'ok')
   client.send(GET)
-  t.match((await peer.head()).line, /^GET/, 'the connections are still in step')
+  t.match((await peer.head()).line, /^GET/, 'the next request is read correctly')
   return unread
 }
 
-t.test('trailers of a request', async t => {
-  t.test('pass where its head announced them, but those that say what a request is', async t => {
+t.test('request trailers', async t => {
+  t.test('are forwarded when announced, except those for framing, routing or the gateway', async t => {
     t.equal(
       await sentOn(t, 'Trailer: x-late, Host\r\nTrailer: x-sluice-plan, x_sluice_plan\r\n'),
       '2\r\nhi\r\n0\r\nX-Late: 1\r\n\r\n',
     )
   })
 
-  t.test('cost little, however many there are and were announced', async t => {
+  t.test('cost little CPU time, however many are sent and announced', async t => {
     const names = Array.from({ length: 4_000 }, (_, i) => `x${i}`)
     const head = fieldsOf(['Trailer', names.join(',')])
     const trailers = names.flatMap(name => [name, ''])
@@ -43,21 +43,21 @@ t.test('trailers of a request', async t => {
     t.ok(took < 100, `${took} ms`)
   })
 
-  t.test('do not pass unannounced', async t => {
+  t.test('are not forwarded unannounced', async t => {
     t.equal(await sentOn(t, ''), '2\r\nhi\r\n0\r\n\r\n')
   })
 })
 
-t.test('trailers of an answer', async t => {
+t.test('response trailers', async t => {
   const chunks = '2\r\nhi\r\n0\r\nX-Late: 1\r\nSet-Cookie: a=b\r\nRateLimit: "a";r=9\r\n\r\n'
   const answer = `HTTP/1.1 200 OK\r\nTrailer: X-Late\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`
   for (const [what, fields, end] of [
     [
-      'pass to a client that takes them, but those that must stand in a head',
+      'reach a client that accepts them, except fields that belong in a head',
       'TE: trailers\r\n',
       'X-Late: 1\r\n\r\n',
     ],
-    ['do not pass to another', '', ''],
+    ['do not reach another client', '', ''],
   ] as const) {
     t.test(what, async t => {
       const { client } = await scene(t, answering(answer))

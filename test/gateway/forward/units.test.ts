@@ -4,7 +4,7 @@ import { perText, waitText } from '../../../gateway/forward/units.js'
 
 const HOUR = 3600
 
-t.test('a window is named by the unit it is one or some of', async t => {
+t.test('a window is named in the largest unit that fits it', async t => {
   const table: [seconds: number, text: string][] = [
     [1, 'per second'],
     [10, 'per 10 seconds'],
@@ -24,7 +24,7 @@ t.test('a window is named by the unit it is one or some of', async t => {
   )
 })
 
-t.test('a wait is told in two units at most, and never shorter than it is', async t => {
+t.test('a wait is told in at most two units, and never shorter than it is', async t => {
   const table: [seconds: number, text: string][] = [
     [1, '1 s'],
     [59, '59 s'],

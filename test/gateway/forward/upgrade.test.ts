@@ -26,7 +26,7 @@ async function echoServer(t: Test): Promise<{ server: WebSocketServer; url: stri
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 }
 
-t.test('messages pass both ways, and a close passes too', async t => {
+t.test('WebSocket messages pass both ways, and so does a close', async t => {
   const { server, url } = await echoServer(t)
   const gateway = await startGateway(t, { url })
   const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/chat`)
@@ -42,7 +42,7 @@ t.test('messages pass both ways, and a close passes too', async t => {
   await waitUntil('both sides to end', () => server.clients.size === 0 && gateway.ended === 1)
 })
 
-t.test('the handshake carries the same fields as any request, and early bytes are kept', async t => {
+t.test('the handshake carries the fields of any request, and early bytes are kept', async t => {
   const { client, upstream } = await scene(t, undefined, { answerFields: ['RateLimit', '"a";r=1'] })
   client.send(
     `${HANDSHAKE}X-Sluice-Project: evil\r\nX-Forwarded-For: 9.9.9.9\r\nCookie: a\r\ncookie: b\r\n\r\nearly`,
@@ -67,7 +67,7 @@ t.test('the handshake carries the same fields as any request, and early bytes ar
   t.equal(await client.bytes(5), 'later')
 })
 
-t.test('a refusal passes with its body, and the connection ends', async t => {
+t.test('a refusal passes with its body, and the connection closes', async t => {
   const { client, upstream, gateway } = await scene(t)
   client.send(`${HANDSHAKE}\r\n`)
   const peer = await upstream.connection(0)
@@ -78,10 +78,10 @@ t.test('a refusal passes with its body, and the connection ends', async t => {
   t.same(valuesOf(answer, 'x-a'), ['1'])
   t.same(valuesOf(answer, 'connection'), ['close'])
   t.same(gateway.failures, [])
-  await waitUntil('the end to be told', () => gateway.ended === 1)
+  await waitUntil('the end of the request', () => gateway.ended === 1)
 })
 
-t.test('a refusal passes whole when bytes follow it that belong to nothing', async t => {
+t.test('a refusal passes whole when stray bytes follow it', async t => {
   const { client, upstream } = await scene(t)
   client.send(`${HANDSHAKE}\r\n`)
   const peer = await upstream.connection(0)
@@ -91,32 +91,32 @@ t.test('a refusal passes whole when bytes follow it that belong to nothing', asy
   t.same([answer.line, answer.body], ['HTTP/1.1 403 Forbidden', 'no'])
 })
 
-t.test('a refusal that stops half way is cut at the idle limit', async t => {
+t.test('a refusal that stops halfway is cut at the idle limit', async t => {
   const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })
   client.send(`${HANDSHAKE}\r\n`)
   const peer = await upstream.connection(0)
   await peer.message()
   peer.send('HTTP/1.1 403 Forbidden\r\nContent-Length: 20\r\n\r\nno')
   await waitUntil('both ends', () => client.closed && (peer.ended || peer.closed), 2_000)
-  await waitUntil('the end to be told', () => gateway.ended === 1)
+  await waitUntil('the end of the request', () => gateway.ended === 1)
 })
 
-t.test('nobody listens: upstream-unreachable', async t => {
+t.test('a client gets 502 upstream-unreachable when its upstream does not listen', async t => {
   const { client, upstream, gateway } = await scene(t)
   await upstream.stop()
   t.match((await client.send(`${HANDSHAKE}\r\n`).message()).line, / 502 /)
   t.same(gateway.failures, ['upstream-unreachable'])
-  await waitUntil('the end to be told', () => gateway.ended === 1)
+  await waitUntil('the end of the request', () => gateway.ended === 1)
 })
 
-t.test('silent: upstream-timeout', async t => {
+t.test('a client gets 504 upstream-timeout when its upstream is silent', async t => {
   const { client, gateway } = await scene(t, undefined, { headMs: 100 })
   t.match((await client.send(`${HANDSHAKE}\r\n`).message()).line, / 504 /)
   t.same(gateway.failures, ['upstream-timeout'])
-  await waitUntil('the end to be told', () => gateway.ended === 1)
+  await waitUntil('the end of the request', () => gateway.ended === 1)
 })
 
-t.test('not HTTP: upstream-invalid', async t => {
+t.test('a client gets 502 upstream-invalid when its upstream does not speak HTTP', async t => {
   const { client, gateway } = await scene(t, async peer => {
     await peer.message()
     peer.send('hello\r\n\r\n')
@@ -125,19 +125,19 @@ t.test('not HTTP: upstream-invalid', async t => {
   t.same(gateway.failures, ['upstream-invalid'])
 })
 
-t.test('a side that vanishes takes the other with it', async t => {
-  for (const who of ['client', 'upstream'] as const) {
-    t.test(who, async t => {
+t.test('a side that resets its connection closes the other', async t => {
+  for (const side of ['client', 'upstream'] as const) {
+    t.test(side, async t => {
       const { client, upstream, gateway } = await scene(t)
       client.send(`${HANDSHAKE}\r\n`)
       const peer = await upstream.connection(0)
       await peer.message()
       peer.send(ACCEPTED)
       await client.message()
-      const [gone, left] = who === 'client' ? [client, peer] : [peer, client]
+      const [gone, left] = side === 'client' ? [client, peer] : [peer, client]
       gone.reset()
       await waitUntil('the other side to be closed', () => left.ended || left.closed)
-      await waitUntil('the end to be told', () => gateway.ended === 1)
+      await waitUntil('the end of the request', () => gateway.ended === 1)
     })
   }
 })
@@ -149,36 +149,33 @@ t.test('a client that leaves during the handshake cancels it', async t => {
   await peer.message()
   client.reset()
   await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
-  await waitUntil('the end to be told', () => gateway.ended === 1)
+  await waitUntil('the end of the request', () => gateway.ended === 1)
   t.same(gateway.failures, [])
 })
 
-t.test(
-  'only websocket alone, by GET and without a body, is upgraded: other offers are not taken',
-  async t => {
-    const offer = 'Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n'
-    for (const [what, request, body] of [
-      ['by POST', HANDSHAKE.replace('GET', 'POST').concat('\r\n'), ''],
-      ['with a body', HANDSHAKE.concat('Content-Length: 2\r\n\r\nhi'), 'hi'],
-      ['h2c by GET', `GET / HTTP/1.1\r\n${offer}\r\n`, ''],
-      ['h2c by POST', `POST / HTTP/1.1\r\n${offer}Content-Length: 2\r\n\r\nhi`, 'hi'],
-      ['two protocols', HANDSHAKE.concat('Upgrade: h2c\r\n\r\n'), ''],
-    ] as const) {
-      t.test(what, async t => {
-        const { client, upstream } = await scene(t)
-        client.send(request)
-        const peer = await upstream.connection(0)
-        const seen = await peer.message()
-        t.equal(seen.body, body)
-        for (const name of ['upgrade', 'http2-settings']) t.same(valuesOf(seen, name), [])
-        peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
-        t.equal((await client.message()).body, 'ok')
-      })
-    }
-  },
-)
+t.test('anything but a body-less GET for websocket alone is forwarded without the upgrade', async t => {
+  const offer = 'Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n'
+  for (const [what, request, body] of [
+    ['by POST', HANDSHAKE.replace('GET', 'POST').concat('\r\n'), ''],
+    ['with a body', HANDSHAKE.concat('Content-Length: 2\r\n\r\nhi'), 'hi'],
+    ['h2c by GET', `GET / HTTP/1.1\r\n${offer}\r\n`, ''],
+    ['h2c by POST', `POST / HTTP/1.1\r\n${offer}Content-Length: 2\r\n\r\nhi`, 'hi'],
+    ['two protocols', HANDSHAKE.concat('Upgrade: h2c\r\n\r\n'), ''],
+  ] as const) {
+    t.test(what, async t => {
+      const { client, upstream } = await scene(t)
+      client.send(request)
+      const peer = await upstream.connection(0)
+      const seen = await peer.message()
+      t.equal(seen.body, body)
+      for (const name of ['upgrade', 'http2-settings']) t.same(valuesOf(seen, name), [])
+      peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      t.equal((await client.message()).body, 'ok')
+    })
+  }
+})
 
-t.test('a drain waits for no tunnel beyond its deadline', async t => {
+t.test('a drain closes open tunnels at its deadline', async t => {
   const { url } = await echoServer(t)
   const gateway = await startGateway(t, { url })
   const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/`)
@@ -189,8 +186,8 @@ t.test('a drain waits for no tunnel beyond its deadline', async t => {
   await t.rejects(clientOf(t, gateway), { code: 'ECONNREFUSED' })
 })
 
-t.test('going away', async t => {
-  t.test('clients are told by a Close with 1001, which passes to the upstream and ends both', async t => {
+t.test('a gateway that is going away', async t => {
+  t.test('sends clients a Close with 1001, which reaches the upstream and ends both sides', async t => {
     const { server, url } = await echoServer(t)
     const gateway = await startGateway(t, { url })
     const codes: number[] = []
@@ -206,7 +203,7 @@ t.test('going away', async t => {
     t.same(codes, [1001])
   })
 
-  t.test('but never within a frame', async t => {
+  t.test('never sends the Close within a frame', async t => {
     const { client, upstream, gateway } = await scene(t)
     client.send(`${HANDSHAKE}\r\n`)
     const peer = await upstream.connection(0)
@@ -221,7 +218,7 @@ t.test('going away', async t => {
     t.equal(await client.rest(), '\x82\x05abcde\x88\x02\x03\xe9')
   })
 
-  t.test('frames are followed whatever pieces they come in', async () => {
+  t.test('finds the ends of frames whatever pieces they come in', async () => {
     const frame = fc
       .record({
         length: fc.oneof(fc.nat(300), fc.constantFrom(125, 126, 65_535, 65_536)),

@@ -7,7 +7,7 @@ import { sleep, waitUntil } from '../../helpers/wait.js'
 import { scene } from './gateway.js'
 
 t.test('uploads', async t => {
-  t.test('an upstream that dies during the upload: the client still hears of it', async t => {
+  t.test('a client gets 502 when its upstream dies during the upload', async t => {
     const { client, gateway } = await scene(t, async peer => {
       await peer.head()
       peer.reset()
@@ -19,13 +19,13 @@ t.test('uploads', async t => {
   })
 
   const look = {
-    'a body that was looked at': async (exchange: Exchange) => {
+    'a body that was peeked at': async (exchange: Exchange) => {
       const { body: sent } = exchange.req
       if (sent === undefined) return exchange
       const { body } = await peekBody(sent, 4, 1000)
       return { ...exchange, body }
     },
-    'a body that is watched': async (exchange: Exchange) => {
+    'a body that is tapped': async (exchange: Exchange) => {
       const { body } = exchange.req
       return body === undefined ? exchange : { ...exchange, body: tapBody(body, 4, () => {}) }
     },
@@ -35,7 +35,7 @@ t.test('uploads', async t => {
     },
   }
   for (const [what, between] of Object.entries(look)) {
-    for (const text of ['', 'hi', 'longer than the look', 'x'.repeat(300_000)]) {
+    for (const text of ['', 'hi', 'longer than the peek', 'x'.repeat(300_000)]) {
       t.test(`${what} arrives unchanged (${text.length} bytes)`, async t => {
         const { client, upstream } = await scene(t, undefined, { between })
         client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${text.length}\r\n\r\n${text}`)
@@ -46,21 +46,21 @@ t.test('uploads', async t => {
         peer.send(OK)
         t.equal((await client.message()).body, 'ok')
         client.send(GET)
-        t.match((await peer.message()).line, /^GET/, 'the connections are still in step')
+        t.match((await peer.message()).line, /^GET/, 'the next request is read correctly')
       })
     }
   }
 
-  t.test('a body that is announced as too large is 413, and the upstream hears nothing of it', async t => {
+  t.test('a body announced as too large gets 413, and nothing reaches the upstream', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { maxBody: 10 })
     client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n')
     t.match((await client.message()).line, / 413 /)
     t.same(gateway.failures, ['body-too-large'])
     t.equal(upstream.connections.length, 0)
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
   })
 
-  t.test('a body that turns out to be too large is 413, and its upstream sees no complete one', async t => {
+  t.test('a body that proves too large gets 413, and its upstream sees no complete one', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { maxBody: 10 })
     client.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n')
     const peer = await upstream.connection(0)
@@ -70,10 +70,10 @@ t.test('uploads', async t => {
     t.same(gateway.failures, ['body-too-large'])
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
     t.notMatch(peer.unread, /\r\n0\r\n\r\n/, 'the body does not look complete')
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
   })
 
-  t.test('a body as large as is allowed passes', async t => {
+  t.test('a body of exactly the allowed size passes', async t => {
     const { client, upstream } = await scene(t, undefined, { maxBody: 10 })
     client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789')
     const peer = await upstream.connection(0)
@@ -90,7 +90,7 @@ t.test('uploads', async t => {
     client.reset()
     await waitUntil('the upstream to be cut', () => peer.ended || peer.closed)
     t.notMatch(peer.unread, /0\r\n\r\n/, 'the body does not look complete')
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     t.same(gateway.failures, [])
   })
 })
@@ -107,16 +107,16 @@ t.test('an upstream that closes while the upload still runs', async t => {
     client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${64 * block.length}\r\n\r\n`)
     for (let i = 0; i < 64; i++) client.socket.write(block)
     const answer = await client.message()
-    await waitUntil('the end to be told', () => gateway.ended === 1)
+    await waitUntil('the end of the request', () => gateway.ended === 1)
     return { answer, failures: gateway.failures }
   }
 
   for (const [what, lastWords] of [
-    ['of a length', 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno'],
+    ['with a length', 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno'],
     ['in chunks', 'HTTP/1.1 413 Content Too Large\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n'],
-    ['to the end', 'HTTP/1.0 413 Content Too Large\r\n\r\nno'],
+    ['that ends with the connection', 'HTTP/1.0 413 Content Too Large\r\n\r\nno'],
   ] as const) {
-    t.test(`behind its answer ${what}: the client gets that, and no further request is taken`, async t => {
+    t.test(`has its response ${what} delivered, and the client’s connection closes`, async t => {
       const { answer, failures } = await heard(t, lastWords)
       t.same([answer.line, answer.body], ['HTTP/1.1 413 Content Too Large', 'no'])
       t.same(valuesOf(answer, 'connection'), ['close'])
@@ -124,7 +124,7 @@ t.test('an upstream that closes while the upload still runs', async t => {
     })
   }
 
-  t.test('without an answer: 502', async t => {
+  t.test('gets its client 502 when it sends no response', async t => {
     const { answer, failures } = await heard(t, '')
     t.match(answer.line, / 502 /)
     t.same(failures, ['upstream-unreachable'])

@@ -39,7 +39,7 @@ if (canMakeCertificates(t)) {
   const other = makeCertificate(folder, 'other')
   const host = { host: 'acme.localhost' }
 
-  t.test('a self-signed upstream is refused, and only the log says why', async t => {
+  t.test('a self-signed upstream gets 502, and only the log says why', async t => {
     const { port, names } = await startUpstream(t, own)
     const gateway = await testGateway(t, { upstream: `https://localhost:${port}` })
     const answer = await send(`${gateway.url}/a`, { headers: host })
@@ -49,7 +49,7 @@ if (canMakeCertificates(t)) {
     t.notMatch(
       answer.body,
       /localhost|127\.0\.0\.1|self|certificate/i,
-      'the client learns no address, no reason',
+      'the client learns neither the address nor the reason',
     )
 
     await send(`${gateway.url}/b`, { headers: host })
@@ -57,8 +57,8 @@ if (canMakeCertificates(t)) {
     t.match(lines, [
       { level: 'warn', upstream: 'app', code: 'DEPTH_ZERO_SELF_SIGNED_CERT', reason: /self-signed/ },
     ])
-    t.equal(lines.length, 1, 'said once, not once a request')
-    t.same(names, [], 'no request was sent to it')
+    t.equal(lines.length, 1, 'the log says so once, not once a request')
+    t.same(names, [], 'no request is sent to the upstream')
   })
 
   t.test('a self-signed upstream is refused for a WebSocket too', async t => {
@@ -73,7 +73,7 @@ if (canMakeCertificates(t)) {
     )
   })
 
-  t.test('with its authority given it is served, by name and by address', async t => {
+  t.test('a self-signed upstream is served once its certificate is the configured authority', async t => {
     const { port, names } = await startUpstream(t, own)
     for (const [authority, name] of [
       [`localhost:${port}`, 'localhost'],
@@ -84,25 +84,29 @@ if (canMakeCertificates(t)) {
         const answer = await send(`${gateway.url}${path}`, { headers: host })
         t.same([answer.status, answer.body], [200, `GET ${path}`], authority)
       }
-      t.same(names, [name], 'one connection, and the name asked for is the upstream’s, not the client’s Host')
+      t.same(
+        names,
+        [name],
+        'one connection is opened, and its server name is the upstream’s, not the client’s Host',
+      )
 
       const socket = new WebSocket(`${gateway.url.replace('http', 'ws')}/live`, { headers: host })
       await once(socket, 'open')
       socket.send('hello')
       const [echo] = await once(socket, 'message')
-      t.equal(String(echo), 'hello', 'and so are WebSockets')
+      t.equal(String(echo), 'hello', 'WebSockets pass too')
       socket.terminate()
       names.length = 0
     }
   })
 
-  t.test('another authority does not vouch for it', async t => {
+  t.test('an upstream signed by another authority gets 502', async t => {
     const { port } = await startUpstream(t, own)
     const gateway = await testGateway(t, { upstream: `https://localhost:${port}`, ca: other.certFile })
     t.equal((await send(`${gateway.url}/`, { headers: host })).status, 502)
   })
 
-  t.test('a certificate of another name is refused', async t => {
+  t.test('an upstream with a certificate for another name gets 502', async t => {
     const elsewhere = makeCertificate(folder, 'elsewhere', 'DNS:elsewhere.test')
     const { port } = await startUpstream(t, elsewhere)
     const gateway = await testGateway(t, { upstream: `https://localhost:${port}`, ca: elsewhere.certFile })
@@ -113,7 +117,7 @@ if (canMakeCertificates(t)) {
     )
   })
 
-  t.test('a new authority counts after its file has changed', async t => {
+  t.test('a changed authority file is used after a reload', async t => {
     const { port } = await startUpstream(t, own)
     const dir = t.testdir()
     const ca = `${dir}/ca.crt`

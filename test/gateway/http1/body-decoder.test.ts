@@ -45,28 +45,31 @@ function decode(framing: Framing, pieces: readonly string[]): Heard {
 
 const chunked = (text: string): Heard => decode(CHUNKED, [text])
 
-t.test('a body is the same wherever it is cut, and what lies behind it is left', async t => {
-  for (const [framing, text, body, trailers] of [
-    [length(5), 'helloGET', 'hello', []],
-    [CHUNKED, '5\r\nhello\r\n0\r\n\r\nGET', 'hello', []],
-    [
-      CHUNKED,
-      '2;a=b;c="\\"d;"\r\nhe\r\n03;x\r\nllo\r\n000;y\r\nX-T: \xe9\r\nU:\r\n\r\nGET',
-      'hello',
-      ['X-T', '\xe9', 'U', ''],
-    ],
-    [CHUNKED, 'A\r\n0\r\n\r\nGET /\r\n0\r\n\r\nGET', '0\r\n\r\nGET /', []],
-    [CHUNKED, '0\r\n\r\nGET', '', []],
-  ] as const) {
-    const expected = { body, trailers, rest: 'GET', ends: 1 }
-    t.same(decode(framing, [text]), expected, text)
-    t.same(decode(framing, [...text]), expected, 'byte by byte')
-    for (let at = 1; at < text.length; at++)
-      t.same(decode(framing, [text.slice(0, at), text.slice(at)]), expected)
-  }
-})
+t.test(
+  'a body decodes to the same bytes wherever it is cut, and the bytes behind it are handed back',
+  async t => {
+    for (const [framing, text, body, trailers] of [
+      [length(5), 'helloGET', 'hello', []],
+      [CHUNKED, '5\r\nhello\r\n0\r\n\r\nGET', 'hello', []],
+      [
+        CHUNKED,
+        '2;a=b;c="\\"d;"\r\nhe\r\n03;x\r\nllo\r\n000;y\r\nX-T: \xe9\r\nU:\r\n\r\nGET',
+        'hello',
+        ['X-T', '\xe9', 'U', ''],
+      ],
+      [CHUNKED, 'A\r\n0\r\n\r\nGET /\r\n0\r\n\r\nGET', '0\r\n\r\nGET /', []],
+      [CHUNKED, '0\r\n\r\nGET', '', []],
+    ] as const) {
+      const expected = { body, trailers, rest: 'GET', ends: 1 }
+      t.same(decode(framing, [text]), expected, text)
+      t.same(decode(framing, [...text]), expected, 'byte by byte')
+      for (let at = 1; at < text.length; at++)
+        t.same(decode(framing, [text.slice(0, at), text.slice(at)]), expected)
+    }
+  },
+)
 
-t.test('content is passed as slices of what came', async t => {
+t.test('content is passed on without being copied', async t => {
   const chunk = Buffer.from('5\r\nhello\r\n0\r\n\r\n')
   const whole = Buffer.from('hello')
   const pieces: Buffer[] = []
@@ -74,17 +77,17 @@ t.test('content is passed as slices of what came', async t => {
   new BodyDecoder(CHUNKED, sink).push(chunk)
   new BodyDecoder(length(5), sink).push(whole)
   t.equal(pieces[0]?.buffer, chunk.buffer)
-  t.equal(pieces[1], whole, 'a chunk that is content alone is not even wrapped')
+  t.equal(pieces[1], whole, 'a chunk that is nothing but content is passed on as it is')
 })
 
-t.test('of a message without a body nobody hears', async t => {
+t.test('a message without a body produces no body events', async t => {
   const { decoder, heard, push } = hear({ kind: 'none', bytes: 0 })
   t.equal(decoder.done, true)
   push('GET')
   t.same(heard, { body: '', trailers: undefined, rest: 'GET', ends: 0 })
 })
 
-t.test('the end of a connection ends the body that lasts as long, and no other', async t => {
+t.test('the end of a connection completes only a body delimited by it', async t => {
   const open = hear(TILL_CLOSE)
   open.push('hel')
   open.push('lo')
@@ -109,20 +112,20 @@ t.test('the end of a connection ends the body that lasts as long, and no other',
   }
   const over = hear(length(5))
   over.push('hello')
-  t.equal(over.decoder.end(), true, 'behind its end all is well')
+  t.equal(over.decoder.end(), true, 'a connection that ends after a complete body is no fault')
   t.equal(over.heard.ends, 1)
 })
 
-t.test('a chunk that is none is refused, whole and byte by byte', async t => {
+t.test('an invalid chunk is refused, whole and byte by byte', async t => {
   const broken: Record<string, string> = {
     'no size': '\r\nhello',
-    'a size that is no hex': 'g\r\n',
+    'a size that is not hex': 'g\r\n',
     'a sign': '+5\r\n',
     'a prefix': '0x5\r\n',
     'a blank before the size': ' 5\r\n',
     'a blank behind the size': '5 \r\n',
-    'a size beyond all numbers': '10000000000000005\r\n',
-    'zeros without end': `${'0'.repeat(14)}5\r\n`,
+    'a size too large for a number': '10000000000000005\r\n',
+    'endless leading zeros': `${'0'.repeat(14)}5\r\n`,
     'LF alone behind the size': '5\nhello\r\n',
     'CR alone behind the size': '5\rhello',
     'an extension without a name': '5;\r\n',
@@ -148,7 +151,7 @@ t.test('a chunk that is none is refused, whole and byte by byte', async t => {
   allRefused(t, text => decode(CHUNKED, [...text]), broken, 'bad-framing')
 })
 
-t.test('trailers are kept apart, and are fields or refused', async t => {
+t.test('trailers are kept apart from the head, and invalid ones are refused', async t => {
   t.same(chunked('0\r\nHost: evil\r\nX:  y \r\n\r\n').trailers, ['Host', 'evil', 'X', 'y'])
   allRefused(
     t,
@@ -188,7 +191,7 @@ t.test('extensions and trailers are bounded', async t => {
   )
 })
 
-t.test('a chunk of any size that a number can hold is counted', async t => {
+t.test('a chunk may be as large as a number can hold', async t => {
   const { heard, push } = hear(CHUNKED)
   push('fffffffffffff\r\nhello')
   t.equal(heard.body, 'hello')

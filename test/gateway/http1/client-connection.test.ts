@@ -20,8 +20,8 @@ function once(bytes: string, then?: (peer: RawPeer) => void): (peer: RawPeer) =>
 
 const ends = (peer: RawPeer): void => peer.end()
 
-t.test('an answer', async t => {
-  t.test('is read in whatever pieces it comes', async t => {
+t.test('a response', async t => {
+  t.test('is read in full however its bytes are split', async t => {
     const bytes = `HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${CHUNKED}3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nX-Late: 1\r\n\r\n`
     for (const size of [1, 2, 7, 40]) {
       const pieces = bytes.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
@@ -39,7 +39,7 @@ t.test('an answer', async t => {
     }
   })
 
-  t.test('is over with its head where the method or the status says so', async t => {
+  t.test('ends with its head where the method or the status rules out a body', async t => {
     for (const [text, bytes] of [
       ['HEAD / HTTP/1.1\r\nHost: a\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'],
       ['HEAD / HTTP/1.1\r\nHost: a\r\n\r\n', CHUNKED],
@@ -49,11 +49,11 @@ t.test('an answer', async t => {
     ] as const) {
       const { asked, upstream } = await scene(t, inPieces(bytes))
       for (let i = 0; i < 3; i++) t.equal((await asked(text)).heard.at(-1), 'end')
-      t.equal(upstream.connections.length, 1, 'the connection goes on')
+      t.equal(upstream.connections.length, 1, 'the connection is reused')
     }
   })
 
-  t.test('without a length ends with its connection', async t => {
+  t.test('without a length ends when its connection ends', async t => {
     const { asked } = await scene(t, once('HTTP/1.1 200 OK\r\n\r\ntill the end', ends))
     const { heard, body } = await asked()
     t.same([heard, body], [['head 200', 'end'], 'till the end'])
@@ -65,23 +65,23 @@ t.test('an answer', async t => {
     ['the last chunk', `${CHUNKED}3\r\nabc\r\n`],
     ['the trailers', `${CHUNKED}3\r\nabc\r\n0\r\nX-Late: 1\r\n`],
   ] as const) {
-    t.test(`cut within ${what} is no answer`, async t => {
+    t.test(`is reported as lost when it is cut within ${what}`, async t => {
       const { asked } = await scene(t, once(bytes, ends))
       t.same((await asked()).heard, ['head 200', 'gone, heard'])
     })
   }
 
-  t.test('that is reset behind its last byte arrives whole', async t => {
+  t.test('arrives whole when the connection is reset right after its last byte', async t => {
     const { asked } = await scene(
       t,
       once(OK, peer => setTimeout(() => peer.reset(), 20)),
     )
     t.same((await asked()).heard, ['head 200', 'end'])
     await sleep(50)
-    t.equal((await asked()).body, 'ok', 'and so does the next one')
+    t.equal((await asked()).body, 'ok', 'the next response arrives too')
   })
 
-  t.test('before the end of the request’s body arrives, and the connection ends', async t => {
+  t.test('is delivered before the request’s body is complete, and its connection closes', async t => {
     const { pool, upstream, asked } = await scene(t, once(OK))
     const listener = new Listener(POST, TEN)
     pool.take(listener)
@@ -95,7 +95,7 @@ t.test('an answer', async t => {
     await waitUntil('the end of the first', () => peer.ended || peer.closed)
   })
 
-  t.test('arrives although a write has failed before it was read', async t => {
+  t.test('is delivered although a write failed before it was read', async t => {
     const { pool } = await scene(t, peer => {
       peer.socket.once('data', () => {
         // With unread bytes, the connection is reset right after the last byte sent.
@@ -122,15 +122,15 @@ t.test('an answer', async t => {
   })
 })
 
-t.test('what comes behind an answer never becomes the next one', async t => {
+t.test('bytes behind a response never become the next response', async t => {
   const evil = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil'
-  t.test('together with it', async t => {
+  t.test('bytes that arrive with the response close the connection', async t => {
     const { asked, upstream } = await scene(t, inPieces(OK + evil))
     for (let i = 0; i < 2; i++) t.equal((await asked()).body, 'ok')
     t.equal(upstream.connections.length, 2)
   })
 
-  t.test('later', async t => {
+  t.test('bytes that arrive later close the connection', async t => {
     const { asked, upstream } = await scene(t, inPieces(OK, evil))
     t.equal((await asked()).body, 'ok')
     await sleep(60)
@@ -138,7 +138,7 @@ t.test('what comes behind an answer never becomes the next one', async t => {
     t.equal(upstream.connections.length, 2)
   })
 
-  t.test('in a read of its own, because the one before was full', async t => {
+  t.test('bytes in a read of their own, behind a full one, are discarded', async t => {
     const head = 'HTTP/1.1 200 OK\r\nContent-Length: '
     const size = 64 * 1024 - head.length - '65000\r\n\r\n'.length
     const answer = `${head}${size}\r\n\r\n${'x'.repeat(size)}`
@@ -159,15 +159,15 @@ t.test('what comes behind an answer never becomes the next one', async t => {
   })
 })
 
-t.test('what is no answer', async t => {
+t.test('an invalid response is reported as such, and its connection closes', async t => {
   for (const [what, bytes] of [
-    ['a head without end', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`],
-    ['trailers without end', `${CHUNKED}0\r\n${'X: y\r\n'.repeat(5_000)}`],
-    ['a chunk’s size without end', `${CHUNKED}${'0'.repeat(20_000)}`],
-    ['more interim answers than anybody needs', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(1_000)],
-    ['more unasked 100 than anybody needs', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(1_000)],
+    ['an endless head', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`],
+    ['endless trailers', `${CHUNKED}0\r\n${'X: y\r\n'.repeat(5_000)}`],
+    ['an endless chunk size', `${CHUNKED}${'0'.repeat(20_000)}`],
+    ['a thousand interim responses', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(1_000)],
+    ['a thousand unsolicited 100 responses', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(1_000)],
     ['chunks in HTTP/1.0', 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
-    ['an unasked switch', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'],
+    ['an unsolicited 101', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'],
     ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok'],
     ['a bare LF', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok'],
     ['HTTP/2', 'HTTP/2 200\r\n\r\n'],
@@ -182,13 +182,13 @@ t.test('what is no answer', async t => {
   }
 })
 
-t.test('time', async t => {
-  t.test('a silent upstream is given up at the limit for a head', async t => {
+t.test('timeouts', async t => {
+  t.test('a silent upstream is given up when the time for a head has passed', async t => {
     const { asked } = await scene(t, () => {}, { headMs: 100 })
     t.same((await asked()).heard, ['silent'])
   })
 
-  t.test('interim answers do not move that limit', async t => {
+  t.test('interim responses do not extend the time for a head', async t => {
     const beats: NodeJS.Timeout[] = []
     t.teardown(() => beats.forEach(clearInterval))
     const { asked } = await scene(
@@ -201,7 +201,7 @@ t.test('time', async t => {
     t.equal((await asked()).heard.at(-1), 'silent, heard')
   })
 
-  t.test('it begins with the end of the request’s body', async t => {
+  t.test('the time for a head starts when the request’s body has been sent', async t => {
     const { pool, upstream } = await scene(t, undefined, { headMs: 150 })
     const listener = new Listener(POST, TEN)
     pool.take(listener)
@@ -216,7 +216,7 @@ t.test('time', async t => {
     t.same((await listener.end()).heard, ['silent'])
   })
 
-  t.test('or once the upstream takes no more of it', async t => {
+  t.test('the time for a head runs while the upstream accepts no more of the request’s body', async t => {
     const { pool } = await scene(t, peer => peer.socket.pause(), { headMs: 150 })
     const size = 64 * 1024 * 1024
     const listener = new Listener(POST, { kind: 'length', bytes: size })
@@ -227,7 +227,7 @@ t.test('time', async t => {
     t.same((await listener.end()).heard, ['silent'])
   })
 
-  t.test('a pause within an answer has a limit, but not while its reader holds it back', async t => {
+  t.test('a pause within a response is limited, except while its reader has paused it', async t => {
     const { pool } = await scene(t, once('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhalf'.slice(0, -1)), {
       idleMs: 100,
     })
@@ -242,8 +242,8 @@ t.test('time', async t => {
   })
 })
 
-t.test('flow', async t => {
-  t.test('an answer that is held back stops its upstream, and goes on', async t => {
+t.test('flow control', async t => {
+  t.test('a paused response stops its upstream, and resumes', async t => {
     const size = 32 * 1024 * 1024
     let sent = 0
     const { pool } = await scene(t, peer => {
@@ -271,10 +271,10 @@ t.test('flow', async t => {
     listener.connection?.resume()
     await listener.end()
     t.equal(listener.body.length, size)
-    t.notMatch(listener.body, /[^x]/, 'and no byte was overwritten by a later one')
+    t.notMatch(listener.body, /[^x]/, 'no byte is overwritten by a later one')
   })
 
-  t.test('a request with a small body leaves in one packet, a chunked one with its trailers', async t => {
+  t.test('a small request leaves in one write, chunks and trailers included', async t => {
     const packets: string[] = []
     const { pool } = await scene(t, ({ socket }) => socket.on('data', bytes => packets.push(`${bytes}`)))
     const listener = new Listener('PUT / HTTP/1.1\r\n\r\n', { kind: 'chunked', bytes: 0 })
@@ -286,7 +286,7 @@ t.test('flow', async t => {
     t.same(packets, ['PUT / HTTP/1.1\r\n\r\n5\r\nhello\r\n0\r\nX-Late: 1\r\n\r\n'])
   })
 
-  t.test('a body that is not as long as was announced ends the connection', async t => {
+  t.test('a body longer or shorter than its Content-Length closes the connection', async t => {
     for (const body of ['hello', 'hello, world']) {
       const { pool, upstream } = await scene(t)
       const listener = new Listener(POST, TEN)

@@ -13,7 +13,7 @@ class Wait implements Timed {
   }
 }
 
-test('a deadline that passes is told once', async t => {
+test('a deadline that passes calls back once', async t => {
   const deadlines = new Deadlines()
   const [soon, never, later] = [
     new Wait(deadlines.now() + 10),
@@ -27,11 +27,11 @@ test('a deadline that passes is told once', async t => {
 
   soon.deadline = deadlines.now()
   await wait(150)
-  t.equal(soon.calls, 2, 'a deadline set anew counts anew')
+  t.equal(soon.calls, 2, 'a deadline set again calls back again')
   for (const one of [soon, never, later]) deadlines.delete(one)
 })
 
-test('one among very many is told, too', async t => {
+test('a deadline among thousands calls back', async t => {
   const deadlines = new Deadlines()
   const many = Array.from({ length: 2_000 }, () => new Wait(Number.POSITIVE_INFINITY))
   const soon = new Wait(deadlines.now() + 10)
@@ -41,7 +41,7 @@ test('one among very many is told, too', async t => {
   for (const one of [...many, soon]) deadlines.delete(one)
 })
 
-test('who left is not told', async t => {
+test('a deleted deadline gets no callback', async t => {
   const deadlines = new Deadlines()
   const gone = new Wait(deadlines.now() + 10)
   deadlines.add(gone)
@@ -50,7 +50,7 @@ test('who left is not told', async t => {
   t.equal(gone.calls, 0)
 })
 
-test('nothing ticks for nobody', async t => {
+test('no timer runs while nothing waits', async t => {
   const timers = (): number => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
   const before = timers()
   const deadlines = new Deadlines()

@@ -62,11 +62,14 @@ function count(counts: Counts, own: Reading, other: Reading): void {
 /** Reports the counts in two assertions, so that a generator that makes only rubbish is noticed. */
 function enough(t: Test, counts: Counts): void {
   t.comment(JSON.stringify(counts))
-  t.ok(counts.taken > MESSAGES / 10, 'enough was taken to mean something')
-  t.ok(counts.refusedByBoth > MESSAGES / 20, 'enough was refused to mean something')
+  t.ok(counts.taken > MESSAGES / 10, 'enough messages were accepted for the comparison to mean something')
+  t.ok(
+    counts.refusedByBoth > MESSAGES / 20,
+    'enough messages were refused for the comparison to mean something',
+  )
 }
 
-t.test('requests are read as Node reads them, or refused', async t => {
+t.test('a request is read as Node reads it, or refused', async t => {
   const counts: Counts = { taken: 0, refusedByBoth: 0, refusedByUs: 0 }
   const property = fc.asyncProperty(requests, async played => {
     const own = ours.readRequests([bytesOf(played.text)])
@@ -82,7 +85,7 @@ t.test('requests are read as Node reads them, or refused', async t => {
   enough(t, counts)
 })
 
-t.test('answers are read as Node reads them, or refused', async t => {
+t.test('a response is read as Node reads it, or refused', async t => {
   const counts: Counts = { taken: 0, refusedByBoth: 0, refusedByUs: 0 }
   const property = fc.asyncProperty(answers, async played => {
     const own = ours.readAnswers([bytesOf(played.text)], played.method)

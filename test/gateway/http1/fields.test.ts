@@ -7,14 +7,14 @@ import { allRefused, codeOf } from './wire-error.js'
 
 const parse = (text: string): readonly string[] => parseFields(text, 0).raw
 
-t.test('blanks around a value are not part of it; those within are', async t => {
+t.test('blanks around a value are dropped, and those within it are kept', async t => {
   t.same(parse('A: b\r\n'), ['A', 'b'])
   t.same(parse('A:b\r\n'), ['A', 'b'])
   t.same(parse('A: \t b  c\t d \t \r\n'), ['A', 'b  c\t d'])
   t.same(parse('A:\r\nB: \t \r\n'), ['A', '', 'B', ''])
 })
 
-t.test('any byte but controls may stand in a value, and only tokens are names', async t => {
+t.test('a value may hold any byte but control characters, and a name only token characters', async t => {
   for (let code = 0; code < 256; code++) {
     const byte = String.fromCharCode(code)
     const isText = code === 9 || (code >= 32 && code !== 127)
@@ -36,13 +36,13 @@ t.test('any byte but controls may stand in a value, and only tokens are names', 
   }
 })
 
-t.test('a line that is no field is refused', async t => {
+t.test('an invalid field line is refused', async t => {
   allRefused(t, parse, {
     'a blank before the colon': 'A : b\r\n',
     'a tab before the colon': 'A\t: b\r\n',
     'a folded line': 'A: b\r\n c\r\n',
     'a line folded by a tab': 'A: b\r\n\tc\r\n',
-    'a fold in front of all': ' A: b\r\n',
+    'a fold before the first field': ' A: b\r\n',
     'a line of blanks': 'A: b\r\n \r\n',
     'no name': ': b\r\n',
     'no colon': 'A\r\n',
@@ -56,13 +56,13 @@ t.test('a line that is no field is refused', async t => {
   })
 })
 
-t.test('fields are seen however many there are', async t => {
+t.test('a field is found behind three thousand others', async t => {
   const { raw, names } = parseFields(`${'a:b\r\n'.repeat(3000)}Host: c\r\n`, 0)
   t.equal(names.length, 3001)
   t.same([raw.at(-2), raw.at(-1), names.at(-1)], ['Host', 'c', 'host'])
 })
 
-t.test('names are in lower case, whatever their spelling', async t => {
+t.test('field names are compared in lower case, whatever their spelling', async t => {
   for (const name of ['Content-Length', 'content-length', 'CONTENT-LENGTH', 'cOnTeNt-lEnGtH']) {
     t.equal(lowerName(name), 'content-length')
   }
@@ -73,7 +73,7 @@ t.test('names are in lower case, whatever their spelling', async t => {
   t.same(fields.raw, ['X-A', '1', 'set-COOKIE', 'b'])
 })
 
-t.test('an option of a list is found by the whole word, in any case', async t => {
+t.test('a list option matches by whole word, in any case', async t => {
   for (const list of ['close', 'Close', 'x, close', 'close,x', ' ,\tCLOSE ,'])
     t.ok(listHas(list, 'close'), list)
   for (const list of ['', 'clos', 'closed', 'x-close', 'close x', '"close"'])

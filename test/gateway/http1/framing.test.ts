@@ -15,9 +15,9 @@ const request = (fields: readonly string[], version = '1.1') =>
 const answer = (status: number, fields: readonly string[], version = '1.1') =>
   parseResponseHead(`HTTP/${version} ${status} X\r\n${lines(fields)}`)
 
-t.test('a length, chunks, or neither', async t => {
+t.test('a message is framed by its length, by chunks, or by neither', async t => {
   t.same(requestFraming(request([])), NONE)
-  t.same(requestFraming(request(['Content-Length: 0'])), NONE, 'no byte follows')
+  t.same(requestFraming(request(['Content-Length: 0'])), NONE, 'a zero length frames no body')
   t.same(requestFraming(request(['content-LENGTH: 17'])), { kind: 'length', bytes: 17 })
   t.same(requestFraming(request(['Content-Length: 017'])), { kind: 'length', bytes: 17 })
   t.same(requestFraming(request(['Content-Length: 999999999999999'])), {
@@ -36,7 +36,7 @@ t.test('a length, chunks, or neither', async t => {
   t.same(responseFraming(answer(200, [], '1.0'), 'GET'), TILL_CLOSE)
 })
 
-t.test('the answer to HEAD, and 1xx, 204 and 304 have no body, whatever their fields say', async t => {
+t.test('a response to HEAD, and 1xx, 204 and 304, have no body, whatever their fields say', async t => {
   for (const fields of [[], ['Content-Length: 5'], ['Transfer-Encoding: chunked']]) {
     t.same(responseFraming(answer(200, fields), 'HEAD'), NONE)
     for (const status of [100, 101, 103, 204, 304])
@@ -50,95 +50,95 @@ t.test('the answer to HEAD, and 1xx, 204 and 304 have no body, whatever their fi
   t.same(responseFraming(answer(205, ['Content-Length: 5']), 'GET'), { kind: 'length', bytes: 5 })
 })
 
-t.test(
-  'what could be read in two ways is refused, of requests and answers, with a body or without',
-  async t => {
-    const ambiguous: Record<string, readonly string[]> = {
-      'length beside chunks': ['Content-Length: 3', 'Transfer-Encoding: chunked'],
-      'chunks beside length': ['Transfer-Encoding: chunked', 'Content-Length: 3'],
-      'two lengths': ['Content-Length: 2', 'Content-Length: 3'],
-      'two equal lengths': ['Content-Length: 2', 'content-length: 2'],
-      'three lengths': ['Content-Length: 2', 'X: y', 'content-length: 2', 'Content-Length: 2'],
-      'chunked twice': ['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'],
-    }
-    const lengths = [
-      '2, 2',
-      '2,',
-      '+2',
-      '-2',
-      '2.0',
-      '2e0',
-      '0x2',
-      '"2"',
-      '2 0',
-      '1_0',
-      '\xb2',
-      '\xa02',
-      '',
-      '1'.repeat(16),
-    ]
-    for (const length of lengths) ambiguous[`length ${length}`] = [`Content-Length: ${length}`]
-    const codings = [
-      'gzip',
-      'identity',
-      'xchunked',
-      'chunked;a',
-      'gzip, chunked',
-      'chunked, gzip',
-      'chunked, chunked',
-      ', chunked',
-      '"chunked"',
-      '',
-    ]
-    for (const coding of codings) ambiguous[`coding ${coding}`] = [`Transfer-Encoding: ${coding}`]
+t.test('ambiguous framing is refused in requests and responses, with a body or without', async t => {
+  const ambiguous: Record<string, readonly string[]> = {
+    'length beside chunks': ['Content-Length: 3', 'Transfer-Encoding: chunked'],
+    'chunks beside length': ['Transfer-Encoding: chunked', 'Content-Length: 3'],
+    'two lengths': ['Content-Length: 2', 'Content-Length: 3'],
+    'two equal lengths': ['Content-Length: 2', 'content-length: 2'],
+    'three lengths': ['Content-Length: 2', 'X: y', 'content-length: 2', 'Content-Length: 2'],
+    'chunked twice': ['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'],
+  }
+  const lengths = [
+    '2, 2',
+    '2,',
+    '+2',
+    '-2',
+    '2.0',
+    '2e0',
+    '0x2',
+    '"2"',
+    '2 0',
+    '1_0',
+    '\xb2',
+    '\xa02',
+    '',
+    '1'.repeat(16),
+  ]
+  for (const length of lengths) ambiguous[`length ${length}`] = [`Content-Length: ${length}`]
+  const codings = [
+    'gzip',
+    'identity',
+    'xchunked',
+    'chunked;a',
+    'gzip, chunked',
+    'chunked, gzip',
+    'chunked, chunked',
+    ', chunked',
+    '"chunked"',
+    '',
+  ]
+  for (const coding of codings) ambiguous[`coding ${coding}`] = [`Transfer-Encoding: ${coding}`]
 
-    for (const [what, fields] of Object.entries(ambiguous)) {
-      t.equal(
-        codeOf(() => requestFraming(request(fields))),
-        'bad-framing',
-        what,
-      )
-      t.equal(
-        codeOf(() => responseFraming(answer(200, fields), 'GET')),
-        'bad-framing',
-        what,
-      )
-      t.equal(
-        codeOf(() => responseFraming(answer(304, fields), 'HEAD')),
-        'bad-framing',
-        what,
-      )
+  for (const [what, fields] of Object.entries(ambiguous)) {
+    t.equal(
+      codeOf(() => requestFraming(request(fields))),
+      'bad-framing',
+      what,
+    )
+    t.equal(
+      codeOf(() => responseFraming(answer(200, fields), 'GET')),
+      'bad-framing',
+      what,
+    )
+    t.equal(
+      codeOf(() => responseFraming(answer(304, fields), 'HEAD')),
+      'bad-framing',
+      what,
+    )
+  }
+  const old = ['Transfer-Encoding: chunked']
+  t.equal(
+    codeOf(() => requestFraming(request(old, '1.0'))),
+    'bad-framing',
+    'chunks in HTTP/1.0',
+  )
+  t.equal(
+    codeOf(() => responseFraming(answer(200, old, '1.0'), 'GET')),
+    'bad-framing',
+    'chunks in HTTP/1.0',
+  )
+})
+
+t.test(
+  'an HTTP/1.1 connection persists unless told to close, an HTTP/1.0 one only with keep-alive',
+  async t => {
+    for (const [version, fields, stays] of [
+      ['1.1', [], true],
+      ['1.1', ['Connection: keep-alive'], true],
+      ['1.1', ['Connection: x, y'], true],
+      ['1.1', ['Connection: close'], false],
+      ['1.1', ['connection: x,  Close'], false],
+      ['1.1', ['Connection: keep-alive', 'Connection: close'], false],
+      ['1.0', [], false],
+      ['1.0', ['Connection: Keep-Alive'], true],
+      ['1.0', ['Connection: x', 'Connection: keep-alive'], true],
+      ['1.0', ['Connection: keep-alive, close'], false],
+      ['1.0', ['Keep-Alive: 300'], false],
+    ] as const) {
+      const what = `${version} ${fields}`
+      t.equal(isPersistent(request(fields, version)), stays, `request ${what}`)
+      t.equal(isPersistent(answer(200, fields, version)), stays, `response ${what}`)
     }
-    const old = ['Transfer-Encoding: chunked']
-    t.equal(
-      codeOf(() => requestFraming(request(old, '1.0'))),
-      'bad-framing',
-      'chunks in HTTP/1.0',
-    )
-    t.equal(
-      codeOf(() => responseFraming(answer(200, old, '1.0'), 'GET')),
-      'bad-framing',
-      'chunks in HTTP/1.0',
-    )
   },
 )
-
-t.test('a connection stays, unless close is said; with HTTP/1.0 only when keep-alive is', async t => {
-  for (const [version, fields, stays] of [
-    ['1.1', [], true],
-    ['1.1', ['Connection: keep-alive'], true],
-    ['1.1', ['Connection: x, y'], true],
-    ['1.1', ['Connection: close'], false],
-    ['1.1', ['connection: x,  Close'], false],
-    ['1.1', ['Connection: keep-alive', 'Connection: close'], false],
-    ['1.0', [], false],
-    ['1.0', ['Connection: Keep-Alive'], true],
-    ['1.0', ['Connection: x', 'Connection: keep-alive'], true],
-    ['1.0', ['Connection: keep-alive, close'], false],
-    ['1.0', ['Keep-Alive: 300'], false],
-  ] as const) {
-    const what = `${version} ${fields}`
-    t.equal(isPersistent(request(fields, version)), stays, `request ${what}`)
-    t.equal(isPersistent(answer(200, fields, version)), stays, `answer ${what}`)
-  }
-})

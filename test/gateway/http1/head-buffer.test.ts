@@ -30,12 +30,12 @@ t.test('a head is the same wherever it is cut', async t => {
       const heads = gather([text.slice(0, first), text.slice(first, second), text.slice(second)])
       if (heads.length !== 2 || heads[0] !== HEAD || heads[1] !== HEAD) unlike.push(second)
     }
-    t.same(unlike, [], `at ${first} and anywhere behind it`)
+    t.same(unlike, [], `cut at ${first} and anywhere behind it`)
   }
   t.same(gather([...text]), expected, 'byte by byte')
 })
 
-t.test('one head after the other', async t => {
+t.test('heads that arrive back to back are read one after the other', async t => {
   const buffer = new HeadBuffer(1024)
   let rest = bytes(`${HEAD}\r\n`.repeat(3) + HEAD)
   for (let i = 0; i < 3; i++) {
@@ -47,10 +47,10 @@ t.test('one head after the other', async t => {
   t.equal(buffer.add(rest), undefined)
   t.equal(buffer.begun, true)
   t.equal(buffer.add(bytes('\r\n'))?.head, HEAD)
-  t.equal(buffer.begun, false, 'after a head the next has not begun')
+  t.equal(buffer.begun, false, 'no new head has begun after a complete one')
 })
 
-t.test('what follows a head is not copied', async t => {
+t.test('bytes behind a head are not copied', async t => {
   const chunk = bytes(`${HEAD}\r\nbody`)
   const rest = new HeadBuffer(1024).add(chunk)?.rest
   t.equal(rest?.buffer, chunk.buffer)
@@ -64,22 +64,22 @@ t.test('a few empty lines before a head are skipped, wherever they are cut', asy
   t.same(gather(['\r', '\n\r', `\n${HEAD}\r\n\r`, '\n', `${HEAD}\r\n`]), [HEAD, HEAD])
   const waiting = new HeadBuffer(100)
   waiting.add(bytes('\r\n'))
-  t.equal(waiting.begun, false, 'they begin no head')
+  t.equal(waiting.begun, false, 'empty lines do not begin a head')
   const refused = (text: string): string | undefined => codeOf(() => gather([...text]))
   t.equal(refused('\r\n'.repeat(4)), undefined)
-  t.equal(refused('\r\n'.repeat(5)), 'bad-request', 'not for ever')
+  t.equal(refused('\r\n'.repeat(5)), 'bad-request', 'five empty lines are too many')
   t.equal(refused('\n'), 'bad-request', 'LF alone')
   t.equal(refused('\rG'), 'bad-request', 'CR alone')
 })
 
-t.test('what can be no head is refused before its end', async t => {
+t.test('bytes that cannot begin a head are refused before it ends', async t => {
   allRefused(t, text => gather([text]), {
     'LF alone': 'GET / HTTP/1.1\n',
     'LF alone behind a field': 'GET / HTTP/1.1\r\nA: b\n',
     'CR alone': 'GET / HTTP/1.1\rA',
     'CR twice': 'GET / HTTP/1.1\r\r\n',
     NUL: 'GET /\0',
-    'a hello of TLS': '\x16\x03\x01',
+    'a TLS ClientHello': '\x16\x03\x01',
   })
   allRefused(t, text => gather([...text]), {
     'LF alone, in its own piece': 'GET / HTTP/1.1\n',
@@ -87,7 +87,7 @@ t.test('what can be no head is refused before its end', async t => {
   })
 })
 
-t.test('beyond the limit it is the line in which that is passed', async t => {
+t.test('a head over the limit is refused for the line that passes it', async t => {
   const target = `GET /${'a'.repeat(100)} HTTP/1.1\r\n\r\n`
   const field = `GET / HTTP/1.1\r\nX: ${'a'.repeat(100)}\r\n\r\n`
   for (const cut of [
@@ -106,19 +106,19 @@ t.test('beyond the limit it is the line in which that is passed', async t => {
     t.equal(
       codeOf(() => gather(cut(field), field.length - 1)),
       'header-too-large',
-      'one byte too many',
+      'one byte over the limit',
     )
-    t.same(gather(cut(field), field.length), [field.slice(0, -2)], 'just as many')
+    t.same(gather(cut(field), field.length), [field.slice(0, -2)], 'exactly the limit')
     t.same(gather(cut(target), target.length), [target.slice(0, -2)])
   }
   t.equal(
     codeOf(() => gather(['x'.repeat(101)], 100)),
     'target-too-long',
-    'without any end',
+    'a line that never ends',
   )
 })
 
-t.test('where all heads begin alike, what begins otherwise is refused at once', async t => {
+t.test('a head without the expected prefix is refused at once', async t => {
   const add = (text: string): unknown => new HeadBuffer(100, 'HTTP/1.').add(bytes(text))
   t.equal(
     codeOf(() => add('SSH-2.0-')),
@@ -135,7 +135,7 @@ t.test('where all heads begin alike, what begins otherwise is refused at once', 
   t.match(add('\r\nHTTP/1.1 200\r\n\r\n'), { head: 'HTTP/1.1 200\r\n' })
 })
 
-t.test('byte by byte costs a whole head no more than a few times its size', async t => {
+t.test('reading a head byte by byte costs little CPU time', async t => {
   const long = `GET / HTTP/1.1\r\n${`X: ${'a'.repeat(90)}\r\n`.repeat(300)}`
   const started = process.cpuUsage()
   t.same(gather([...`${long}\r\n`], 32 * 1024), [long])

@@ -86,7 +86,7 @@ async function ask({ pool }: Scene, number: string): Promise<Listener> {
   return listener
 }
 
-t.test(`${MESSAGES} answers, seed ${SEED}: each is its own request’s, or none`, async t => {
+t.test(`${MESSAGES} hostile responses, seed ${SEED}: each request gets its own response or none`, async t => {
   const dice = diceOf(SEED)
   const stage = await scene(
     t,
@@ -116,7 +116,7 @@ t.test(`${MESSAGES} answers, seed ${SEED}: each is its own request’s, or none`
   await Promise.all(Array.from({ length: AT_ONCE }, askOn))
   t.comment([...ends].map(([end, count]) => `${end}: ${count}`).join(' · '))
   t.same(faults.slice(0, 5), [])
-  t.ok((ends.get('end') ?? 0) > MESSAGES / 5, 'some answers are whole')
-  t.ok((ends.get('invalid, heard') ?? 0) > MESSAGES / 5, 'and some are none')
-  t.ok(stage.upstream.connections.length < MESSAGES * 0.9, 'and some connections go on')
+  t.ok((ends.get('end') ?? 0) > MESSAGES / 5, 'some responses are valid')
+  t.ok((ends.get('invalid, heard') ?? 0) > MESSAGES / 5, 'some responses are invalid')
+  t.ok(stage.upstream.connections.length < MESSAGES * 0.9, 'some connections are reused')
 })

@@ -9,13 +9,13 @@ import { inPieces, Listener, scene } from './upstream.js'
 
 const gone = (peer: RawPeer | undefined): boolean => peer === undefined || peer.ended || peer.closed
 
-t.test('requests one after the other share a connection', async t => {
+t.test('consecutive requests share a connection', async t => {
   const { asked, upstream } = await scene(t, inPieces(OK))
   for (let i = 0; i < 5; i++) t.equal((await asked()).body, 'ok')
   t.equal(upstream.connections.length, 1)
 })
 
-t.test('the connection that was used last is used first', async t => {
+t.test('the connection used last is reused first', async t => {
   const { pool, upstream } = await scene(t)
   const listeners = [new Listener(), new Listener(), new Listener()]
   for (const listener of listeners) pool.take(listener)
@@ -30,11 +30,14 @@ t.test('the connection that was used last is used first', async t => {
   t.equal(next.connection, order[2]?.connection)
 })
 
-t.test('a connection is not used again', async t => {
+t.test('a connection is not reused', async t => {
   for (const [what, bytes] of [
-    ['when its upstream closes it', 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok'],
-    ['of HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
-    ['that is kept for a second at most', OK.replace('\r\n', '\r\nKeep-Alive: timeout=1\r\n')],
+    [
+      'when its upstream sends Connection: close',
+      'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok',
+    ],
+    ['when its upstream speaks HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+    ['when its upstream keeps it for one second only', OK.replace('\r\n', '\r\nKeep-Alive: timeout=1\r\n')],
   ] as const) {
     t.test(what, async t => {
       const { asked, upstream } = await scene(t, inPieces(bytes))
@@ -43,7 +46,7 @@ t.test('a connection is not used again', async t => {
     })
   }
 
-  t.test('but one of HTTP/1.0 that keeps it is', async t => {
+  t.test('an HTTP/1.0 keep-alive connection is reused', async t => {
     const { asked, upstream } = await scene(
       t,
       inPieces('HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok'),
@@ -53,9 +56,12 @@ t.test('a connection is not used again', async t => {
   })
 
   for (const [what, act] of [
-    ['once its upstream ends it', (peer: RawPeer) => peer.end()],
-    ['once its upstream resets it', (peer: RawPeer) => peer.reset()],
-    ['once bytes come that nobody asked for', (peer: RawPeer) => peer.send('HTTP/1.1 408 Timeout\r\n\r\n')],
+    ['after its upstream has ended it', (peer: RawPeer) => peer.end()],
+    ['after its upstream has reset it', (peer: RawPeer) => peer.reset()],
+    [
+      'after its upstream has sent unsolicited bytes',
+      (peer: RawPeer) => peer.send('HTTP/1.1 408 Timeout\r\n\r\n'),
+    ],
   ] as const) {
     t.test(what, async t => {
       const { asked, upstream } = await scene(t, inPieces(OK))
@@ -70,19 +76,19 @@ t.test('a connection is not used again', async t => {
   }
 })
 
-t.test('a free connection is kept as long as its upstream says, less a second', async t => {
+t.test('an idle connection is kept for a second less than its Keep-Alive timeout', async t => {
   const { asked, upstream } = await scene(
     t,
     inPieces(OK.replace('\r\n', '\r\nKeep-Alive: timeout=2, max=9\r\n')),
   )
   const startedAt = performance.now()
   await asked()
-  await waitUntil('its end', () => gone(upstream.connections[0]), 3_000)
+  await waitUntil('the end of the connection', () => gone(upstream.connections[0]), 3_000)
   const keptMs = performance.now() - startedAt
   t.ok(keptMs > 900 && keptMs < 2_000, `${keptMs} ms`)
 })
 
-t.test('an asker that wants a new connection gets one, and may give it back unasked', async t => {
+t.test('a caller that asks for a new connection gets one, and may return it unused', async t => {
   const { pool, asked, upstream } = await scene(t, inPieces(OK))
   const first = await asked()
   const given: ClientConnection[] = []
@@ -98,8 +104,8 @@ t.test('an asker that wants a new connection gets one, and may give it back unas
   t.equal(upstream.connections.length, 2)
 })
 
-t.test('no connection', async t => {
-  t.test('where nobody listens', async t => {
+t.test('a request gets no connection', async t => {
+  t.test('when nothing listens', async t => {
     const { asked, upstream, unreachable } = await scene(t)
     await upstream.stop()
     upstream.stop = async () => {}
@@ -107,7 +113,7 @@ t.test('no connection', async t => {
     t.match(unreachable, [{ code: 'ECONNREFUSED' }])
   })
 
-  t.test('within the time for one', async t => {
+  t.test('when the handshake takes longer than connectMs', async t => {
     const { upstream } = await scene(t)
     const unreachable: Error[] = []
     // It accepts connections and never completes a TLS handshake.
@@ -120,7 +126,7 @@ t.test('no connection', async t => {
     t.match(unreachable, [{ code: 'ETIMEDOUT' }])
   })
 
-  t.test('once the pool is closed; what is under way is told', async t => {
+  t.test('when the pool is closed, and requests in progress fail', async t => {
     const { pool, upstream } = await scene(t)
     const listener = new Listener()
     pool.take(listener)

@@ -3,7 +3,7 @@ import t from 'tap'
 import { parseRequestHead } from '../../../gateway/http1/request-head.js'
 import { allRefused, codeOf } from './wire-error.js'
 
-t.test('method, target, version and fields are taken as they came', async t => {
+t.test('method, target, version and fields are kept as received', async t => {
   const { method, target, version, fields } = parseRequestHead(
     'POST /a%2Fb?c=[d]&e="f" HTTP/1.1\r\nHost: a\r\nX-B:  1, 2 \t\r\nx-b:\r\nX-Latin: caf\xe9 \x80\xff\r\n',
   )
@@ -11,11 +11,11 @@ t.test('method, target, version and fields are taken as they came', async t => {
   t.same(fields.raw, ['Host', 'a', 'X-B', '1, 2', 'x-b', '', 'X-Latin', 'caf\xe9 \x80\xff'])
   t.same(fields.names, ['host', 'x-b', 'x-b', 'x-latin'])
   t.equal(fields.get('x-b'), '1, 2, ')
-  t.same(parseRequestHead('GET / HTTP/1.0\r\n').fields.raw, [], 'none need be there')
+  t.same(parseRequestHead('GET / HTTP/1.0\r\n').fields.raw, [], 'fields are optional')
   t.equal(parseRequestHead('GET / HTTP/1.0\r\n').version, '1.0')
 })
 
-t.test('every token is a method, and every run of visible ASCII a target', async t => {
+t.test('any token is a method, and any run of visible ASCII a target', async t => {
   for (const method of ['get', 'PROPFIND', 'M-SEARCH', '!', "#$%&'*+-.^_`|~"]) {
     t.equal(parseRequestHead(`${method} / HTTP/1.1\r\n`).method, method)
   }
@@ -24,7 +24,7 @@ t.test('every token is a method, and every run of visible ASCII a target', async
   }
 })
 
-t.test('a request line is three words, each behind one space, and a CRLF', async t => {
+t.test('a request line that is not three words with single spaces and a CRLF is refused', async t => {
   allRefused(t, parseRequestHead, {
     'nothing at all': '',
     'an empty line': '\r\n',
@@ -52,7 +52,7 @@ t.test('a request line is three words, each behind one space, and a CRLF', async
   })
 })
 
-t.test('no version but 1.0 and 1.1 is spoken', async t => {
+t.test('only HTTP/1.0 and HTTP/1.1 are accepted', async t => {
   for (const version of ['0.9', '1.2', '1.10', '2.0', '3', '01.1', '1,1', '1.', '']) {
     t.equal(
       codeOf(() => parseRequestHead(`GET / HTTP/${version}\r\n`)),

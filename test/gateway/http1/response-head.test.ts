@@ -3,7 +3,7 @@ import t from 'tap'
 import { parseResponseHead } from '../../../gateway/http1/response-head.js'
 import { allRefused } from './wire-error.js'
 
-t.test('version, status, reason and fields are taken as they came', async t => {
+t.test('version, status, reason and fields are kept as received', async t => {
   const { version, status, reason, fields } = parseResponseHead(
     'HTTP/1.1 404 Nicht da: caf\xe9\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n',
   )
@@ -12,18 +12,18 @@ t.test('version, status, reason and fields are taken as they came', async t => {
   t.same(fields.names, ['set-cookie', 'set-cookie'])
 })
 
-t.test('a reason may be empty, and the blank before it missing', async t => {
+t.test('an empty reason is accepted, with or without the blank before it', async t => {
   t.match(parseResponseHead('HTTP/1.1 200 \r\n'), { status: 200, reason: '' })
   t.match(parseResponseHead('HTTP/1.0 200\r\nA: b\r\n'), { status: 200, reason: '', version: '1.0' })
 })
 
-t.test('every status of three digits from 100 is taken', async t => {
+t.test('any three-digit status from 100 is accepted', async t => {
   for (const status of [100, 101, 200, 599, 999]) {
     t.equal(parseResponseHead(`HTTP/1.1 ${status} X\r\n`).status, status)
   }
 })
 
-t.test('what is no status line is refused', async t => {
+t.test('an invalid status line is refused', async t => {
   allRefused(t, parseResponseHead, {
     'nothing at all': '',
     'a greeting of another protocol': 'SSH-2.0-OpenSSH_9.2\r\n',
@@ -44,6 +44,6 @@ t.test('what is no status line is refused', async t => {
     'NUL in the reason': 'HTTP/1.1 200 O\0K\r\n',
     'CR in the reason': 'HTTP/1.1 200 O\rK\r\n',
     'LF alone': 'HTTP/1.1 200 OK\n',
-    'a field that is none': 'HTTP/1.1 200 OK\r\nA : b\r\n',
+    'an invalid field': 'HTTP/1.1 200 OK\r\nA : b\r\n',
   })
 })

@@ -28,7 +28,7 @@ function halfOpenClient(t: Test, port: number): RawPeer {
   return peer
 }
 
-t.test('requests that come byte by byte are read as if they came at once', async t => {
+t.test('requests that arrive byte by byte are read as if they arrived at once', async t => {
   const { client } = await listen(t, echo)
   const bytes = `\r\n${GET}${POST}hello${POST.replace('Content-Length: 5', 'Transfer-Encoding: chunked')}2;x=y\r\nhi\r\n0\r\nX: 1\r\n\r\n${GET}`
   for (const byte of bytes) {
@@ -40,8 +40,8 @@ t.test('requests that come byte by byte are read as if they came at once', async
   t.same(bodies, ['/ ', '/ hello', '/ hi', '/ '])
 })
 
-t.test('an answer', async t => {
-  t.test('says when it was made, and whether the connection goes on', async t => {
+t.test('a response', async t => {
+  t.test('carries its date, and says whether the connection persists', async t => {
     const { client } = await listen(t, (_req, res) => reply(res, 'ok'))
     const first = await client.send(GET).message()
     t.same(valuesOf(first, 'connection'), ['keep-alive'])
@@ -52,13 +52,13 @@ t.test('an answer', async t => {
     t.equal(await client.rest(), '')
   })
 
-  t.test('keeps a Date of its own', async t => {
+  t.test('keeps a Date the handler sets', async t => {
     const date = 'Thu, 01 Jan 1970 00:00:00 GMT'
     const { client } = await listen(t, (_req, res) => reply(res, 'ok', 200, ['DATE', date]))
     t.same(valuesOf(await client.send(GET).message(), 'date'), [date])
   })
 
-  t.test('holds no character that a byte cannot, for one could end a line', async t => {
+  t.test('replaces characters that do not fit a byte, because one could end a line', async t => {
     const { client } = await listen(t, (_req, res) =>
       reply(res, '', 200, ['X-A', 'a\u010d\u010ab: 1', 'X-B', '\xe9']),
     )
@@ -66,7 +66,7 @@ t.test('an answer', async t => {
     t.same([valuesOf(answer, 'x-a'), valuesOf(answer, 'x-b')], [['a??b: 1'], ['\xe9']])
   })
 
-  t.test('without a length comes in chunks, or ends with its connection for HTTP/1.0', async t => {
+  t.test('without a length is chunked for HTTP/1.1, and ends with the connection for HTTP/1.0', async t => {
     const answer = (_req: IncomingRequest, res: OutgoingResponse): void => {
       res.writeHead(200, 'OK', [])
       res.write(Buffer.from('ab'))
@@ -83,7 +83,7 @@ t.test('an answer', async t => {
     t.equal(plain.body, `ab${BIG}c`)
   })
 
-  t.test('passes trailers to a client that takes them, and to no other', async t => {
+  t.test('carries trailers only to a client that accepts them', async t => {
     const { client } = await listen(t, (_req, res) => {
       res.writeHead(200, 'OK', [])
       res.write(Buffer.from('a'))
@@ -103,7 +103,7 @@ t.test('an answer', async t => {
     ['204', 'GET', 204],
     ['304', 'GET', 304],
   ] as const) {
-    t.test(`of ${what} has no body, whatever is written`, async t => {
+    t.test(`to ${what} has no body, whatever is written`, async t => {
       const { client } = await listen(t, (_req, res) => {
         res.writeHead(status, '', [])
         res.write(Buffer.from('abc'))
@@ -117,7 +117,7 @@ t.test('an answer', async t => {
     })
   }
 
-  t.test('that is longer or shorter than it says is cut', async t => {
+  t.test('longer or shorter than its Content-Length is cut', async t => {
     for (const pieces of [['abc'], ['a'], ['abc', ''], []]) {
       const { client } = await listen(t, (_req, res) => {
         res.writeHead(200, 'OK', ['Content-Length', '2'])
@@ -130,7 +130,7 @@ t.test('an answer', async t => {
     }
   })
 
-  t.test('is over when it has left: then the next request begins', async t => {
+  t.test('is over once it is sent, and only then the next request begins', async t => {
     const events: string[] = []
     const { client } = await listen(t, (req, res) => {
       events.push(`${req.target} begins`)
@@ -147,7 +147,7 @@ t.test('an answer', async t => {
   })
 })
 
-t.test('thousands of requests at once are answered in order, on one stack', async t => {
+t.test('thousands of pipelined requests are answered in order, without recursion', async t => {
   let served = 0
   const { client } = await listen(t, (_req, res) => reply(res, String(served++)))
   const count = 5_000
@@ -156,7 +156,7 @@ t.test('thousands of requests at once are answered in order, on one stack', asyn
   t.equal(served, count)
 })
 
-t.test('others have their turn between requests that come at once', async t => {
+t.test('at most 128 pipelined requests are served in one turn of the event loop', async t => {
   let inThisTurn = 0
   let most = 0
   const { client } = await listen(t, (_req, res) => {
@@ -173,7 +173,7 @@ t.test('others have their turn between requests that come at once', async t => {
   t.ok(most <= 128, `${most} in one turn`)
 })
 
-t.test('a client that asks and asks but does not read is held up', async t => {
+t.test('a client that pipelines requests but reads no responses is held up', async t => {
   let served = 0
   const body = Buffer.alloc(100_000)
   const { client } = await listen(t, (_req, res) => {
@@ -190,7 +190,7 @@ t.test('a client that asks and asks but does not read is held up', async t => {
   t.equal(served, held)
 })
 
-t.test('a reader that stops is cut when its time is over, one that reads slowly is not', async t => {
+t.test('a reader that stops is cut when its time is over, and a slow reader is not', async t => {
   const size = 30_000_000
   let limitMs = 300
   let gone = false
@@ -220,7 +220,7 @@ t.test('a reader that stops is cut when its time is over, one that reads slowly 
   await waitUntil('all of it', () => read === size, 20_000)
 })
 
-t.test('a reader that stops is cut in the same time when it goes on sending', async t => {
+t.test('a reader that stops is cut in the same time although it goes on sending', async t => {
   const startedAt = performance.now()
   let goneAfter = 0
   const { client } = await listen(t, (_req, res) => {
@@ -240,10 +240,10 @@ t.test('a reader that stops is cut in the same time when it goes on sending', as
   t.ok(goneAfter > 290)
 })
 
-t.test('time for a head', async t => {
+t.test('the time for a head', async t => {
   const settings = { headTimeout: 200 }
 
-  t.test('runs from its first byte: one that drips is cut', async t => {
+  t.test('runs from the first byte of the head, even when the rest drips in', async t => {
     const { client } = await listen(t, (_req, res) => reply(res), {}, settings)
     const startedAt = performance.now()
     const drip = setInterval(() => client.send('x'), 20)
@@ -255,14 +255,14 @@ t.test('time for a head', async t => {
     t.ok(performance.now() - startedAt < 5_000)
   })
 
-  t.test('runs for the first byte of a new connection, too', async t => {
+  t.test('runs on a new connection before its first byte', async t => {
     const codes: string[] = []
     const { client } = await listen(t, () => {}, { refused: code => codes.push(code) }, settings)
     t.match((await client.message({ tillClose: true })).line, / 408 /)
     t.same(codes, ['request-timeout'])
   })
 
-  t.test('does not run between requests, nor while an answer or a body is on its way', async t => {
+  t.test('does not run between requests, nor while a response or a body is in progress', async t => {
     const { client } = await listen(
       t,
       (req, res) => dropBody(req, () => setTimeout(() => reply(res, 'ok'), 300)),
@@ -276,12 +276,16 @@ t.test('time for a head', async t => {
     await sleep(300)
     t.equal((await client.send(GET).message()).body, 'ok')
     client.send('GET')
-    t.match((await client.message({ tillClose: true })).line, / 408 /, 'but for the head of a second one')
+    t.match(
+      (await client.message({ tillClose: true })).line,
+      / 408 /,
+      'the time runs for the head of the second request',
+    )
   })
 })
 
 t.test('a body that nobody reads', async t => {
-  t.test('is read past when it is short, and the connection goes on', async t => {
+  t.test('is skipped when it is short, and the connection persists', async t => {
     const { client } = await listen(t, (_req, res) => reply(res, 'no', 429))
     client.send(POST)
     t.same(valuesOf(await client.message(), 'connection'), ['keep-alive'])
@@ -291,18 +295,21 @@ t.test('a body that nobody reads', async t => {
     t.equal((await client.message()).body, 'no')
   })
 
-  t.test('in chunks is read past where all of it has come', async t => {
-    const { client } = await listen(t, (_req, res) => setTimeout(() => reply(res, 'no', 429), 20))
-    const chunked = POST.replace('Content-Length: 5', 'Transfer-Encoding: chunked')
-    client.send(`${chunked}2\r\nhi\r\n0\r\n\r\n${GET}`)
-    t.same(valuesOf(await client.message(), 'connection'), ['keep-alive'])
-    t.equal((await client.message()).body, 'no')
-    client.send(`${chunked}2\r\nhi\r\n`)
-    t.same(valuesOf(await client.message(), 'connection'), ['close'])
-    await waitUntil('the end', () => client.ended)
-  })
+  t.test(
+    'is skipped when it is chunked and already complete, and closes the connection otherwise',
+    async t => {
+      const { client } = await listen(t, (_req, res) => setTimeout(() => reply(res, 'no', 429), 20))
+      const chunked = POST.replace('Content-Length: 5', 'Transfer-Encoding: chunked')
+      client.send(`${chunked}2\r\nhi\r\n0\r\n\r\n${GET}`)
+      t.same(valuesOf(await client.message(), 'connection'), ['keep-alive'])
+      t.equal((await client.message()).body, 'no')
+      client.send(`${chunked}2\r\nhi\r\n`)
+      t.same(valuesOf(await client.message(), 'connection'), ['close'])
+      await waitUntil('the end', () => client.ended)
+    },
+  )
 
-  t.test('and is long, or waits for a 100, ends the connection after the answer', async t => {
+  t.test('closes the connection after the response when it is long or waits for a 100', async t => {
     for (const fields of ['Content-Length: 100000', 'Expect: 100-continue\r\nContent-Length: 2']) {
       const { client } = await listen(t, (_req, res) => reply(res, 'no', 429))
       client.send(POST.replace('Content-Length: 5', fields))
@@ -313,13 +320,13 @@ t.test('a body that nobody reads', async t => {
     }
   })
 
-  t.test('and stays away is not waited for for ever', async t => {
+  t.test('closes the connection when it never arrives', async t => {
     const { client } = await listen(t, (_req, res) => reply(res, 'no', 429), {}, { headTimeout: 200 })
     await client.send(POST).message()
     await waitUntil('the cut', () => client.closed)
   })
 
-  t.test('and is broken is nobody’s next request', async t => {
+  t.test('closes the connection when it is invalid, and nothing behind it is served', async t => {
     const { client } = await listen(t, (_req, res) => reply(res, 'no', 429))
     const chunked = POST.replace('Content-Length: 5', 'Transfer-Encoding: chunked')
     client.send(`${chunked}zz\r\n${GET}`)
@@ -329,7 +336,7 @@ t.test('a body that nobody reads', async t => {
 })
 
 t.test('an upload', async t => {
-  t.test('that is cut short is told to its reader, and to the watcher of its answer', async t => {
+  t.test('aborts its reader and closes its response when it is cut short', async t => {
     const events: string[] = []
     const { client } = await listen(t, (req, res) => {
       onClose(res, () => events.push('closed'))
@@ -342,7 +349,7 @@ t.test('an upload', async t => {
     t.same(events.sort(), ['abort', 'closed'])
   })
 
-  t.test('that ceases to be a body is answered 400, where there is no answer yet', async t => {
+  t.test('gets 400 for invalid chunks when no response has begun', async t => {
     const events: string[] = []
     const codes: string[] = []
     const { client } = await listen(
@@ -355,7 +362,11 @@ t.test('an upload', async t => {
     )
     client.send(`${POST.replace('Content-Length: 5', 'Transfer-Encoding: chunked')}2\r\nhixx`)
     t.match((await client.message({ tillClose: true })).line, / 400 /)
-    t.same([events.sort(), codes], [['abort', 'closed by bad-framing, 400'], []], 'told once, to its request')
+    t.same(
+      [events.sort(), codes],
+      [['abort', 'closed by bad-framing, 400'], []],
+      'the fault is reported once, to its own request',
+    )
   })
 
   t.test('waits for its reader', async t => {
@@ -387,7 +398,7 @@ t.test('an upload', async t => {
 })
 
 t.test('a client that ends its side', async t => {
-  t.test('before its answer is whole has left', async t => {
+  t.test('has left when its response is not complete', async t => {
     let left = false
     const { port } = await listen(t, (_req, res) => {
       onClose(res, () => {
@@ -399,10 +410,10 @@ t.test('a client that ends its side', async t => {
     await sleep(50)
     t.notOk(left)
     client.end()
-    await waitUntil('its leave to be noticed', () => left, 200)
+    await waitUntil('the client’s leaving to be noticed', () => left, 200)
   })
 
-  t.test('behind its answer ends the connection', async t => {
+  t.test('has its connection closed after its response', async t => {
     const { port } = await listen(t, (_req, res) => reply(res, BIG))
     const client = halfOpenClient(t, port)
     client.send(GET)
@@ -411,7 +422,7 @@ t.test('a client that ends its side', async t => {
     await waitUntil('the end', () => client.closed)
   })
 
-  t.test('hears 400 for half a head or half a body', async t => {
+  t.test('gets 400 in the middle of a head or a body', async t => {
     const { port } = await listen(t, req => dropBody(req))
     for (const bytes of ['GET / HT', `${POST}he`]) {
       const client = halfOpenClient(t, port)
@@ -422,14 +433,14 @@ t.test('a client that ends its side', async t => {
   })
 })
 
-t.test('a connection that is taken over', async t => {
+t.test('an upgrade', async t => {
   const UPGRADE =
     'GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\r\n'
 
-  t.test('gives what was sent early, and nothing of it is heard here any more', async t => {
+  t.test('hands over the bytes sent early, and no later byte is read as HTTP', async t => {
     let taken: Takeover | undefined
     let over = false
-    const { client } = await listen(t, () => t.fail('no request'), {
+    const { client } = await listen(t, () => t.fail('the upgrade was read as a request'), {
       upgrade(req, res, takeOver) {
         t.ok(req.upgrade)
         onClose(res, () => {
@@ -451,8 +462,8 @@ t.test('a connection that is taken over', async t => {
     await waitUntil('the end', () => over)
   })
 
-  t.test('is refused with its last answer: what came early is no request', async t => {
-    const { client } = await listen(t, () => t.fail('a request'), {
+  t.test('closes the connection when it is refused, and early bytes are not read as a request', async t => {
+    const { client } = await listen(t, () => t.fail('early bytes were read as a request'), {
       upgrade: (_req, res) => setTimeout(() => reply(res, 'no', 403), 10),
     })
     client.send(UPGRADE + GET)
@@ -461,9 +472,9 @@ t.test('a connection that is taken over', async t => {
     t.equal(await client.rest(), '')
   })
 
-  t.test('is none when the other protocol is not taken: it is a request like any other', async t => {
+  t.test('is served as a plain request unless it is a body-less GET to websocket alone', async t => {
     const { client } = await listen(t, (req, res) => reply(res, `${req.upgrade}`), {
-      upgrade: () => t.fail('no upgrade'),
+      upgrade: () => t.fail('the request was taken as an upgrade'),
     })
     for (const request of [
       UPGRADE.replace('WebSocket', 'h2c'),
@@ -475,11 +486,11 @@ t.test('a connection that is taken over', async t => {
       t.equal((await client.send(request).message()).body, 'false', request)
     }
     client.send(`${UPGRADE.replace('Host', 'Content-Length: 2\r\nHost')}hi`)
-    t.equal((await client.message()).body, 'false', 'with a body')
+    t.equal((await client.message()).body, 'false', 'an upgrade with a body')
   })
 })
 
-t.test('a thousand idle connections hold nothing of the requests they made', async t => {
+t.test('a thousand idle connections keep no request or response in memory', async t => {
   const count = 1_000
   const refs: WeakRef<object>[] = []
   const { port } = await listen(t, (req, res) => {

@@ -10,7 +10,7 @@ import { requests } from './oracle/spell.js'
 
 const SEED = Number(process.env.SEED ?? 1)
 
-t.test('a head is its first line, a line for each field, and an empty one', async t => {
+t.test('a head is its first line, a line for each field, and an empty line', async t => {
   t.equal(headText('GET / HTTP/1.1', []), 'GET / HTTP/1.1\r\n\r\n')
   const head = headText('HTTP/1.1 200 OK', [
     'A',
@@ -25,7 +25,7 @@ t.test('a head is its first line, a line for each field, and an empty one', asyn
   t.equal(head, 'HTTP/1.1 200 OK\r\nA: b\r\nSet-Cookie: c\r\nset-cookie: caf\xe9\r\nEmpty: \r\n\r\n')
 })
 
-t.test('a chunk stands behind its size in hex, and trailers behind the last', async t => {
+t.test('a chunk follows its size in hex, and trailers follow the last chunk', async t => {
   t.equal(chunkPrefix(5), '5\r\n')
   t.equal(chunkPrefix(65_536), '10000\r\n')
   t.equal(lastChunk([]), '0\r\n\r\n')
@@ -74,7 +74,7 @@ function isExactly(reading: Reading, line: readonly string[], { fields, body, tr
   return reading.refused === undefined && JSON.stringify(reading.messages) === JSON.stringify([message])
 }
 
-t.test('requests and answers are read as they are meant', async t => {
+t.test('requests and responses are read back as they were written, by Node’s parser and ours', async t => {
   const request = fc.asyncProperty(meant('POST /a?b HTTP/1.1'), async message => {
     const bytes = [Buffer.from(message.text, 'latin1')]
     const line = ['POST', '/a?b', '1.1']
@@ -92,10 +92,10 @@ t.test('requests and answers are read as they are meant', async t => {
       isExactly(ours.readAnswers(bytes, 'GET'), line, message)
     )
   })
-  await t.resolves(fc.assert(answer, { numRuns: 1000, seed: SEED }), 'answers')
+  await t.resolves(fc.assert(answer, { numRuns: 1000, seed: SEED }), 'responses')
 })
 
-t.test('whatever odd message was taken is, written again, that one message', async t => {
+t.test('an odd message that was accepted and written again is read as the same message', async t => {
   let written = 0
   const property = fc.asyncProperty(requests, async ({ text }) => {
     for (const message of ours.readRequests([Buffer.from(text, 'latin1')]).messages) {

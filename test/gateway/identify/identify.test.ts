@@ -19,13 +19,13 @@ function facts(given: Partial<Facts>, headers: Record<string, string> = {}): Fac
   return { host: 'x', path: '/', trusted: false, header: (name: string) => headers[name], ...given } as Facts
 }
 
-t.test('by host: the whole name, in any case it was written', async t => {
+t.test('host: a project is identified by the whole host name, in any case', async t => {
   const { identify } = host.create({}, { ...tools, projects: [known('acme', { hosts: ['Acme.localhost'] })] })
   t.equal(identify(facts({ host: 'acme.localhost' }))?.id, 'acme')
   t.equal(identify(facts({ host: 'evil.acme.localhost' })), undefined)
 })
 
-t.test('by header: only from a trusted hop, and only a project that is configured', async t => {
+t.test('header: a project is identified only from a trusted hop, and only when it is configured', async t => {
   const { identify } = header.create({ header: 'X-Project' }, { ...tools, projects: [known('acme')] })
   t.equal(identify(facts({ trusted: true }, { 'x-project': 'acme' }))?.id, 'acme')
   t.equal(identify(facts({ trusted: false }, { 'x-project': 'acme' })), undefined)
@@ -33,7 +33,7 @@ t.test('by header: only from a trusted hop, and only a project that is configure
   t.equal(identify(facts({ trusted: true })), undefined)
 })
 
-t.test('by API key: its hash is configured, never the key', async t => {
+t.test('api-key: a project is identified by its key, of which only the hash is configured', async t => {
   const hash = createHash('sha256').update('k3y').digest('hex')
   const projects = [known('acme', { apiKeyHashes: [hash] })]
   const plain = apiKey.create({ header: 'x-api-key' }, { ...tools, projects })
@@ -44,7 +44,7 @@ t.test('by API key: its hash is configured, never the key', async t => {
   t.equal(bearer.identify(facts({}, { authorization: 'Bearer k3y' }))?.id, 'acme')
 })
 
-t.test('by path: whole segments, and the longest prefix wins', async t => {
+t.test('path: a project is identified by the longest prefix of whole segments', async t => {
   const projects = [
     known('acme', { paths: ['/acme'] }),
     known('labs', { paths: ['/acme/labs/'] }),
@@ -57,7 +57,7 @@ t.test('by path: whole segments, and the longest prefix wins', async t => {
   t.strictSame(ids, ['acme', 'acme', 'labs', 'rest', 'rest'])
 })
 
-t.test('identifiers are asked in order; nobody’s request is counted by its host, or rejected', async t => {
+t.test('identifiers are asked in order, and an unknown project is counted by host or rejected', async t => {
   const first = { identify: ({ path }: Facts) => (path === '/1' ? known('first') : undefined) }
   const second = { identify: ({ path }: Facts) => (path === '/none' ? undefined : known('second')) }
   const identify = identifyBy([first, second], 'developer')

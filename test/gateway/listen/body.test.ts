@@ -32,7 +32,7 @@ function all(body: IncomingBody): Promise<string> {
   })
 }
 
-t.test('a short body is seen whole and still there', async t => {
+t.test('peeking at a short body sees all of it and leaves it readable', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('ab') + chunk('cd') + END)
   const { prefix, body } = await peekBody(source, 4, 1000)
@@ -40,7 +40,7 @@ t.test('a short body is seen whole and still there', async t => {
   t.equal(await all(body), 'abcd')
 })
 
-t.test('of a long body the beginning is seen and everything is still there', async t => {
+t.test('peeking at a long body sees its beginning and leaves all of it readable', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('abcdef'))
   const { prefix, body } = await peekBody(source, 4, 1000)
@@ -49,7 +49,7 @@ t.test('of a long body the beginning is seen and everything is still there', asy
   t.equal(await all(body), 'abcdefgh')
 })
 
-t.test('a slow body is not waited for beyond the time', async t => {
+t.test('peeking at a slow body stops at the time limit', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('ab'))
   const { prefix, body } = await peekBody(source, 100, 50)
@@ -58,7 +58,7 @@ t.test('a slow body is not waited for beyond the time', async t => {
   t.equal(await all(body), 'abcd')
 })
 
-t.test('a reader that pauses gets what was seen, and the rest when it goes on', async t => {
+t.test('a reader that pauses gets the peeked bytes, and the rest once it resumes', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('abcdef') + chunk('gh') + END)
   const { body } = await peekBody(source, 4, 1000)
@@ -84,7 +84,7 @@ t.test('a reader that pauses gets what was seen, and the rest when it goes on', 
   t.ok(body.complete)
 })
 
-t.test('a client that leaves after the look is told to the one who reads', async t => {
+t.test('a client that leaves after the peek aborts the reader', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('abcdef'))
   const { body } = await peekBody(source, 4, 1000)
@@ -92,7 +92,7 @@ t.test('a client that leaves after the look is told to the one who reads', async
   await t.rejects(all(body), { message: 'aborted' })
 })
 
-t.test('a client that leaves is an error', async t => {
+t.test('a client that leaves during the peek rejects it', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('ab'))
   const peek = peekBody(source, 100, 5000)
@@ -101,19 +101,19 @@ t.test('a client that leaves is an error', async t => {
   await t.rejects(peek, { message: /client left/ })
 })
 
-t.test('a tapped body streams on and is told once', async t => {
+t.test('a tapped body streams on, and its prefix is reported once', async t => {
   const { source, client } = await upload(t)
   const told: string[] = []
   const body = tapBody(source, 4, prefix => told.push(String(prefix)))
   client.send(chunk('abc'))
   await sleep(30)
-  t.same(told, [], 'nothing flows before somebody reads')
+  t.same(told, [], 'nothing flows before the body is read')
   client.send(chunk('defg') + chunk('h') + END)
   t.equal(await all(body), 'abcdefgh')
   t.same(told, ['abcd'])
 })
 
-t.test('a tapped short body is told at its end', async t => {
+t.test('a tapped short body is reported when it ends', async t => {
   const { source, client } = await upload(t)
   const told: string[] = []
   const body = tapBody(source, 4, prefix => told.push(String(prefix)))

@@ -67,18 +67,18 @@ t.test('a flood of invented addresses spends from one counter, whatever the fiel
 t.test('behind a trusted hop', async t => {
   const trusting = 'trustedProxies: [127.0.0.1]'
 
-  t.test('each client has a counter of its own', async t => {
+  t.test('each client has its own counter', async t => {
     const { gateway } = await start(t, trusting)
     t.same(await flood(t, gateway, i => ({ 'x-forwarded-for': address(i) })), { admitted: 40, refused: 0 })
   })
 
-  t.test('what a client wrote left of the hop’s own word invents nobody', async t => {
+  t.test('addresses left of the one the hop added do not change the counter', async t => {
     const { gateway } = await start(t, trusting)
     const fieldsOf = (i: number) => ({ 'x-forwarded-for': `${address(i)}, 10.0.0.${i}, 198.51.100.7` })
     t.same(await flood(t, gateway, fieldsOf), { admitted: 5, refused: 35 })
   })
 
-  t.test('a client of IPv6 has one counter for its /64', async t => {
+  t.test('an IPv6 client has one counter for its /64', async t => {
     const { gateway } = await start(t, trusting)
     const fieldsOf = (i: number) => ({ 'x-forwarded-for': `2001:db8:1:2::${i}` })
     t.same(await flood(t, gateway, fieldsOf), { admitted: 5, refused: 35 })
@@ -86,14 +86,14 @@ t.test('behind a trusted hop', async t => {
 })
 
 t.test('invented fingerprints', async t => {
-  t.test('of an unknown peer are one and the same: none', async t => {
+  t.test('from an untrusted peer all count as missing', async t => {
     const { gateway, seen } = await start(t)
     const fieldsOf = (i: number) => ({ 'x-ja4-fingerprint': `t13d${i}`, x_ja4_fingerprint: `t13d${i}` })
     t.same(await flood(t, gateway, fieldsOf, '/prints'), { admitted: 5, refused: 35 })
     t.notMatch(JSON.stringify(seen), /t13d/, 'and do not reach the upstream')
   })
 
-  t.test('in a trusted hop’s field count, in any other spelling of it do not', async t => {
+  t.test('count in the trusted hop’s field, and not in another spelling of it', async t => {
     const { gateway } = await start(t, 'trustedProxies: [127.0.0.1]')
     const told = (i: number) => ({ 'x-ja4-fingerprint': `t13d${i}` })
     t.same(await flood(t, gateway, told, '/prints'), { admitted: 40, refused: 0 })
@@ -102,7 +102,7 @@ t.test('invented fingerprints', async t => {
   })
 })
 
-t.test('the fields of the house come from the house alone, in every spelling', async t => {
+t.test('a client’s X-Sluice fields never reach the upstream, in any spelling', async t => {
   const { gateway, seen } = await start(t)
   await send(gateway.url, {
     headers: {

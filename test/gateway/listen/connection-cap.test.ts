@@ -44,7 +44,7 @@ const answerAll = (open: OutgoingResponse[]): void => {
 }
 
 t.test('with all connections taken', async t => {
-  t.test('a new one hears 503 at once, and when to come back', async t => {
+  t.test('a new connection gets 503 with Retry-After at once', async t => {
     const { listener, open, away, client } = await scene(t, { maxConnections: 2 })
     const [one, two] = [await client(), await client()]
     one.send(GET)
@@ -56,14 +56,14 @@ t.test('with all connections taken', async t => {
     t.same(valuesOf(answer, 'retry-after'), ['1'])
     t.same(valuesOf(answer, 'connection'), ['close'])
     t.match(JSON.parse(answer.body), { code: 'gateway-overloaded' })
-    await waitUntil('its end', () => third.ended)
+    await waitUntil('the end of the third', () => third.ended)
     t.same(away, ['all'])
     t.equal(listener.connections, 2)
     answerAll(open)
-    t.match((await one.message()).body, 'ok', 'those inside are served')
+    t.match((await one.message()).body, 'ok', 'the connections already open are served')
   })
 
-  t.test('one that waits for its next request makes room, the longest idle first', async t => {
+  t.test('a new connection replaces the one that has been idle longest', async t => {
     const { open, away, client } = await scene(t, { maxConnections: 2 })
     const [old, busy] = [await client(), await client()]
     old.send(GET)
@@ -82,7 +82,7 @@ t.test('with all connections taken', async t => {
     t.same(away, [])
   })
 
-  t.test('heads that never end keep nobody out', async t => {
+  t.test('connections that never finish a head make room for new ones', async t => {
     const { open, client } = await scene(t, { maxConnections: 20 })
     const slow = await Promise.all(Array.from({ length: 20 }, () => client()))
     for (const peer of slow) peer.send('GET / HTTP/1.1\r\nX-Slow: ')
@@ -96,18 +96,18 @@ t.test('with all connections taken', async t => {
     }
   })
 
-  t.test('a crowd is closed without a word beyond some, and never hangs', async t => {
+  t.test('only 256 of a crowd get a 503, and all are closed', async t => {
     const { open, client } = await scene(t, { maxConnections: 1 })
     ;(await client()).send(GET)
     await waitUntil('a request', () => open.length === 1)
     const crowd = await Promise.all(Array.from({ length: 300 }, () => client({ allowHalfOpen: true })))
     await waitUntil('all to be ended', () => crowd.every(({ ended, closed }) => ended || closed))
     const told = crowd.filter(({ unread }) => unread.includes(' 503 ')).length
-    t.equal(told, 256, 'and no more are kept for a goodbye')
+    t.equal(told, 256, 'the others are closed without a response')
   })
 })
 
-t.test('one client can take no more than its share', async t => {
+t.test('one client cannot take more than its share', async t => {
   const { open, away, client } = await scene(t, { maxConnectionsPerClient: 3 })
   const greedy = await Promise.all([client(), client(), client()])
   const refused = await client()
@@ -127,7 +127,7 @@ t.test('one client can take no more than its share', async t => {
   })
 })
 
-t.test('a trusted proxy brings many clients, and has no share', async t => {
+t.test('the share of one client does not apply to a trusted proxy', async t => {
   const trusted = new TrustedProxies(['127.0.0.2'])
   const limits = { maxConnectionsPerClient: 1, trustedProxies: () => trusted }
   const { listener, away, client } = await scene(t, limits)
@@ -141,7 +141,7 @@ t.test('a trusted proxy brings many clients, and has no share', async t => {
   t.same([away, listener.connections], [['client'], 3])
 })
 
-t.test('whoever came and went, all places are free again', async t => {
+t.test('all places are free again after every way of leaving', async t => {
   const { listener, client } = await scene(t, { maxConnections: 5, maxConnectionsPerClient: 4 })
   for (let round = 0; round < 20; round++) {
     const peers = await Promise.all(Array.from({ length: 4 }, () => client()))
@@ -154,7 +154,7 @@ t.test('whoever came and went, all places are free again', async t => {
   }
 })
 
-t.test('lateness of the process', async t => {
+t.test('event loop delay', async t => {
   const watch = (limitMs: number) => {
     const changes: boolean[] = []
     const delay = new LoopDelay({ limitMs, changed: overloaded => changes.push(overloaded) })
@@ -162,15 +162,15 @@ t.test('lateness of the process', async t => {
     return { delay, changes, look }
   }
 
-  t.test('three late looks in a row are overload, fewer are not', async t => {
+  t.test('three late readings in a row are overload, fewer are not', async t => {
     const { delay, look } = watch(100)
     look(0, 5000, 5000, 0, 101, 101)
-    t.notOk(delay.overloaded, 'a long step, such as a reload, sheds nothing')
+    t.notOk(delay.overloaded, 'a single long step, such as a reload, sheds nothing')
     look(101)
     t.ok(delay.overloaded)
   })
 
-  t.test('it ends only well below the limit', async t => {
+  t.test('overload ends only well below the limit', async t => {
     const { delay, changes, look } = watch(100)
     look(200, 200, 200, 60, 60, 60, 60, 49, 49, 60, 49, 49)
     t.ok(delay.overloaded)
@@ -179,7 +179,7 @@ t.test('lateness of the process', async t => {
     t.same(changes, [true, false])
   })
 
-  t.test('it is seen when this very process is late, and its end too', async t => {
+  t.test('a blocked event loop is noticed as overload, and so is its recovery', async t => {
     const { delay, changes } = watch(30)
     delay.start()
     t.teardown(() => delay.stop())

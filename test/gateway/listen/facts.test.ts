@@ -8,7 +8,7 @@ import { cpuMs } from '../../helpers/cpu-time.js'
 
 const badTarget = { code: 'bad-target' }
 
-t.test('a path has one spelling', async t => {
+t.test('every spelling of a path has one normal form', async t => {
   for (const [raw, normal] of [
     ['/', '/'],
     ['/a/b', '/a/b'],
@@ -39,7 +39,7 @@ t.test('a path has one spelling', async t => {
   }
 })
 
-t.test('a path that could be read two ways is refused', async t => {
+t.test('an ambiguous path is refused', async t => {
   for (const raw of [
     '',
     'a',
@@ -68,7 +68,7 @@ t.test('a path that could be read two ways is refused', async t => {
   }
 })
 
-t.test('normal form is stable, and no spelling of a path escapes it', async () => {
+t.test('the normal form of a path is stable, and every generated spelling leads to it', async () => {
   const piece = fc.oneof(
     fc.constantFrom(
       '/',
@@ -129,7 +129,7 @@ t.test('normal form is stable, and no spelling of a path escapes it', async () =
   )
 })
 
-t.test('a long hostile path costs little', async t => {
+t.test('a long hostile path costs little CPU time', async t => {
   const took = await cpuMs(() => {
     for (const unit of ['/', '/a', '/../', '%41', 'a.', '.', '/.', '%c3%a9', '{', '/a/..']) {
       const raw = `/${unit.repeat(16_000 / unit.length)}`
@@ -142,7 +142,7 @@ t.test('a long hostile path costs little', async t => {
   t.ok(took < 500, `${took} ms`)
 })
 
-t.test('request targets', async t => {
+t.test('a request target is split into path, query and authority, or refused', async t => {
   t.same(parseTarget('GET', '/a/../b?c=/../d'), { path: '/b', query: '?c=/../d', authority: undefined })
   t.same(parseTarget('GET', 'http://shop:81/a?b'), { path: '/a', query: '?b', authority: 'shop:81' })
   t.same(parseTarget('GET', 'HTTPS://shop'), { path: '/', query: '', authority: 'shop' })
@@ -162,7 +162,7 @@ t.test('request targets', async t => {
   }
 })
 
-t.test('client address', async t => {
+t.test('the client’s address is the first untrusted hop from the right', async t => {
   const trusted = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8', '::ffff:172.16.0.0/108'])
   for (const [what, peer, hops, address, isTrusted] of [
     ['an unknown peer is the client, whatever it says', '8.8.8.8', '1.1.1.1', '8.8.8.8', false],
@@ -175,12 +175,18 @@ t.test('client address', async t => {
       true,
     ],
     ['a single address can be trusted', '192.0.2.7', '1.1.1.1', '1.1.1.1', true],
-    ['trusted hops all the way: the leftmost', '10.0.0.1', '10.0.0.3,10.0.0.2', '10.0.0.3', true],
+    [
+      'the leftmost hop is the client when all are trusted',
+      '10.0.0.1',
+      '10.0.0.3,10.0.0.2',
+      '10.0.0.3',
+      true,
+    ],
     ['garbage ends the walk at the last good hop', '10.0.0.1', '1.1.1.1, junk, 10.0.0.2', '10.0.0.2', true],
     ['numbers in other bases are garbage', '10.0.0.1', '0x7f.1', '10.0.0.1', true],
     ['an empty hop is garbage', '10.0.0.1', '1.1.1.1,', '10.0.0.1', true],
-    ['a port is no part of an address', '10.0.0.1', '1.1.1.1:4711', '1.1.1.1', true],
-    ['brackets are no part of an address', 'fd00::1', '[2001:DB8::1]:4711', '2001:db8::1', true],
+    ['a port is not part of an address', '10.0.0.1', '1.1.1.1:4711', '1.1.1.1', true],
+    ['brackets are not part of an address', 'fd00::1', '[2001:DB8::1]:4711', '2001:db8::1', true],
     ['mapped IPv4 peer', '::ffff:8.8.8.8', undefined, '8.8.8.8', false],
     ['peer of a mapped range', '172.31.0.1', '1.1.1.1', '1.1.1.1', true],
     ['peer beside a mapped range', '172.32.0.1', '1.1.1.1', '172.32.0.1', false],
@@ -210,7 +216,7 @@ t.test('client address', async t => {
   }
 })
 
-t.test('no X-Forwarded-For, however made, crashes or moves a client behind an unknown peer', async () => {
+t.test('no X-Forwarded-For crashes the gateway or changes the address of an untrusted peer', async () => {
   const trusted = new TrustedProxies(['10.0.0.0/8'])
   fc.assert(
     fc.property(fc.string(), hops => {

@@ -24,7 +24,7 @@ import { listenTls, secure } from './tls-listener.js'
 const GREASE = 0x4a4a
 
 t.test('fingerprints', async t => {
-  t.test('are the published ones of published clients', async t => {
+  t.test('match the published examples for published clients', async t => {
     // The example in FoxIO's description of JA4, from a Chrome.
     const chrome = helloMessage(
       0x0303,
@@ -57,14 +57,14 @@ t.test('fingerprints', async t => {
     t.equal((await fingerprintsOf(records(old)))?.ja3, 'ada70206e40642a3e4461f35503241d5')
   })
 
-  t.test('do not change with the records a hello is cut into', async t => {
+  t.test('do not depend on how a ClientHello is cut into records', async t => {
     const hello = helloMessage(0x0303, [0x1301], [SERVER_NAME('a.test'), VERSIONS(0x0304)])
     const whole = await fingerprintsOf(records(hello))
     t.ok(whole)
     t.same(await fingerprintsOf(records(hello, 20)), whole)
   })
 
-  t.test('of bytes that are no hello are none, whatever the bytes', async t => {
+  t.test('are undefined for bytes that are not a ClientHello', async t => {
     const hello = records(helloMessage(0x0303, [0x1301], [SERVER_NAME('a.test')]))
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.nat(hello.length), async (bytes, cut) => {
@@ -105,7 +105,7 @@ if (canMakeCertificates(t)) {
   const connect = (t: Test, port: number, options: ConnectionOptions = {}): Promise<TLSSocket> =>
     secure(t, port, { ca: one.cert, ...options })
 
-  t.test('the fingerprints of a connection are those of the bytes it began with', async t => {
+  t.test('the fingerprints of a connection match those computed from its first bytes', async t => {
     const { port } = await listenTls(t, one)
     const between = await relay(t, port)
     for (const options of [
@@ -122,7 +122,7 @@ if (canMakeCertificates(t)) {
     }
   })
 
-  t.test('a hello that comes byte by byte is served, and known', async t => {
+  t.test('a ClientHello that arrives in pieces is served and fingerprinted', async t => {
     const { port } = await listenTls(t, one)
     const slow = createServer(client => {
       const upstream = connectTcp({ port, host: '127.0.0.1', noDelay: true })
@@ -143,20 +143,23 @@ if (canMakeCertificates(t)) {
     t.match(JSON.parse(answer.body), { ja3: /^[0-9a-f]{32}$/, ja4: /^t13i\d{4}00_/ })
   })
 
-  t.test('a fingerprint field counts from a trusted hop alone, whose own TLS then does not', async t => {
-    const field = 'x-ja4-fingerprint: t13d_client\r\nX_JA3_Fingerprint: spoofed\r\n'
-    const { port } = await listenTls(t, one)
-    const spoofed = new RawPeer(await connect(t, port))
-    const own = JSON.parse((await spoofed.send(`GET / HTTP/1.1\r\nHost: a\r\n${field}\r\n`).message()).body)
-    t.match(own, { ja3: /^[0-9a-f]{32}$/, ja4: /^t13i/ })
+  t.test(
+    'a fingerprint field counts only from a trusted hop, and then replaces the fingerprints of its TLS',
+    async t => {
+      const field = 'x-ja4-fingerprint: t13d_client\r\nX_JA3_Fingerprint: spoofed\r\n'
+      const { port } = await listenTls(t, one)
+      const spoofed = new RawPeer(await connect(t, port))
+      const own = JSON.parse((await spoofed.send(`GET / HTTP/1.1\r\nHost: a\r\n${field}\r\n`).message()).body)
+      t.match(own, { ja3: /^[0-9a-f]{32}$/, ja4: /^t13i/ })
 
-    const behind = await listenTls(t, one, ['127.0.0.0/8'])
-    const proxy = new RawPeer(await connect(t, behind.port))
-    const told = await proxy.send(`GET / HTTP/1.1\r\nHost: a\r\n${field}\r\n`).message()
-    t.same(JSON.parse(told.body), { ja4: 't13d_client', host: 'a' })
-    const twice = await proxy
-      .send(`GET / HTTP/1.1\r\nHost: a\r\n${field}x-ja4-fingerprint: b\r\n\r\n`)
-      .message()
-    t.same(JSON.parse(twice.body), { host: 'a' }, 'of two values neither')
-  })
+      const behind = await listenTls(t, one, ['127.0.0.0/8'])
+      const proxy = new RawPeer(await connect(t, behind.port))
+      const told = await proxy.send(`GET / HTTP/1.1\r\nHost: a\r\n${field}\r\n`).message()
+      t.same(JSON.parse(told.body), { ja4: 't13d_client', host: 'a' })
+      const twice = await proxy
+        .send(`GET / HTTP/1.1\r\nHost: a\r\n${field}x-ja4-fingerprint: b\r\n\r\n`)
+        .message()
+      t.same(JSON.parse(twice.body), { host: 'a' }, 'two values count as neither')
+    },
+  )
 }

@@ -18,7 +18,7 @@ async function refused(t: Test, client: RawPeer, status: number, what: string): 
   t.match(JSON.parse(body), { status, code }, what)
 }
 
-t.test('the larger part of a head beyond 16 KiB is what is refused, and the connection goes on', async t => {
+t.test('a head over 16 KiB gets 414 or 431 for its larger part, and the connection persists', async t => {
   const mixed = target(9_000).replace('\r\n\r\n', `\r\nX: ${'b'.repeat(8_000)}\r\n\r\n`)
   for (const [head, status] of [
     [target(17_000), 414],
@@ -31,11 +31,11 @@ t.test('the larger part of a head beyond 16 KiB is what is refused, and the conn
     const client = await wire.answered(t)
     await refused(t, client.send(head), status, head.slice(0, 40))
     t.match((await client.send(GET).message()).line, / 200 /)
-    t.equal(wire.seen.length, 1, 'of the two the upstream sees one')
+    t.equal(wire.seen.length, 1, 'only the second request reaches the upstream')
   }
 })
 
-t.test('a head of nearly 16 KiB passes, with a long target or with long fields', async t => {
+t.test('a head just under 16 KiB passes, with a long target or with long fields', async t => {
   for (const head of [target(16_000), one(16_000)]) {
     const client = await wire.answered(t)
     t.match((await client.send(head).message()).line, / 200 /)
@@ -43,7 +43,7 @@ t.test('a head of nearly 16 KiB passes, with a long target or with long fields',
   }
 })
 
-t.test('an upgrade and an upload are refused alike', async t => {
+t.test('a target that is too long gets 414 on an upgrade and an upload too', async t => {
   for (const fields of [
     'Connection: Upgrade\r\nUpgrade: websocket',
     'Content-Length: 2',
@@ -55,15 +55,15 @@ t.test('an upgrade and an upload are refused alike', async t => {
   }
 })
 
-t.test('beyond what is read at all', async t => {
+t.test('a head over the parser’s limit', async t => {
   const ends = async (head: string, status: number, what: string): Promise<void> => {
     const client = await wire.answered(t)
     await refused(t, client.send(head), status, what)
-    t.equal(await client.rest(), '', 'nothing comes behind the refusal')
+    t.equal(await client.rest(), '', 'nothing follows the refusal')
     t.equal(client.error, undefined)
   }
 
-  t.test('a target is 414, fields are 431, and the connection ends', async () => {
+  t.test('gets 414 for a target and 431 for fields, and the connection closes', async () => {
     await ends(target(100_000), 414, 'a target')
     await ends(target(100_000).replace('GET', 'M-SEARCH'), 414, 'a target behind another method')
     await ends(target(100_000).replace('GET /', 'GET http://shop.example:80/?a:'), 414, 'an absolute target')
@@ -74,7 +74,7 @@ t.test('beyond what is read at all', async t => {
     await ends(target(20_000).replace('Host: a', `X: ${'b'.repeat(20_000)}`), 431, 'fields behind a target')
   })
 
-  t.test('behind a request that is answered it is told so too', async t => {
+  t.test('is refused in its turn, behind the responses to earlier requests', async t => {
     const client = await wire.answered(t)
     t.match((await client.send(GET).message()).line, / 200 /)
     await refused(t, client.send(target(100_000)), 414, 'after an answer')
@@ -89,7 +89,7 @@ t.test('beyond what is read at all', async t => {
     }
   })
 
-  t.test('a head in pieces is told from its last line, or by its blanks', async t => {
+  t.test('in pieces is refused for the right part', async t => {
     for (const [head, status] of [
       [target(50_000), 414],
       [one(50_000).replaceAll('bbbbbbbb', 'b=1; c=2'), 431],

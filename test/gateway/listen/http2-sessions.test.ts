@@ -1,5 +1,6 @@
 /** What an HTTP/2 connection may cost, and how it ends. */
 import { once } from 'node:events'
+import type { ClientHttp2Session } from 'node:http2'
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import t from 'tap'
@@ -44,7 +45,7 @@ if (canMakeCertificates(t)) {
     const head = (stream: number): Buffer =>
       frame(HEADERS, END_HEADERS | END_STREAM, stream, requestFields('/'))
 
-    t.test('of requests reset as they are sent ends its connection', async t => {
+    t.test('of requests reset as they are sent closes its connection', async t => {
       const client = await FrameClient.open(t, port)
       const before = upstream.connections.length
       for (let i = 0; i < 1000 && !client.closed; i++) {
@@ -63,7 +64,7 @@ if (canMakeCertificates(t)) {
       ['pings', frame(PING, 0, 0, Buffer.alloc(8))],
       ['settings', frame(SETTINGS, 0, 0)],
     ] as const) {
-      t.test(`of ${what} ends its connection`, async t => {
+      t.test(`of ${what} closes its connection`, async t => {
         const client = await FrameClient.open(t, port)
         for (let i = 0; i < 300; i++) client.send(bytes)
         t.equal((await client.frame(GOAWAY)).payload.readUInt32BE(4), ENHANCE_YOUR_CALM)
@@ -72,10 +73,10 @@ if (canMakeCertificates(t)) {
     }
 
     for (const [what, bytes] of [
-      ['of room that nobody asked for', frame(WINDOW_UPDATE, 0, 0, code(1))],
-      ['of priorities', frame(PRIORITY, 0, 1, Buffer.alloc(5, 1))],
+      ['of WINDOW_UPDATE frames', frame(WINDOW_UPDATE, 0, 0, code(1))],
+      ['of PRIORITY frames', frame(PRIORITY, 0, 1, Buffer.alloc(5, 1))],
     ] as const) {
-      t.test(`${what} ends its connection, and others are served meanwhile`, async t => {
+      t.test(`${what} closes its connection, and others are served meanwhile`, async t => {
         const client = await FrameClient.open(t, port)
         const many = Buffer.concat(Array(1_000).fill(bytes))
         const times: number[] = []
@@ -93,7 +94,7 @@ if (canMakeCertificates(t)) {
       })
     }
 
-    t.test('of resets on several connections ends them, too', async t => {
+    t.test('of resets spread over several connections closes one of them at least', async t => {
       const before = upstream.connections.length
       const clients = await Promise.all(Array.from({ length: 8 }, () => FrameClient.open(t, port)))
       // In two halves: newer versions of Node refuse streams beyond the 100 that may be open, even if they have been
@@ -117,12 +118,12 @@ if (canMakeCertificates(t)) {
         if (end !== undefined) t.equal(end.payload.readUInt32BE(4), ENHANCE_YOUR_CALM)
       }
       t.ok(upstream.connections.length - before < 1_010)
-      t.equal((await ask(session, {})).status, 200, 'who has asked for nothing in vain goes on')
+      t.equal((await ask(session, {})).status, 200, 'a client that resets nothing is still served')
     })
 
     for (const [what, size, frames, type] of [
-      ['of fields in one request is reset', 16_000, 6, RST_STREAM],
-      ['of pieces of a head ends its connection', 1_000, 60, GOAWAY],
+      ['of fields in one request resets its stream', 16_000, 6, RST_STREAM],
+      ['of CONTINUATION frames closes its connection', 1_000, 60, GOAWAY],
     ] as const) {
       t.test(what, async t => {
         const client = await FrameClient.open(t, port)
@@ -140,7 +141,7 @@ if (canMakeCertificates(t)) {
       })
     }
 
-    t.test('of whatever bytes ends its connection, or is nothing', async t => {
+    t.test('of random frames leaves no connection open', async t => {
       const anyFrame = fc
         .tuple(fc.nat(12), fc.nat(255), fc.nat(5), fc.uint8Array({ maxLength: 40 }))
         .map(([type, flags, stream, bytes]) => frame(type, flags, stream, Buffer.from(bytes)))
@@ -156,10 +157,10 @@ if (canMakeCertificates(t)) {
     })
 
     t.equal(session.remoteSettings.maxConcurrentStreams, 100)
-    t.equal((await ask(session, {})).status, 200, 'others do not notice')
+    t.equal((await ask(session, {})).status, 200, 'other clients do not notice')
   })
 
-  t.test('uploads that are answered are no resets, however many', async t => {
+  t.test('uploads that get a response do not count as resets', async t => {
     const { session } = await scene(t, certificate, answering(OK))
     for (let i = 0; i < 25; i++) {
       const asked = Array.from({ length: 10 }, () => ask(session, { ':method': 'POST' }, 'body'))
@@ -168,7 +169,7 @@ if (canMakeCertificates(t)) {
     t.notOk(session.closed)
   })
 
-  t.test('resets that follow an answer end nothing, however many', { skip: RESETS_ARE_LIMITED }, async t => {
+  t.test('resets that follow a response do not count', { skip: RESETS_ARE_LIMITED }, async t => {
     const { port } = await scene(t, certificate, answering(OK))
     const client = await FrameClient.open(t, port)
     const answered = () => client.frames.filter(({ stream, flags }) => stream > 0 && flags & END_STREAM)
@@ -183,7 +184,7 @@ if (canMakeCertificates(t)) {
     t.notOk(client.closed)
   })
 
-  t.test('answers that break off are no resets of the client’s', async t => {
+  t.test('responses the upstream breaks off do not count as resets by the client', async t => {
     const { session } = await scene(t, certificate, async peer => {
       await peer.message()
       peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf')
@@ -194,23 +195,26 @@ if (canMakeCertificates(t)) {
     t.notOk(session.closed)
   })
 
-  t.test('a request that comes with its reset, in one write, is taken back, and no other', async t => {
-    const { port } = await scene(t, certificate, answering(OK))
-    const client = await FrameClient.open(t, port)
-    const head = (stream: number): Buffer =>
-      frame(HEADERS, END_HEADERS | END_STREAM, stream, requestFields(`/${stream}`))
-    client.send(head(1), frame(RST_STREAM, 0, 1, code(CANCEL)), head(3))
-    await waitUntil('the second answer', () => client.frames.some(one => one.stream === 3))
-    t.notOk(client.frames.some(one => one.stream === 1))
-    t.notOk(client.closed)
-  })
+  t.test(
+    'a request that arrives together with its reset gets no response, and the next one does',
+    async t => {
+      const { port } = await scene(t, certificate, answering(OK))
+      const client = await FrameClient.open(t, port)
+      const head = (stream: number): Buffer =>
+        frame(HEADERS, END_HEADERS | END_STREAM, stream, requestFields(`/${stream}`))
+      client.send(head(1), frame(RST_STREAM, 0, 1, code(CANCEL)), head(3))
+      await waitUntil('the second answer', () => client.frames.some(one => one.stream === 3))
+      t.notOk(client.frames.some(one => one.stream === 1))
+      t.notOk(client.closed)
+    },
+  )
 
   for (const [what, bytes, headTimeout] of [
-    ['has asked nothing in time', Buffer.alloc(0), 100],
-    ['takes its leave', frame(GOAWAY, 0, 0, Buffer.alloc(8)), 60_000],
-    ['has pinged too often', Buffer.concat(Array(300).fill(frame(PING, 0, 0, Buffer.alloc(8)))), 60_000],
+    ['sends no request in time', Buffer.alloc(0), 100],
+    ['sends GOAWAY', frame(GOAWAY, 0, 0, Buffer.alloc(8)), 60_000],
+    ['pings too often', Buffer.concat(Array(300).fill(frame(PING, 0, 0, Buffer.alloc(8)))), 60_000],
   ] as const) {
-    t.test(`a client that ${what}, and never ends its side, is cut`, async t => {
+    t.test(`a client that ${what} and never ends its side is cut`, async t => {
       const { listener, port } = await listenTls(t, certificate, [], { headTimeout })
       const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
       await secure(t, port, { socket, ALPNProtocols: ['h2'], rejectUnauthorized: false }).then(client => {
@@ -224,7 +228,22 @@ if (canMakeCertificates(t)) {
     })
   }
 
-  t.test('drain: requests finish, new ones are not taken, idle connections close', async t => {
+  t.test('with all connections taken, the idle connection that has waited longest makes room', async t => {
+    const { listener, port } = await listenTls(t, certificate, [], { maxConnections: 3 })
+    const url = `https://127.0.0.1:${port}`
+    const sessions = []
+    for (let i = 0; i < 3; i++) sessions.push(await openSession(t, url, certificate))
+    const [first, second, third] = sessions as [ClientHttp2Session, ClientHttp2Session, ClientHttp2Session]
+    t.equal((await ask(first, {})).status, 200)
+    const left = once(second, 'goaway')
+    const fourth = await openSession(t, url, certificate)
+    t.same((await left)[0], NO_ERROR)
+    await waitUntil('the end', () => second.destroyed)
+    for (const session of [first, third, fourth]) t.equal((await ask(session, {})).status, 200)
+    t.equal(listener.connections, 3)
+  })
+
+  t.test('a drain finishes open requests, takes no new ones and closes idle connections', async t => {
     const upstream = await rawUpstream()
     t.teardown(() => upstream.stop())
     const tls = { cert: certificate.certFile, key: certificate.keyFile, ...USUAL_TERMS, log: quiet }

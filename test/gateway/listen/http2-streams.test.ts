@@ -24,7 +24,7 @@ if (canMakeCertificates(t)) {
   const certificate = makeCertificate(t.testdir(), 'localhost')
 
   t.test('an upload', async t => {
-    t.test('arrives whole, with and without its length', async t => {
+    t.test('arrives whole, with and without a content-length', async t => {
       const { session, upstream } = await scene(t, certificate, async peer => {
         for (;;) {
           const { body } = await peer.message()
@@ -37,7 +37,7 @@ if (canMakeCertificates(t)) {
       t.equal(upstream.connections.length, 1)
     })
 
-    t.test('is looked into for the rules that ask for it', async t => {
+    t.test('is read for rules that need its body', async t => {
       const rule = `version: 1
 kind: in-flight
 rules:
@@ -59,7 +59,7 @@ rules:
       t.same(JSON.parse(body), { email: 'a@b.test' })
     })
 
-    t.test('that expects a 100 gets it once somebody reads', async t => {
+    t.test('gets the 100 it expects', async t => {
       const { session, upstream } = await scene(t, certificate, answering(OK))
       const stream = open(session, { ':method': 'POST', expect: '100-continue' })
       await once(stream, 'continue')
@@ -73,7 +73,7 @@ rules:
       ['POST', NO_ERROR],
       ['HEAD', NO_ERROR],
     ] as const) {
-      t.test(`of ${method} that its client breaks off with code ${reason} never looks complete`, async t => {
+      t.test(`never looks complete when its client resets a ${method} with code ${reason}`, async t => {
         const { port, upstream } = await scene(t, certificate)
         const client = await FrameClient.open(t, port)
         client.send(
@@ -84,11 +84,11 @@ rules:
         await waitUntil('the half', () => peer.unread.includes('half'))
         client.send(frame(RST_STREAM, 0, 1, code(reason)))
         await waitUntil('the end upstream', () => peer.closed || peer.ended)
-        t.match(peer.unread, /half(?:\r\n)?$/, 'no chunk says that it is the last')
+        t.match(peer.unread, /half(?:\r\n)?$/, 'no last chunk is sent')
       })
     }
 
-    t.test('that stalls is answered 408', async t => {
+    t.test('gets 408 when it stalls', async t => {
       const { session } = await scene(t, certificate, undefined, {
         timeouts: '{ connect: 1s, head: 2s, idle: 100ms }',
       })
@@ -97,7 +97,7 @@ rules:
       t.equal((await answerOf(stream)).status, 408)
     })
 
-    t.test('answered early is told to stop', async t => {
+    t.test('gets an early response, and is then reset with NO_ERROR', async t => {
       const { session } = await scene(t, certificate, async peer => {
         await peer.head()
         peer.send(OK)
@@ -111,7 +111,7 @@ rules:
     })
   })
 
-  t.test('a client that resets its request takes the upstream’s away, and only that one', async t => {
+  t.test('a client that resets a request cancels it upstream, and no other request', async t => {
     const { session, upstream } = await scene(t, certificate)
     const left = open(session, { ':path': '/left' }, '')
     const first = await upstream.connection(0)
@@ -125,7 +125,7 @@ rules:
     t.equal((await answerOf(kept)).body, 'ok')
   })
 
-  t.test('an answer that is cut upstream is reset, and never looks complete', async t => {
+  t.test('a response cut upstream resets its stream, and never looks complete', async t => {
     const { session, upstream } = await scene(t, certificate)
     for (const [index, framing] of [
       'Content-Length: 10\r\n\r\nhalf',
@@ -140,10 +140,10 @@ rules:
       await waitUntil('the reset', () => stream.closed)
       t.equal(stream.rstCode, constants.NGHTTP2_INTERNAL_ERROR)
     }
-    t.notOk(session.closed, 'its connection lives on')
+    t.notOk(session.closed, 'the connection stays open')
   })
 
-  t.test('a reader that stalls holds up the upstream, and is cut while others are served', async t => {
+  t.test('a reader that stalls holds up its upstream and is cut, while others are served', async t => {
     const block = Buffer.alloc(64 * 1024)
     let sent = 0
     const { session } = await scene(

@@ -21,7 +21,7 @@ import { answerOf, ask, open, scene } from './http2-scene.js'
 if (canMakeCertificates(t)) {
   const certificate = makeCertificate(t.testdir(), 'localhost')
 
-  t.test('a request reaches the upstream as one of HTTP/1.1', async t => {
+  t.test('an HTTP/2 request reaches the upstream as an HTTP/1.1 request', async t => {
     const { session, upstream } = await scene(t, certificate)
     const sent = open(
       session,
@@ -42,7 +42,7 @@ if (canMakeCertificates(t)) {
     t.equal(message.line, 'GET /a/b?q=1 HTTP/1.1')
     const values = (name: string): string[] => valuesOf(message, name)
     t.same(values('host'), ['acme.localhost'])
-    t.same(values('cookie'), ['a=1; b=2'], 'crumbs are one field again')
+    t.same(values('cookie'), ['a=1; b=2'], 'cookie fields are joined into one')
     t.same(values('x-latin'), ['caf\xe9'])
     t.same(values('x-repeated').join(), '1,2')
     t.same(values('via'), ['2.0 sluice'])
@@ -57,14 +57,14 @@ if (canMakeCertificates(t)) {
     await answerOf(sent)
   })
 
-  t.test('a status that HTTP/2 cannot say is 502, and nobody else is concerned', async t => {
+  t.test('a status that HTTP/2 cannot carry becomes 502, and the upstream connection is reused', async t => {
     const { session, upstream } = await scene(t, certificate, answering(OK.replace('200', '999')))
     t.match(await ask(session, {}), { status: 502, body: 'ok' })
     t.match(await ask(session, {}), { status: 502, body: 'ok' })
     t.equal(upstream.connections.length, 1)
   })
 
-  t.test('an answer is whole, without the fields of a connection', async t => {
+  t.test('a response arrives whole, without hop-by-hop fields', async t => {
     const head = 'Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nVary: x\r\nVary: y\r\nX-Latin: caf\xe9\r\n'
     const hop = 'Keep-Alive: timeout=5\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nUpgrade: h2c\r\n'
     const { session } = await scene(
@@ -83,7 +83,7 @@ if (canMakeCertificates(t)) {
     )
   })
 
-  t.test('trailers pass to a client that takes them, and to no other', async t => {
+  t.test('trailers reach only a client that accepts them', async t => {
     const chunks = '2\r\nok\r\n0\r\nX-Late: 1\r\n\r\n'
     const { session } = await scene(
       t,
@@ -104,31 +104,28 @@ if (canMakeCertificates(t)) {
     }
   })
 
-  t.test(
-    'trailers pass, too, when all before them has long been sent; and none come where there are none',
-    async t => {
-      for (const [behind, late] of [
-        ['X-Late: 1\r\n', '1'],
-        ['', undefined],
-      ] as const) {
-        const { session } = await scene(t, certificate, async peer => {
-          await peer.message()
-          peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n')
-          await sleep(50)
-          peer.send(`0\r\n${behind}\r\n`)
-        })
-        let trailers: IncomingHttpHeaders = {}
-        const stream = open(session, { te: 'trailers' }, '')
-        stream.on('trailers', (fields: IncomingHttpHeaders) => {
-          trailers = fields
-        })
-        t.equal((await answerOf(stream)).body, 'ok')
-        t.equal(trailers['x-late'], late)
-      }
-    },
-  )
+  t.test('trailers that arrive long after the body reach the client, and none are invented', async t => {
+    for (const [behind, late] of [
+      ['X-Late: 1\r\n', '1'],
+      ['', undefined],
+    ] as const) {
+      const { session } = await scene(t, certificate, async peer => {
+        await peer.message()
+        peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n')
+        await sleep(50)
+        peer.send(`0\r\n${behind}\r\n`)
+      })
+      let trailers: IncomingHttpHeaders = {}
+      const stream = open(session, { te: 'trailers' }, '')
+      stream.on('trailers', (fields: IncomingHttpHeaders) => {
+        trailers = fields
+      })
+      t.equal((await answerOf(stream)).body, 'ok')
+      t.equal(trailers['x-late'], late)
+    }
+  })
 
-  t.test('answers without a body end with their head', async t => {
+  t.test('a response without a body ends with its head', async t => {
     for (const [method, bytes, status] of [
       ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n', 200],
       ['GET', 'HTTP/1.1 204 No Content\r\n\r\n', 204],
@@ -141,13 +138,13 @@ if (canMakeCertificates(t)) {
       })
       const answer = await ask(session, { ':method': method, te: 'trailers' })
       if (status === 304 || status === 205)
-        t.notOk('content-length' in answer.headers, 'that some would wait for')
+        t.notOk('content-length' in answer.headers, 'a 205 or 304 has no content-length')
       t.match(answer, { status, body: '' })
       if (method === 'HEAD') t.equal(answer.headers['content-length'], '5')
     }
   })
 
-  t.test('the limits are the same, and so is what is told of them', async t => {
+  t.test('limits apply to HTTP/2 requests, and are reported in the same fields', async t => {
     const policy = `version: 1
 kind: project-limits
 buckets: { catch-all: ["*"] }
@@ -172,7 +169,7 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 2, sustained: 100 } } }]
     t.equal(new Set(records.map(({ ja4 }) => ja4)).size, 1)
   })
 
-  t.test('what is refused over HTTP/1.1 is refused here', async t => {
+  t.test('what HTTP/1.1 refuses is refused over HTTP/2 too', async t => {
     const { session, upstream } = await scene(t, certificate, answering(OK))
     for (const [headers, status, problem] of [
       [{ ':path': '/a%2fb' }, 400, 'bad-target'],
@@ -196,12 +193,12 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 2, sustained: 100 } } }]
     await new Promise(resolve => withUser.on('close', resolve))
     t.ok([400, undefined].includes(status as undefined), 'newer versions of Node reset such a stream')
     const same = await ask(session, { host: 'ACME.localhost' })
-    t.equal(same.status, 200, 'a Host that says the same is no second one')
+    t.equal(same.status, 200, 'a Host equal to the authority is accepted')
     t.equal((await ask(session, { ':method': 'OPTIONS', ':path': '*' })).status, 204)
-    t.equal(upstream.connections.length, 1, 'none of the refused reached the upstream')
+    t.equal(upstream.connections.length, 1, 'no refused request reaches the upstream')
   })
 
-  t.test('what HTTP/2 forbids is no request', async t => {
+  t.test('fields that HTTP/2 forbids reset the stream', async t => {
     const received: RawMessage[] = []
     const { port, upstream } = await scene(t, certificate, async peer => {
       received.push(await peer.message())
@@ -237,15 +234,15 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 2, sustained: 100 } } }]
     t.same(
       fields.filter(([name]) => /split|smuggled|nul/.test(name)),
       [],
-      'fields with control characters are left out',
+      'fields with control characters are dropped',
     )
   })
 
-  t.test('interim answers', async t => {
+  t.test('interim responses', async t => {
     const hints = (path: string): string =>
       `HTTP/1.1 103 Early Hints\r\nLink: <${path}>; rel=preload\r\nConnection: x-hop\r\nX-Hop: 1\r\n\r\n`
 
-    t.test('come before the answer, without the fields of a hop', async t => {
+    t.test('arrive before the response, without hop-by-hop fields', async t => {
       const { session } = await scene(t, certificate, answering(hints('/a') + hints('/b') + OK))
       const seen: IncomingHttpHeaders[] = []
       const stream = open(session, {}, '')
@@ -259,7 +256,7 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 2, sustained: 100 } } }]
       t.equal(seen.length, 2)
     })
 
-    t.test('are left out for a client that does not read, and its answer comes', async t => {
+    t.test('are dropped for a client that does not read, and its response arrives', async t => {
       const sent = 30_000
       const { port, upstream } = await scene(t, certificate)
       const client = await FrameClient.open(t, port)

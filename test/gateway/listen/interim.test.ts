@@ -6,10 +6,10 @@ import { createWire } from './wire.js'
 
 const wire = await createWire(t)
 
-t.test('interim answers', async t => {
+t.test('interim responses', async t => {
   const HINTS = 'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nConnection: x-hop\r\nX-Hop: 1\r\n\r\n'
 
-  t.test('a 103 reaches a client of HTTP/1.1 before the answer, without the fields of a hop', async t => {
+  t.test('a 103 reaches an HTTP/1.1 client before the response, without hop-by-hop fields', async t => {
     const client = await wire.answered(t, HINTS + HINTS + OK)
     client.send(GET)
     for (let i = 0; i < 2; i++) {
@@ -20,13 +20,13 @@ t.test('interim answers', async t => {
     t.equal((await client.message()).body, 'ok')
   })
 
-  t.test('it does not reach one of HTTP/1.0', async t => {
+  t.test('a 103 does not reach an HTTP/1.0 client', async t => {
     const client = await wire.answered(t, HINTS + OK)
     client.send('GET / HTTP/1.0\r\nHost: a\r\n\r\n')
     t.match((await client.message()).line, / 200 /)
   })
 
-  t.test('it comes in the turn of its request: behind the answer to the one before', async t => {
+  t.test('a 103 arrives after the response to the request before its own', async t => {
     const client = await wire.answered(t)
     wire.play(async peer => {
       for (;;) {
@@ -42,7 +42,7 @@ t.test('interim answers', async t => {
     t.equal(client.unread, '')
   })
 
-  t.test('a 100 never arrives within the answer it belongs to', async t => {
+  t.test('a 100 never arrives inside the previous response', async t => {
     const client = await wire.answered(t)
     wire.play(async peer => {
       for (;;) {
@@ -56,10 +56,10 @@ t.test('interim answers', async t => {
     t.equal((await client.message()).body, 'ok')
     t.equal((await client.head()).line, 'HTTP/1.1 100 Continue')
     t.equal((await client.message()).body, 'ok')
-    t.equal((await client.message()).body, 'ok', 'and the connection goes on')
+    t.equal((await client.message()).body, 'ok', 'the connection persists')
   })
 
-  t.test('an expectation without a body is met, and the connection goes on', async t => {
+  t.test('a GET that expects 100-continue gets it, and the connection persists', async t => {
     const client = await wire.answered(t)
     client.send(`GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n${GET}`)
     t.match((await client.head()).line, / 100 /)
@@ -67,7 +67,7 @@ t.test('interim answers', async t => {
   })
 })
 
-t.test('an upload that is refused before it ends: the answer arrives whole', async t => {
+t.test('a response that comes before the upload ends arrives whole', async t => {
   const client = await wire.answered(t)
   wire.play(async peer => {
     await peer.head()

@@ -35,7 +35,7 @@ async function heard(t: Test, bytes: string, cidrs?: string[]): Promise<Facts | 
 
 const request = (fields: string, body = ''): string => `POST /a HTTP/1.1\r\n${fields}\r\n${body}`
 
-t.test('what two servers could read differently is refused', async t => {
+t.test('a request that two servers could read differently is refused', async t => {
   for (const [what, bytes, code] of [
     [
       'length beside chunks',
@@ -55,7 +55,7 @@ t.test('what two servers could read differently is refused', async t => {
     ['a list of lengths', request('Host: a\r\nContent-Length: 2, 2\r\n', 'ab'), /bad-(framing|request)/],
     ['a signed length', request('Host: a\r\nContent-Length: +2\r\n', 'ab'), /bad-(framing|request)/],
     [
-      'a length beyond all numbers',
+      'a length too large for a number',
       request('Host: a\r\nContent-Length: 18446744073709551618\r\n', 'ab'),
       /bad-(framing|request)/,
     ],
@@ -100,7 +100,7 @@ t.test('what two servers could read differently is refused', async t => {
     ['a bare LF', 'GET / HTTP/1.1\nHost: a\n\n', 'bad-request'],
     ['HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'bad-request'],
     ['an ambiguous path', 'GET /a%2fb HTTP/1.1\r\nHost: a\r\n\r\n', 'bad-target'],
-    ['too long a head', request(`Host: a\r\nX: ${'x'.repeat(17_000)}\r\n`), 'header-too-large'],
+    ['a head that is too long', request(`Host: a\r\nX: ${'x'.repeat(17_000)}\r\n`), 'header-too-large'],
   ] as const) {
     t.test(what, async t => {
       t.match(await heard(t, bytes), code)
@@ -108,7 +108,7 @@ t.test('what two servers could read differently is refused', async t => {
   }
 })
 
-t.test('fields beyond a thousand are seen', async t => {
+t.test('fields behind a thousand others still count', async t => {
   const many = 'a:b\r\n'.repeat(1100)
   t.match(
     await heard(
@@ -120,7 +120,7 @@ t.test('fields beyond a thousand are seen', async t => {
   t.equal(await heard(t, request(`Host: a\r\n${many}Host: b\r\n`)), 'bad-host')
 })
 
-t.test('facts', async t => {
+t.test('facts are read from the request, and from forwarded fields only behind a trusted proxy', async t => {
   t.match(await heard(t, 'GET /a/../b?x=1 HTTP/1.1\r\nHost: ACME.localhost.:8080\r\n\r\n'), {
     id: /^[0-9a-f-]{36}$/,
     method: 'GET',
@@ -165,10 +165,10 @@ t.test('facts', async t => {
   const facts = (await heard(t, request('Host: a\r\nX-A: 1\r\nx-a: 2\r\nAuthorization: secret\r\n'))) as Facts
   t.equal(facts.header('x-a'), '1, 2')
   t.equal(facts.header('constructor'), undefined)
-  t.notMatch(JSON.stringify(facts), /secret/, 'facts can be logged')
+  t.notMatch(JSON.stringify(facts), /secret/, 'facts can be logged without credentials')
 })
 
-t.test('an expectation of anything but 100-continue is refused, of HTTP/1.1', async t => {
+t.test('an HTTP/1.1 expectation other than 100-continue is refused', async t => {
   t.equal(await heard(t, request('Host: a\r\nExpect: foo\r\n')), 'expectation-failed')
   t.match(await heard(t, 'GET / HTTP/1.0\r\nHost: a\r\nExpect: foo\r\n\r\n'), { path: '/' })
 })

@@ -11,7 +11,7 @@ const UPGRADE = 'GET /b HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: w
 const CONNECT = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
 const request = (fields: string, body = ''): string => `POST /a HTTP/1.1\r\n${fields}\r\n${body}`
 
-t.test('a broken body never puts a second status line into an answer that has begun', async t => {
+t.test('an invalid body never puts a second status line into a response that has begun', async t => {
   const { client } = await listen(t, (req, res) => {
     dropBody(req)
     res.writeHead(200, 'OK', ['Content-Length', '100'])
@@ -23,7 +23,7 @@ t.test('a broken body never puts a second status line into an answer that has be
   t.equal(await client.rest(), 'begun')
 })
 
-t.test('an upgrade or CONNECT behind a request still unanswered waits for its turn', async t => {
+t.test('an upgrade or CONNECT behind a pending request waits for its turn', async t => {
   for (const [second, status] of [
     [UPGRADE, 200],
     [CONNECT, 405],
@@ -35,14 +35,14 @@ t.test('an upgrade or CONNECT behind a request still unanswered waits for its tu
   }
 })
 
-t.test('an upgrade behind a request already answered is served', async t => {
+t.test('an upgrade behind a finished request is served', async t => {
   const { client } = await listen(t, (_req, res) => reply(res))
   client.send(GET)
   await client.message()
   t.match((await client.send(UPGRADE).message({ tillClose: true })).line, / 200 /)
 })
 
-t.test('a handler that throws loses one connection', async t => {
+t.test('a handler that throws closes only its own connection', async t => {
   const errors: unknown[] = []
   const broken = () => {
     throw new Error('broken')
@@ -58,7 +58,7 @@ t.test('a handler that throws loses one connection', async t => {
   t.match((await third.message()).line, / 400 /)
 })
 
-t.test('a client that leaves is told to the request under way, and none behind it begins', async t => {
+t.test('a client that leaves closes its current request, and none behind it begins', async t => {
   const events: string[] = []
   const { client } = await listen(t, (req, res) => {
     events.push(`${req.target} begun`)
@@ -69,13 +69,13 @@ t.test('a client that leaves is told to the request under way, and none behind i
   client.reset()
   await waitUntil('the end', () => events.length === 2)
   await sleep(30)
-  t.same(events, ['/slow begun', '/slow left'], 'once')
+  t.same(events, ['/slow begun', '/slow left'], 'the client’s leaving is reported once')
 })
 
-t.test('Expect', async t => {
+t.test('Expect: 100-continue', async t => {
   const POST = 'POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n'
 
-  t.test('the body is asked for when somebody reads it, and once', async t => {
+  t.test('a 100 is sent only once the body is read', async t => {
     let read = (): void => {}
     const { client } = await listen(t, (req, res) => {
       read = () => dropBody(req, () => reply(res, 'ok'))
@@ -88,15 +88,19 @@ t.test('Expect', async t => {
     t.equal((await client.send('hi').message()).body, 'ok')
   })
 
-  t.test('a refusal comes instead of the 100', async t => {
+  t.test('a refusal is sent instead of the 100', async t => {
     const { client } = await listen(t, (_req, res) => reply(res, '', 429))
     const answer = await client.send(POST).message({ tillClose: true })
     t.match(answer.line, / 429 /)
     t.notMatch(answer.body, / 100 /)
-    t.same(valuesOf(answer, 'connection'), ['close'], 'what the client sends meanwhile is no request')
+    t.same(
+      valuesOf(answer, 'connection'),
+      ['close'],
+      'what the client sends meanwhile is not read as a request',
+    )
   })
 
-  t.test('a second request waits for its 100 as for its answer', async t => {
+  t.test('the 100 of a second request waits for the first response', async t => {
     const { client } = await listen(t, (req, res) => {
       dropBody(req, () => setTimeout(() => reply(res, req.method), 30))
     })
@@ -107,10 +111,10 @@ t.test('Expect', async t => {
   })
 })
 
-t.test('what is not HTTP', async t => {
+t.test('bytes that are not HTTP', async t => {
   const slow: Answer = (req, res) => setTimeout(() => reply(res, req.target), 50)
 
-  t.test('is answered after the answer that came before it', async t => {
+  t.test('get 400 after the response to the request before them', async t => {
     const { client } = await listen(t, (_req, res) => reply(res, 'ok'))
     client.send(GET)
     t.equal((await client.message()).body, 'ok')
@@ -118,7 +122,7 @@ t.test('what is not HTTP', async t => {
     t.match(answer.line, / 400 /)
   })
 
-  t.test('is answered in its turn, however much of it comes', async t => {
+  t.test('get 400 in their turn, however many arrive', async t => {
     const { client } = await listen(t, slow)
     client.send(`${GET}${GET.replace('/', '/2')}not http\r\n\r\n`)
     await sleep(20)
@@ -128,7 +132,7 @@ t.test('what is not HTTP', async t => {
     t.match((await client.message({ tillClose: true })).line, / 400 /)
   })
 
-  t.test('is reported by its code', async t => {
+  t.test('are reported by the code of their refusal', async t => {
     const codes: string[] = []
     const { port } = await listen(t, slow, { refused: code => codes.push(code) })
     for (const bytes of ['not http\r\n\r\n', CONNECT, request(`Host: a\r\nX: ${'x'.repeat(40_000)}\r\n`)]) {
@@ -140,7 +144,7 @@ t.test('what is not HTTP', async t => {
   })
 })
 
-t.test('a client that keeps its side open after the last answer is cut', async t => {
+t.test('a client that keeps its side open after the last response is cut', async t => {
   const { port } = await listen(t, () => {}, { upgrade: (_req, res) => reply(res, '', 400) })
   const stays = async (bytes: string): Promise<void> => {
     const client = new RawPeer(connect({ port, host: '127.0.0.1', allowHalfOpen: true }))
@@ -152,8 +156,8 @@ t.test('a client that keeps its side open after the last answer is cut', async t
   await Promise.all([UPGRADE, CONNECT, 'not http\r\n\r\n'].map(stays))
 })
 
-t.test('drain', async t => {
-  t.test('idle connections close, open requests finish with Connection: close', async t => {
+t.test('a drain', async t => {
+  t.test('closes idle connections, and finishes open requests with Connection: close', async t => {
     const waiting: (() => void)[] = []
     const { listener, port, client } = await listen(t, (_req, res) => {
       waiting.push(() => reply(res, 'ok'))
@@ -175,7 +179,7 @@ t.test('drain', async t => {
     await t.rejects(rawClient(port), { code: 'ECONNREFUSED' })
   })
 
-  t.test('a request that was on its way to an idle connection is answered', async t => {
+  t.test('serves a request that is on its way to an idle connection', async t => {
     const { listener, client } = await listen(t, (_req, res) => reply(res, 'ok'))
     await client.send(GET).message()
     const drained = listener.drain(5_000)
@@ -185,7 +189,22 @@ t.test('drain', async t => {
     await drained
   })
 
-  t.test('an answer that had begun before does not keep its connection', async t => {
+  t.test(
+    'closes a connection that has sent nothing yet soon, but still serves a request that arrives',
+    async t => {
+      const { listener, port, client } = await listen(t, (_req, res) => reply(res, 'ok'))
+      const silent = await rawClient(port)
+      const begun = performance.now()
+      const drained = listener.drain(9_000)
+      t.equal((await client.send(GET).message()).body, 'ok')
+      await drained
+      t.ok(performance.now() - begun < 8_000, 'long before the deadline and the time for a head')
+      await waitUntil('the end', () => silent.ended)
+      t.equal(silent.unread, '', 'without a response')
+    },
+  )
+
+  t.test('does not wait for a connection whose response had already begun', async t => {
     let finish = (): void => {}
     const { listener, client } = await listen(t, (_req, res) => {
       res.writeHead(200, 'OK', ['Content-Length', '2'])
@@ -198,11 +217,11 @@ t.test('drain', async t => {
     finish()
     const begun = performance.now()
     await drained
-    t.ok(performance.now() - begun < 4_000, 'long before the deadline')
+    t.ok(performance.now() - begun < 4_000, 'the drain ends long before its deadline')
     t.equal(await client.rest(), 'ok')
   })
 
-  t.test('an answer that has ended but is still on its way arrives whole', async t => {
+  t.test('delivers whole a response that has ended but is still being sent', async t => {
     const bytes = 16 * 1024 * 1024
     const { listener, client } = await listen(t, (_req, res) => {
       res.writeHead(200, 'OK', ['Content-Length', String(bytes)])
@@ -223,7 +242,7 @@ t.test('drain', async t => {
     t.equal(received, bytes)
   })
 
-  t.test('what is left at the deadline is cut', async t => {
+  t.test('cuts at its deadline what is still open', async t => {
     const { listener, client } = await listen(t, () => {})
     client.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
     await sleep(30)
@@ -232,7 +251,7 @@ t.test('drain', async t => {
   })
 })
 
-t.test('an address in use is told', async t => {
+t.test('starting on an address in use is rejected', async t => {
   const { port } = await listen(t, () => {})
   const second = createListener({ request() {}, upgrade() {} }, wideDoor())
   await t.rejects(second.start('127.0.0.1', port), { code: 'EADDRINUSE' })

@@ -29,7 +29,7 @@ function watched() {
 }
 
 t.test('a client that falls silent', async t => {
-  t.test('is asked once, and given up when it does not answer', async t => {
+  t.test('is pinged once, and given up when it does not respond', async t => {
     const { pass } = watched()
     t.same(pass(9), [])
     t.same(pass(1), ['ping'])
@@ -37,7 +37,7 @@ t.test('a client that falls silent', async t => {
     t.same(pass(1), ['gone'])
   })
 
-  t.test('and answers is asked again only when it has been silent again', async t => {
+  t.test('and responds is pinged again only after another silence', async t => {
     const { pass, wire } = watched()
     t.same(pass(10), ['ping'])
     wire.bytesRead += 17
@@ -45,7 +45,7 @@ t.test('a client that falls silent', async t => {
     t.same(pass(1), ['ping'])
   })
 
-  t.test('but takes what is sent, however slowly, is not given up', async t => {
+  t.test('but slowly takes what is sent is not given up', async t => {
     const { pass, wire } = watched()
     const read = (): void => {
       wire.bytesWritten += 1
@@ -54,7 +54,7 @@ t.test('a client that falls silent', async t => {
     t.same(pass(20), ['gone'])
   })
 
-  t.test('is given up also where Node has ended the session, but not the connection', async t => {
+  t.test('is given up even when Node has ended the session but not the connection', async t => {
     const { pass, session } = watched()
     session.destroyed = true
     t.same(pass(20), ['gone'])
@@ -62,7 +62,7 @@ t.test('a client that falls silent', async t => {
 })
 
 t.test('frames that lead to nothing', async t => {
-  t.test('are too many at 256 KB in ten seconds', async t => {
+  t.test('count as a flood above 256 KB in ten seconds', async t => {
     const { pass, wire } = watched()
     const send = (): void => {
       wire.bytesRead += 26_000
@@ -74,7 +74,7 @@ t.test('frames that lead to nothing', async t => {
     t.same(pass(1, send), ['floods'])
   })
 
-  t.test('are not requests, uploads, or room for what was sent', async t => {
+  t.test('do not include requests, uploads or window updates for what was sent', async t => {
     const { pass, wire, one } = watched()
     const work = (): void => {
       for (let i = 0; i < 100; i++) one.onRequest()

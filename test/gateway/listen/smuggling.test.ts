@@ -43,16 +43,16 @@ async function playAll(port: number, count: number): Promise<Result[]> {
 /** What is wrong with one response, or undefined. */
 function faultOf(answer: SeenAnswer, { attack }: Result, upstream: StrictUpstream): string | undefined {
   const { status, saw, requestId, contentType, body, whole } = answer
-  if (!whole) return 'an answer cut short'
+  if (!whole) return 'a response cut short'
   if (saw === undefined) {
     if (status === 204) return undefined
     if (!REFUSALS.includes(status)) return `answered ${status} ${body}`
-    if (contentType !== 'application/problem+json') return `${status} is no problem+json`
-    return TELLS.test(body) ? `the refusal tells ${body}` : undefined
+    if (contentType !== 'application/problem+json') return `${status} is not problem+json`
+    return TELLS.test(body) ? `the refusal reveals ${body}` : undefined
   }
   const seen = upstream.seen.get(requestId ?? '')
-  if (seen?.id !== saw || !seen.whole) return `an answer to ${saw} that the upstream did not give`
-  return attack.bytes.includes(saw) ? undefined : `the answer to ${saw}, which another client sent`
+  if (seen?.id !== saw || !seen.whole) return `a response to ${saw} that the upstream did not give`
+  return attack.bytes.includes(saw) ? undefined : `the response to ${saw}, which another client sent`
 }
 
 /**
@@ -70,61 +70,64 @@ function report(t: Test, what: string, found: readonly (readonly [Result, string
   }
 }
 
-t.test(`${MESSAGES} hostile connections, seed ${SEED}: nobody loses count`, async t => {
-  const upstream = await strictUpstream()
-  t.teardown(() => upstream.stop())
-  const gateway = await testGateway(t, {
-    upstream: upstream.url,
-    timeouts: '{ connect: 5s, head: 20s, idle: 20s }',
-  })
-  const results = await playAll(Number(new URL(gateway.url).port), MESSAGES)
+t.test(
+  `${MESSAGES} hostile connections, seed ${SEED}: gateway, upstream and clients count the same requests`,
+  async t => {
+    const upstream = await strictUpstream()
+    t.teardown(() => upstream.stop())
+    const gateway = await testGateway(t, {
+      upstream: upstream.url,
+      timeouts: '{ connect: 5s, head: 20s, idle: 20s }',
+    })
+    const results = await playAll(Number(new URL(gateway.url).port), MESSAGES)
 
-  t.same(upstream.faults.slice(0, 5), [], 'the upstream sees one valid request after the other')
-  report(t, 'every connection ends', results.flatMap(one => (one.hung ? [[one, 'hung']] : [])) as never)
-  report(
-    t,
-    'clients read nothing but answers',
-    results.flatMap(one =>
-      one.garbage === '' ? [] : [[one, JSON.stringify(one.garbage.slice(0, 300))] as const],
-    ),
-  )
-  report(
-    t,
-    'every answer is the client’s own, or a refusal that tells nothing',
-    results.flatMap(one =>
-      one.answers.flatMap(answer => {
-        const fault = faultOf(answer, one, upstream)
-        return fault === undefined ? [] : [[one, fault] as const]
+    t.same(upstream.faults.slice(0, 5), [], 'the upstream sees only valid requests, one after the other')
+    report(t, 'every connection ends', results.flatMap(one => (one.hung ? [[one, 'hung']] : [])) as never)
+    report(
+      t,
+      'clients read nothing but responses',
+      results.flatMap(one =>
+        one.garbage === '' ? [] : [[one, JSON.stringify(one.garbage.slice(0, 300))] as const],
+      ),
+    )
+    report(
+      t,
+      'every response is the client’s own, or a refusal that reveals nothing',
+      results.flatMap(one =>
+        one.answers.flatMap(answer => {
+          const fault = faultOf(answer, one, upstream)
+          return fault === undefined ? [] : [[one, fault] as const]
+        }),
+      ),
+    )
+
+    const delivered = results.flatMap(({ answers }) => answers.flatMap(({ requestId }) => requestId ?? []))
+    t.equal(new Set(delivered).size, delivered.length, 'no response comes twice')
+    const whole = [...upstream.seen.values()].filter(one => one.whole)
+    const arrived = new Set(delivered)
+    report(
+      t,
+      'a response the upstream gave is missing only where the connection was cut',
+      whole.flatMap(({ id, requestId }) => {
+        const sender = arrived.has(requestId)
+          ? undefined
+          : results.find(({ attack }) => attack.bytes.includes(id))
+        return sender === undefined || wasCut(sender) ? [] : [[sender, id] as const]
       }),
-    ),
-  )
+    )
+    const { body } = await send(`${gateway.adminUrl}/metrics`)
+    const counts = [...body.matchAll(/^sluice_requests_total\{upstream="app",.*code="200".*\} (\d+)$/gm)]
+    const read = counts.reduce((sum, [, count]) => sum + Number(count), 0)
+    t.equal(read, delivered.length, 'the gateway counts the same responses as its clients')
 
-  const delivered = results.flatMap(({ answers }) => answers.flatMap(({ requestId }) => requestId ?? []))
-  t.equal(new Set(delivered).size, delivered.length, 'no answer comes twice')
-  const whole = [...upstream.seen.values()].filter(one => one.whole)
-  const arrived = new Set(delivered)
-  report(
-    t,
-    'a request that the upstream answered goes without its answer only where the connection was cut',
-    whole.flatMap(({ id, requestId }) => {
-      const sender = arrived.has(requestId)
-        ? undefined
-        : results.find(({ attack }) => attack.bytes.includes(id))
-      return sender === undefined || wasCut(sender) ? [] : [[sender, id] as const]
-    }),
-  )
-  const { body } = await send(`${gateway.adminUrl}/metrics`)
-  const counts = [...body.matchAll(/^sluice_requests_total\{upstream="app",.*code="200".*\} (\d+)$/gm)]
-  const read = counts.reduce((sum, [, count]) => sum + Number(count), 0)
-  t.equal(read, delivered.length, 'the gateway counts what its clients count')
-
-  const refused = results.flatMap(({ answers }) => answers.filter(({ saw }) => saw === undefined)).length
-  const waiting = results.filter(({ gaveUp }) => gaveUp).length
-  t.ok(
-    refused > MESSAGES / 4 && delivered.length > MESSAGES / 4,
-    'the attacks are neither tame nor mere noise',
-  )
-  t.comment(
-    `${upstream.seen.size} requests begun upstream, ${delivered.length} answered, ${refused} refused, ${waiting} cut short`,
-  )
-})
+    const refused = results.flatMap(({ answers }) => answers.filter(({ saw }) => saw === undefined)).length
+    const waiting = results.filter(({ gaveUp }) => gaveUp).length
+    t.ok(
+      refused > MESSAGES / 4 && delivered.length > MESSAGES / 4,
+      'the attacks mix requests that are accepted and refused',
+    )
+    t.comment(
+      `${upstream.seen.size} requests begun upstream, ${delivered.length} answered, ${refused} refused, ${waiting} cut short`,
+    )
+  },
+)

@@ -90,7 +90,7 @@ const spellingOf = ({ path, below }: Resource) =>
     return [...Buffer.from(path)].map(spell).join('') + tail
   })
 
-t.test('nginx as the judge', async t => {
+t.test('nginx and the gateway agree on which resource a path names', async t => {
   const upstream = await nginxWith(t, LOCATIONS)
   if (upstream === undefined) return
   const gateway = await testGateway(t, {
@@ -121,7 +121,7 @@ t.test('nginx as the judge', async t => {
     return [direct, answer].every(({ status, body }) => status !== 200 || bucket === `b${body}`)
   }
 
-  await t.test('every resource is found by its plain spelling', async t => {
+  await t.test('the plain spelling of every resource is counted in its bucket', async t => {
     for (const [i, resource] of RESOURCES.entries()) {
       const plain = patternOf(resource).replace('/**', '/x')
       t.equal((await ask(upstream, plain)).body, String(i), plain)
@@ -130,14 +130,14 @@ t.test('nginx as the judge', async t => {
   })
 
   left.clear()
-  await t.test('however a resource is spelt, its one counter pays', async t => {
+  await t.test('every spelling of a resource is counted in its one bucket, or refused', async t => {
     await fc.assert(fc.asyncProperty(fc.constantFrom(...RESOURCES).chain(spellingOf), agree), {
       numRuns: 400,
     })
     t.ok(seen.counted > 100 && seen.refused > 20, JSON.stringify(seen))
   })
 
-  await t.test('whatever else is asked, nobody pays for another', async t => {
+  await t.test('random paths are never counted in the bucket of another resource', async t => {
     const parts = RESOURCES.flatMap(({ path }) => path.slice(1).split('/').map(encodeURIComponent))
     const piece = fc.oneof(
       fc.constantFrom(...parts),
@@ -170,7 +170,7 @@ t.test('nginx as the judge', async t => {
   })
 })
 
-t.test('eight spellings of one path hold one slot key', async t => {
+t.test('eight spellings of one path share the slots of one key', async t => {
   const app = new WaitingApp()
   const upstream = await startApp(t, app.handler)
   const policy = `version: 1

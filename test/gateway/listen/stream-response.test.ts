@@ -9,7 +9,7 @@ import { StreamResponse } from '../../../gateway/listen/stream-response.js'
 import type { IncomingRequest } from '../../../gateway/message.js'
 import { waitUntil } from '../../helpers/wait.js'
 
-t.test('an answer that its client gives no room for does not stay for good', async t => {
+t.test('a response without flow-control window is closed when its time is over', async t => {
   let closed = false
   const server = createServer()
   server.on('stream', (stream: ServerHttp2Stream) => {
@@ -30,7 +30,7 @@ t.test('an answer that its client gives no room for does not stay for good', asy
     server.close()
   })
   client.request().on('error', () => {})
-  await waitUntil('its end', () => closed, 3_000)
+  await waitUntil('the end of the response', () => closed, 3_000)
 })
 
 t.test('a stream that is being closed is not destroyed before it is reset', async t => {

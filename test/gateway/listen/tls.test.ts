@@ -34,15 +34,15 @@ if (canMakeCertificates(t)) {
   }
 
   t.test(
-    'beyond the limit a connection ends before its handshake, and a place comes back with each that leaves',
+    'connections over the limit are closed before their handshake, and places are freed as others leave',
     async t => {
       const { port, listener } = await listenTls(t, one, [], { maxConnections: 1 })
       const silent = connectTcp({ port, host: '127.0.0.1' }).on('error', () => {})
       t.teardown(() => silent.destroy())
       await waitUntil('the first connection', () => listener.connections === 1)
-      await t.rejects(connect(t, port), 'one that has yet to shake hands takes a place too')
+      await t.rejects(connect(t, port), 'a connection that has not shaken hands takes a place too')
       silent.destroy()
-      await waitUntil('its place to be free', () => listener.connections === 0)
+      await waitUntil('the place to be free', () => listener.connections === 0)
       const client = new RawPeer(await connect(t, port))
       const next = await waitUntil('an idle connection to make room', async () => {
         t.match((await client.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n').message()).line, / 200 /)
@@ -54,7 +54,7 @@ if (canMakeCertificates(t)) {
     },
   )
 
-  t.test('plain HTTP on this port is told so', async t => {
+  t.test('plain HTTP on the TLS port gets 400 tls-required', async t => {
     const { port, refused } = await listenTls(t, one)
     const client = await rawClient(port)
     const answer = await client.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n').message({ tillClose: true })
@@ -63,7 +63,7 @@ if (canMakeCertificates(t)) {
     t.same(refused, ['tls-required'])
   })
 
-  t.test('what is neither TLS nor HTTP, and TLS older than 1.2, ends the connection', async t => {
+  t.test('bytes that are neither TLS nor HTTP, and TLS older than 1.2, end the connection', async t => {
     const { port } = await listenTls(t, one)
     for (const bytes of [
       '\x16\x03\x01\xff\xff',
@@ -75,17 +75,17 @@ if (canMakeCertificates(t)) {
       await waitUntil('the end', () => client.closed)
     }
     await t.rejects(connect(t, port, { maxVersion: 'TLSv1.1', minVersion: 'TLSv1' }))
-    t.equal((await get(`https://127.0.0.1:${port}/`)).status, 200, 'and others are served')
+    t.equal((await get(`https://127.0.0.1:${port}/`)).status, 200, 'others are still served')
   })
 
-  t.test('a whole gateway', async t => {
+  t.test('a gateway with TLS reports https, and ignores the identity fields of its clients', async t => {
     const seen: IncomingMessage[] = []
     const app = await startApp(t, (req, res) => {
       seen.push(req)
       res.end('hello')
     })
     const gateway = await testGateway(t, { upstream: app, tls: one })
-    t.match(gateway.url, /^https:\/\/127\.0\.0\.1:\d+$/, 'the address it prints is https')
+    t.match(gateway.url, /^https:\/\/127\.0\.0\.1:\d+$/, 'the gateway’s own address is https')
 
     const headers = { host: 'acme.localhost', X_JA4_FINGERPRINT: 'a', 'x-Ja3-Fingerprint': 'b' }
     const spoofed = { 'X-Forwarded-Proto': 'http', x_sluice_project: 'other', 'X-Sluice-Plan': 'enterprise' }
@@ -99,7 +99,7 @@ if (canMakeCertificates(t)) {
     t.same(
       Object.keys(fields).filter(name => /ja[34]|_/.test(name)),
       [],
-      'no fingerprint passes, in no spelling',
+      'no spelling of a fingerprint field passes',
     )
 
     const trusting = await testGateway(t, {
@@ -109,11 +109,15 @@ if (canMakeCertificates(t)) {
     })
     await get(`${trusting.url}/a`, { headers: { ...headers, 'x-ja4-fingerprint': 'c' } })
     const passed = seen[1]?.headers ?? {}
-    t.match(passed, { 'x-ja4-fingerprint': 'c', 'x-ja3-fingerprint': 'b' }, 'a trusted hop is heard')
-    t.notOk('x_ja4_fingerprint' in passed, 'in the spelling that is configured, and no other')
+    t.match(
+      passed,
+      { 'x-ja4-fingerprint': 'c', 'x-ja3-fingerprint': 'b' },
+      'a trusted hop’s fingerprints pass',
+    )
+    t.notOk('x_ja4_fingerprint' in passed, 'only in the configured spelling')
   })
 
-  t.test('WebSockets pass', async t => {
+  t.test('WebSockets pass over TLS', async t => {
     const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
     await once(server, 'listening')
     server.on('connection', socket => socket.on('message', data => socket.send(data)))
@@ -128,7 +132,7 @@ if (canMakeCertificates(t)) {
     socket.terminate()
   })
 
-  t.test('an answer that is cut upstream looks cut, also to a client of HTTP/1.0', async t => {
+  t.test('a response cut upstream looks cut, also to an HTTP/1.0 client', async t => {
     const upstream = await rawUpstream(async peer => {
       await peer.message()
       peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf')
@@ -148,48 +152,51 @@ if (canMakeCertificates(t)) {
     }
   })
 
-  t.test('a new certificate', async t => {
-    const dir = t.testdir()
-    const files = { certFile: `${dir}/tls.crt`, keyFile: `${dir}/tls.key` }
-    const put = ({ certFile, keyFile }: typeof files): void => {
-      copyFileSync(certFile, files.certFile)
-      copyFileSync(keyFile, files.keyFile)
-    }
-    put(one)
-    const app = await startApp(t, (_req, res) => res.end('hello'))
-    const gateway = await testGateway(t, { upstream: app, tls: files })
-    const port = Number(new URL(gateway.url).port)
-    const servedName = async (): Promise<string> =>
-      String((await connect(t, port)).getPeerCertificate().subject.CN)
-    const old = new Agent({ keepAlive: true, maxSockets: 1 })
-    t.teardown(() => old.destroy())
-    t.equal((await get(gateway.url, { agent: old })).status, 200)
-    t.equal(await servedName(), 'one')
+  t.test(
+    'a reload serves the new certificate, and keeps the old one when the new one is invalid',
+    async t => {
+      const dir = t.testdir()
+      const files = { certFile: `${dir}/tls.crt`, keyFile: `${dir}/tls.key` }
+      const put = ({ certFile, keyFile }: typeof files): void => {
+        copyFileSync(certFile, files.certFile)
+        copyFileSync(keyFile, files.keyFile)
+      }
+      put(one)
+      const app = await startApp(t, (_req, res) => res.end('hello'))
+      const gateway = await testGateway(t, { upstream: app, tls: files })
+      const port = Number(new URL(gateway.url).port)
+      const servedName = async (): Promise<string> =>
+        String((await connect(t, port)).getPeerCertificate().subject.CN)
+      const old = new Agent({ keepAlive: true, maxSockets: 1 })
+      t.teardown(() => old.destroy())
+      t.equal((await get(gateway.url, { agent: old })).status, 200)
+      t.equal(await servedName(), 'one')
 
-    put(two)
-    t.match(await gateway.reloader.reload('SIGHUP'), { result: 'loaded' })
-    t.equal(await servedName(), 'two', 'is what new connections get')
-    t.equal((await get(gateway.url, { agent: old })).status, 200, 'and old ones live on')
-    t.match(
-      gateway.lines.filter(({ msg }) => /^Certificate/.test(String(msg))),
-      [{ level: 'info', cert: files.certFile, validTo: /2\d{3}/ }],
-    )
+      put(two)
+      t.match(await gateway.reloader.reload('SIGHUP'), { result: 'loaded' })
+      t.equal(await servedName(), 'two', 'new connections get the new certificate')
+      t.equal((await get(gateway.url, { agent: old })).status, 200, 'open connections stay open')
+      t.match(
+        gateway.lines.filter(({ msg }) => /^Certificate/.test(String(msg))),
+        [{ level: 'info', cert: files.certFile, validTo: /2\d{3}/ }],
+      )
 
-    for (const [what, text] of [
-      ['the key of another', one.key],
-      ['no key', 'nothing'],
-    ] as const) {
-      writeFileSync(files.keyFile, text)
-      const refused = await gateway.reloader.reload('watch')
-      t.match(refused, { result: 'refused', problems: [{ path: 'listen.tls.key' }] }, what)
-      t.equal(await servedName(), 'two', 'is refused, and the old one stays')
-    }
-    put(one)
-    await gateway.reloader.reload('watch')
-    t.equal(await servedName(), 'one', 'a good one after a bad one counts')
-  })
+      for (const [what, text] of [
+        ['the key of another certificate', one.key],
+        ['a file without a key', 'nothing'],
+      ] as const) {
+        writeFileSync(files.keyFile, text)
+        const refused = await gateway.reloader.reload('watch')
+        t.match(refused, { result: 'refused', problems: [{ path: 'listen.tls.key' }] }, what)
+        t.equal(await servedName(), 'two', 'the old certificate is still served')
+      }
+      put(one)
+      await gateway.reloader.reload('watch')
+      t.equal(await servedName(), 'one', 'a valid certificate is loaded after an invalid one')
+    },
+  )
 
-  t.test('drain ends idle connections, and handshakes at the deadline', async t => {
+  t.test('a drain closes idle connections, and cuts unfinished handshakes at its deadline', async t => {
     const { listener, port } = await listenTls(t, one)
     const idle = new RawPeer(await connect(t, port))
     await idle.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n').message()
@@ -198,6 +205,6 @@ if (canMakeCertificates(t)) {
     await listener.drain(200)
     t.ok(performance.now() - startedAt < 4000)
     await waitUntil('both ends', () => idle.closed && silent.closed)
-    t.ok(idle.ended, 'with a farewell where there was time for it')
+    t.ok(idle.ended, 'the idle connection is closed cleanly')
   })
 }

@@ -15,7 +15,7 @@ const failed = (upstream = 'identity') =>
   finished({ upstream, status: 502, source: 'gateway', error: 'upstream-unreachable' })
 
 t.test(
-  'when an upstream fails every request, a hundred lines a second are written, and the rest is told',
+  'at most a hundred failed requests a second are logged per upstream and status, and the rest counted',
   async t => {
     const { lines, observer } = logged('errors')
     for (let i = 0; i < 250; i++) observer?.finished(failed())
@@ -26,7 +26,7 @@ t.test(
     const of = (upstream: string) =>
       lines.filter(line => line.upstream === upstream && line.msg === 'request').length
     t.equal(of('identity'), 101, 'another status has lines of its own')
-    t.equal(of('app'), 1, 'and so has another upstream')
+    t.equal(of('app'), 1, 'another upstream has lines of its own')
     await observer?.close?.()
     t.match(lines.at(-1), {
       msg: 'requests dropped from the log',
@@ -38,7 +38,7 @@ t.test(
   },
 )
 
-t.test('connections turned away by the thousand are bounded as well', async t => {
+t.test('refused connections are logged a hundred times a second at most', async t => {
   const { lines, observer } = logged('errors')
   const refused = { id: 'x', network: '203.0.113.7', at: 0 }
   for (let i = 0; i < 250; i++) observer?.unread({ ...refused, code: 'gateway-overloaded' })
@@ -54,7 +54,7 @@ t.test('connections turned away by the thousand are bounded as well', async t =>
   t.match(lines.at(-1), { status: 503, upstream: '', dropped: 150 })
 })
 
-t.test('who asks for all gets all', async t => {
+t.test('with access: all every request is logged, and with access: off none', async t => {
   const { lines, observer } = logged('all')
   for (let i = 0; i < 250; i++) observer?.finished(failed())
   observer?.finished(finished())
@@ -70,14 +70,14 @@ t.test('no line holds an address, a query or a path that may name a person', asy
   t.match(lines[0], { path: /^\/sessions\/~[\w-]{16}$/, ip: '203.0.113.0/24' })
 })
 
-t.test('a method that a client makes up has no more than 32 characters', async t => {
+t.test('an invented method is logged with 32 characters at most', async t => {
   const { lines, observer } = logged('all')
   observer?.finished(finished({ method: 'B'.repeat(15_000), status: 501, source: 'gateway' }))
   t.match(lines, [{ status: 501, method: 'B'.repeat(32) }])
   t.equal(String(lines[0]?.method).length, 32)
 })
 
-t.test("a client's id that could not be one is left out", async t => {
+t.test("a client's request id that is not a valid one is logged as null", async t => {
   const { lines, observer } = logged('all')
   for (const id of ['ok-1', 'x'.repeat(129), 'two words', 'caf\xe9', '']) {
     observer?.finished(finished({ facts: { header: name => (name === 'x-request-id' ? id : undefined) } }))

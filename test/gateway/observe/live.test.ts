@@ -39,7 +39,7 @@ const of = (id: string) => ({ project: { id, plan: 'growth', environment: 'produ
 const refused = (id: string) =>
   finished({ ...of(id), outcomes: [outcome({ result: 'limited' })], status: 429, source: 'gateway' })
 
-t.test('rates are those of the last ten seconds, and fall when nothing comes', async t => {
+t.test('rates cover the last ten seconds, and fall to zero when nothing arrives', async t => {
   const { live, see, pass } = start()
   for (let i = 0; i < 10; i += 1) {
     for (let j = 0; j < 5; j += 1) see(finished(of('acme')))
@@ -55,7 +55,7 @@ t.test('rates are those of the last ten seconds, and fall when nothing comes', a
   t.same(live.tell().total, [0, 0, 0, 0, 0])
 })
 
-t.test('a burst shows at once, also after a time in which nobody looked', async t => {
+t.test('a burst shows at once, even after a minute without readings', async t => {
   const { live, see, pass } = start()
   pass(60_000)
   for (let i = 0; i < 100; i += 1) see(finished())
@@ -65,7 +65,7 @@ t.test('a burst shows at once, also after a time in which nobody looked', async 
   t.ok(allowed >= 10 && allowed <= 20, `${allowed} per second`)
 })
 
-t.test('requests are told apart by what became of them', async t => {
+t.test('requests are counted by their outcome', async t => {
   const { live, see } = start()
   see(finished())
   see(finished({ status: 502, source: 'gateway' }))
@@ -78,7 +78,7 @@ t.test('requests are told apart by what became of them', async t => {
   t.same(hour, [2, 2, 1, 1, 1])
 })
 
-t.test('an hour is kept in steps of ten seconds, and no longer', async t => {
+t.test('an hour is kept in steps of ten seconds, and nothing older', async t => {
   const { live, see, pass } = start()
   see(finished())
   pass(2 * STEP)
@@ -98,13 +98,13 @@ t.test('an hour is kept in steps of ten seconds, and no longer', async t => {
   t.equal(live.history({ rule: 'unheard-of' }), undefined)
 
   pass(HOUR - STEP)
-  t.same(live.tell().rules[0]?.[2], [0, 0, 1, 0, 0], 'the first is forgotten')
+  t.same(live.tell().rules[0]?.[2], [0, 0, 1, 0, 0], 'the first request is forgotten')
   t.equal(live.history({})?.points.length, 360)
   pass(2 * STEP)
   t.same(live.tell().rules[0]?.[2], [0, 0, 0, 0, 0])
 })
 
-t.test('what came in a time without a look is spread over its steps', async t => {
+t.test('requests that arrive between two readings are spread over the steps between them', async t => {
   const { live, see, later } = start()
   for (let i = 0; i < 30; i += 1) see(finished())
   later(3 * STEP)
@@ -114,7 +114,7 @@ t.test('what came in a time without a look is spread over its steps', async t =>
   )
 })
 
-t.test('a clock that jumps costs no more than the hour', async t => {
+t.test('a clock that jumps loses at most the hour', async t => {
   const { live, see, later } = start()
   see(finished())
   later(-5 * STEP)
@@ -126,7 +126,7 @@ t.test('a clock that jumps costs no more than the hour', async t => {
 })
 
 t.test(
-  'of Zipf traffic the foremost projects are counted exactly, the next hardly less, whoever comes besides',
+  'the twenty busiest of Zipf-distributed projects are counted exactly, and the next thirty to 2 %',
   async t => {
     const { live, see, pass } = start()
     const random = randomOf(7)
@@ -162,7 +162,7 @@ t.test(
   },
 )
 
-t.test('few requests that are all refused are not lost among many', async t => {
+t.test('a few requests that are all refused are not lost among many', async t => {
   const { live, see } = start()
   for (let i = 0; i < 20; i += 1) see(refused('blocked'))
   for (let i = 0; i < 3000; i += 1) for (let j = 0; j < 30; j += 1) see(finished(of(`busy-${i}`)))
@@ -172,7 +172,7 @@ t.test('few requests that are all refused are not lost among many', async t => {
   )
 })
 
-t.test('memory has a bound, whatever names come and however many rules there are', async t => {
+t.test('memory is bounded, however many projects and rules there are', async t => {
   const { live, see, pass } = start()
   const before = process.memoryUsage().arrayBuffers
   for (let step = 0; step < 5; step += 1) {
@@ -186,10 +186,10 @@ t.test('memory has a bound, whatever names come and however many rules there are
   t.ok(grown < 40_000_000, `${grown} bytes: an hour is 7,200, looks and counts of a rule 600`)
   const hours = live.tell().rules.map(([, , hour]) => hour)
   t.ok(hours.filter(Boolean).length > 1000)
-  t.ok(hours.includes(null), 'a rule beyond the bound says that it has none')
+  t.ok(hours.includes(null), 'a rule over the bound has no hour')
 })
 
-t.test('while somebody watches, the counters closest to their limits are told', async t => {
+t.test('the counters closest to their limits are listed while somebody watches', async t => {
   const { live, see, pass } = start()
   const seen = (key: string, used: number, changes = {}) =>
     see(finished({ outcomes: [outcome({ key, readings: [reading(), reading({ used, ...changes })] })] }))
@@ -211,14 +211,14 @@ t.test('while somebody watches, the counters closest to their limits are told', 
   t.equal(closest.length, 100)
   t.notOk(closest.some(({ key }) => key === 'hash of slots'))
   seen('nearest', 2)
-  t.not(live.tell().closest[0]?.key, 'hash of nearest', 'what it has used now counts')
+  t.not(live.tell().closest[0]?.key, 'hash of nearest', 'its newest reading counts')
   for (let i = 0; i < 7; i += 1) {
     pass(STEP)
     live.tell()
   }
-  t.same(live.tell().closest, [], 'a minute later')
+  t.same(live.tell().closest, [], 'it is forgotten after a minute')
   seen('nearest', 9)
   pass(20_000)
   seen('unwatched', 9)
-  t.same(live.tell().closest, [], 'nobody watched')
+  t.same(live.tell().closest, [], 'readings made while nobody watched are not listed')
 })

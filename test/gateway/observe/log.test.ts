@@ -76,7 +76,7 @@ t.test('a refusal gives one record with everything needed to judge it again', as
   ])
 })
 
-t.test('the record is named after the rule that refused, and holds the counters of all', async t => {
+t.test('a record is named after the rule that refused, and holds the counters of all rules', async t => {
   const slots = limited({
     rule: rule({ id: 'identities-write', kind: 'in-flight' }),
     readings: [
@@ -92,7 +92,7 @@ t.test('the record is named after the rule that refused, and holds the counters 
   t.same(more, [])
 })
 
-t.test('a record tells what a replay needs of report-only rules and of key parts, as hashes', async t => {
+t.test('a record holds what a replay needs of report-only rules and key parts, as hashes', async t => {
   const byTenant = rule({ id: 'tenant', mode: 'report-only', key: ['header:x-tenant', 'email-or-flow'] })
   const key = 'sluice:1:*:{volumetric:tenant:9:canary:44:canary}:r'
   const [record] = records(finished({ reportOnly: [outcome({ rule: byTenant, key })] }), 1)
@@ -106,7 +106,7 @@ t.test('a record tells what a replay needs of report-only rules and of key parts
   t.notMatch(JSON.stringify(record), 'canary')
 })
 
-t.test('each kind of decision is told apart', async t => {
+t.test('each kind of decision has its own name in the record', async t => {
   const one = (event: Finished, sample?: number) =>
     records(event, sample).map(({ decision, would_status, sent_status }) => [
       decision,
@@ -114,7 +114,7 @@ t.test('each kind of decision is told apart', async t => {
       sent_status,
     ])
   t.same(one(finished()), [], 'an allowed request is not recorded')
-  t.same(one(finished(), 0.25), [['allow', null, 200]], 'unless it is sampled')
+  t.same(one(finished(), 0.25), [['allow', null, 200]], 'a sampled allowed request is recorded')
   t.equal(records(finished(), 0.25)[0]?.sample, 0.25)
   t.same(one(finished({ reportOnly: [reportOnly(), outcome()] })), [['would_deny', 429, 200]])
   t.same(one(finished({ outcomes: [limited()], reportOnly: [reportOnly()] })), [
@@ -126,13 +126,13 @@ t.test('each kind of decision is told apart', async t => {
   t.equal(records(finished({ outcomes: [open] }))[0]?.counters[0]?.used, null)
   const closed = outcome({ result: 'unavailable', store: 'none' })
   t.same(one(finished({ outcomes: [limited(), closed], status: 503 })), [['error_closed', 503, 503]])
-  t.same(one(finished({ outcomes: [] })), [], 'no rule applied')
+  t.same(one(finished({ outcomes: [] })), [], 'a request to which no rule applies is not recorded')
   t.same(
     one(finished({ outcomes: [] }), 1),
     [['allow', null, 200]],
-    'which a replay must know of all the same',
+    'a request to which no rule applies is recorded when all are',
   )
-  t.same(one(finished({ verdict: undefined })), [], 'the request was malformed')
+  t.same(one(finished({ verdict: undefined })), [], 'a malformed request is not recorded')
 })
 
 t.test('no record holds personal data in clear', async t => {
@@ -155,7 +155,7 @@ t.test('no record holds personal data in clear', async t => {
     const text = JSON.stringify(records(event))
     t.notMatch(text, secret, secret)
     t.notMatch(text, /203\.0\.113\.77|canary/)
-    t.match(text, /"path":"\/users\/~[\w-]{16}\/edit"/, 'the shape of the path stays')
+    t.match(text, /"path":"\/users\/~[\w-]{16}\/edit"/, 'the shape of the path is kept')
   }
   const ipv6 = finished({
     facts: { network: '2001:db8:1:2::/64' },
@@ -165,16 +165,16 @@ t.test('no record holds personal data in clear', async t => {
 
   const keyOf = (redactor: Redactor) =>
     decisionRecords(finished({ outcomes: [limited()] }), { redactor, sample: 1, wants: () => true })[0]?.key
-  t.equal(keyOf(redactor), keyOf(redactor), 'equal keys can be seen to be equal')
+  t.equal(keyOf(redactor), keyOf(redactor), 'equal keys have equal hashes')
   t.not(
     keyOf(redactor),
     keyOf(new Redactor(Buffer.from('another'), words)),
-    'but not by somebody without the salt',
+    'another salt gives other hashes',
   )
 })
 
 t.test(
-  'a path keeps what the configuration spells out, and hides what stands at parameters and elsewhere',
+  'a logged path keeps words of the configuration, and hides parameters and everything else',
   async t => {
     const route = 'DELETE /admin/identities/{id}/credentials/{type}'
     t.match(
@@ -194,7 +194,7 @@ t.test(
   },
 )
 
-t.test('refused and would-be refused requests are always logged, allowed ones as set', async t => {
+t.test('refused and would-be refused requests are always logged, allowed ones as configured', async t => {
   const linesOf = (decisions: LoggedDecisions, event: Finished) => {
     const { log, parsed } = memoryLog()
     const observer = decisionLog(decisions, redactor, log)
@@ -215,12 +215,12 @@ t.test('refused and would-be refused requests are always logged, allowed ones as
   t.ok(parsed().every(({ sample }) => sample === 0.5))
 })
 
-t.test('a flood writes a hundred lines a second for each rule, and says how many it dropped', async t => {
+t.test('a flood logs a hundred lines a second for each rule, then how many were dropped', async t => {
   const { log, parsed } = memoryLog()
   const all = memoryLog()
   const everything = decisionLog('all', redactor, all.log)
   for (let i = 0; i < 250; i++) everything.finished(finished({ outcomes: [limited()] }))
-  t.equal(all.lines.length, 250, 'all are all')
+  t.equal(all.lines.length, 250, 'with all no line is dropped')
 
   const observer = decisionLog('refused', redactor, log)
   const scim = limited({ rule: rule({ id: 'scim' }) })
@@ -234,7 +234,7 @@ t.test('a flood writes a hundred lines a second for each rule, and says how many
   t.match(parsed().at(-1), { decision: 'deny' }, 'the next second has lines again')
   for (let i = 0; i < 120; i++) observer.finished(finished({ outcomes: [limited()] }))
   await observer.close?.()
-  t.match(parsed().at(-1), { dropped: 21 }, 'none is forgotten at the end')
+  t.match(parsed().at(-1), { dropped: 21 }, 'the remaining count is logged on closing')
 })
 
 t.test('a log line is JSON with time and level, and never holds a credential', async t => {

@@ -7,7 +7,7 @@ const linesOf = async (metrics: Metrics, name: string) =>
     .split('\n')
     .filter(line => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
 
-t.test('every promised series is there from the start, with help and type', async t => {
+t.test('every documented series exists from the start, with help and type', async t => {
   const text = await new Metrics('1.2.3').text()
   for (const [name, type] of [
     ['requests_total', 'counter'],
@@ -26,7 +26,7 @@ t.test('every promised series is there from the start, with help and type', asyn
   t.match(new Metrics('1.2.3').contentType, /^text\/plain; version=/)
 })
 
-t.test('requests are counted by upstream, method, code and who answered', async t => {
+t.test('requests are counted by upstream, method, code and source', async t => {
   const metrics = new Metrics('1.2.3')
   const observer = metrics.observer()
   for (let i = 0; i < 3; i++) observer.finished(finished())
@@ -38,7 +38,7 @@ t.test('requests are counted by upstream, method, code and who answered', async 
     'sluice_requests_total{upstream="",method="GET",code="0",source="upstream"} 1',
   ]
   t.same(await linesOf(metrics, 'sluice_requests_total'), expected)
-  t.same(await linesOf(metrics, 'sluice_requests_total'), expected, 'a second scrape sees the same numbers')
+  t.same(await linesOf(metrics, 'sluice_requests_total'), expected, 'a second scrape shows the same numbers')
   t.same(await linesOf(metrics, 'sluice_request_duration_seconds_count'), [
     'sluice_request_duration_seconds_count 5',
   ])
@@ -46,7 +46,7 @@ t.test('requests are counted by upstream, method, code and who answered', async 
   t.match(await metrics.text(), 'sluice_overhead_seconds_bucket{le="0.00005"} 4\n')
 })
 
-t.test('decisions are counted by rule and outcome, near ones apart', async t => {
+t.test('decisions are counted by rule and outcome, those near the limit separately', async t => {
   const metrics = new Metrics('1.2.3')
   const observer = metrics.observer()
   const shadow = rule({ id: 'session-delete', mode: 'report-only' })
@@ -83,14 +83,17 @@ t.test('no label holds a key, a project or a path', async t => {
   t.notMatch(await metrics.text(), /canary|acme|whoami/)
 })
 
-t.test('an alert sees the first refused reload and connection, since their series begin at 0', async t => {
-  const text = await new Metrics('1.0.0').text()
-  t.match(text, 'sluice_policy_reloads_total{result="refused"} 0\n')
-  t.match(text, 'sluice_connections_refused_total{cap="all"} 0\n')
-  t.match(text, 'sluice_connections_refused_total{cap="client"} 0\n')
-})
+t.test(
+  'the counters of refused reloads and connections start at 0, so alerts see the first refusal',
+  async t => {
+    const text = await new Metrics('1.0.0').text()
+    t.match(text, 'sluice_policy_reloads_total{result="refused"} 0\n')
+    t.match(text, 'sluice_connections_refused_total{cap="all"} 0\n')
+    t.match(text, 'sluice_connections_refused_total{cap="client"} 0\n')
+  },
+)
 
-t.test('the store and the policy are told of', async t => {
+t.test('the policy, the store and slots in flight have metrics', async t => {
   const metrics = new Metrics('1.2.3')
   metrics.policyLoaded('sha256:1')
   metrics.policyLoaded('sha256:2')
@@ -102,7 +105,7 @@ t.test('the store and the policy are told of', async t => {
   t.same(
     await linesOf(metrics, 'sluice_policy_info'),
     ['sluice_policy_info{rev="sha256:2"} 1'],
-    'only the one in force',
+    'only the revision in force is shown',
   )
   t.match(text, 'sluice_policy_reloads_total{result="loaded"} 2\n')
   t.match(text, 'sluice_store_errors_total{op="take"} 1\n')

@@ -7,7 +7,7 @@ const line = (fields: object, colourful = false) =>
   terminalLine(JSON.stringify({ level: 'info', time: '2026-01-02T03:04:05.006Z', ...fields }), colourful)
 const TIME = /^\d\d:04:05\.006 /
 
-t.test('a decision is one line: status, request, project, rule, numbers and the wait', async t => {
+t.test('a decision is one line with status, request, project, rule, numbers and wait', async t => {
   const counters = [
     { policy: 'catch-all.burst', q: 10, used: 10, t_ms: 251, w_ms: 1000 },
     { policy: 'catch-all.sustained', q: 300, used: 300, t_ms: 41_200, w_ms: 60_000 },
@@ -31,37 +31,40 @@ t.test('a decision is one line: status, request, project, rule, numbers and the 
   t.match(line({ ...nobody, msg: 'decision' }), / 200 allowed GET \/files\/a - -\n$/)
 })
 
-t.test('a request is one line: status, request, project, upstream, time and why it failed', async t => {
-  const request = {
-    msg: 'request',
-    status: 504,
-    method: 'GET',
-    path: '/slow',
-    project: 'acme',
-    upstream: 'app',
-    address: 'http://127.0.0.1:3000',
-    duration_ms: 2003,
-    error: 'upstream-timeout',
-    cause: 'no answer within 2000 ms',
-  }
-  t.match(
-    line({ ...request, level: 'warn' }),
-    / WARN {2}504 GET \/slow acme app http:\/\/127\.0\.0\.1:3000 2003 ms upstream-timeout: no answer within 2000 ms\n$/,
-  )
-  const unread = { method: null, path: null, project: null, upstream: '', address: null, cause: null }
-  t.match(
-    line({ ...request, ...unread, status: 400, error: 'bad-request' }),
-    / 400 - - - - - 2003 ms bad-request\n$/,
-  )
-})
+t.test(
+  'a request is one line with status, request, project, upstream, duration and cause of failure',
+  async t => {
+    const request = {
+      msg: 'request',
+      status: 504,
+      method: 'GET',
+      path: '/slow',
+      project: 'acme',
+      upstream: 'app',
+      address: 'http://127.0.0.1:3000',
+      duration_ms: 2003,
+      error: 'upstream-timeout',
+      cause: 'no answer within 2000 ms',
+    }
+    t.match(
+      line({ ...request, level: 'warn' }),
+      / WARN {2}504 GET \/slow acme app http:\/\/127\.0\.0\.1:3000 2003 ms upstream-timeout: no answer within 2000 ms\n$/,
+    )
+    const unread = { method: null, path: null, project: null, upstream: '', address: null, cause: null }
+    t.match(
+      line({ ...request, ...unread, status: 400, error: 'bad-request' }),
+      / 400 - - - - - 2003 ms bad-request\n$/,
+    )
+  },
+)
 
-t.test('other lines are their message and fields, an error with its stack below', async t => {
+t.test('any other line shows its message and fields, and an error its stack below', async t => {
   t.match(line({ msg: 'Ready', port: 80, name: 'a b', ok: 'c' }), / INFO {2}Ready port=80 name="a b" ok=c\n$/)
   const err = { type: 'Error', message: 'broken', stack: 'Error: broken\n    at f (x.js:1:1)' }
   t.match(line({ level: 'error', msg: 'oops', err }), / ERROR oops: broken\n {4}at f \(x\.js:1:1\)\n$/)
 })
 
-t.test('nothing that came from outside can steer the terminal', async t => {
+t.test('no text from outside can send control sequences to the terminal', async t => {
   const evil = '\u001b[2Jgone\nnew line\u202e\u061c\u2028'
   for (const fields of [
     { msg: evil },
@@ -74,7 +77,7 @@ t.test('nothing that came from outside can steer the terminal', async t => {
   t.equal(line({ ...decisionRecord({ project: evil }), msg: 'decision' }).split('\n').length, 2)
 })
 
-t.test('colours are for terminals that want them', async t => {
+t.test('colours are used only on terminals that want them', async t => {
   t.match(line({ msg: 'x' }, true), '\u001b[')
   t.notMatch(line({ msg: 'x' }), '\u001b[')
   t.ok(isColourful(true, {}))
@@ -83,7 +86,7 @@ t.test('colours are for terminals that want them', async t => {
   t.notOk(isColourful(false, {}))
 })
 
-t.test('the log itself writes such lines when a terminal is asked for', async t => {
+t.test('with terminal: true the log writes such lines', async t => {
   const lines: string[] = []
   const log = createLog({
     level: 'info',

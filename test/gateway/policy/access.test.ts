@@ -83,7 +83,7 @@ function scan(
   return found
 }
 
-t.test('the look-up finds what a scan of all entries finds', async () => {
+t.test('the lookup finds what a scan of all entries finds', async () => {
   fc.assert(
     fc.property(entries(1000), fc.array(fc.tuple(address, project), { minLength: 5 }), (all, asked) => {
       const table = (runtime: boolean) =>
@@ -97,7 +97,7 @@ t.test('the look-up finds what a scan of all entries finds', async () => {
   )
 })
 
-t.test('a table that entries were added to and taken from finds what is left', async () => {
+t.test('a table from which entries were removed finds only those left', async () => {
   const choice = fc.array(fc.boolean(), { minLength: 200, maxLength: 200 })
   fc.assert(
     fc.property(
@@ -140,7 +140,7 @@ function compare(
   }
 }
 
-t.test('a record that tells a network alone is under an entry only as a whole', async t => {
+t.test('a client recorded as a network matches only entries that contain all of it', async t => {
   const entry = (networks: string[]) =>
     accessEntry({ id: 'one', networks, action: 'deny', mode: 'enforce' }, SOURCE)
   const denies = (network: string, client: string) =>
@@ -151,7 +151,7 @@ t.test('a record that tells a network alone is under an entry only as a whole', 
   t.notOk(denies('203.0.113.0', '203.0.113.0/24'))
 })
 
-t.test('what is no address is under no network, and under its project all the same', async t => {
+t.test('a client without an address matches no network, but still its project', async t => {
   const project = accessEntry({ id: 'one', projects: ['acme'], action: 'deny', mode: 'enforce' }, SOURCE)
   const all = accessEntry(
     { id: 'all', networks: ['0.0.0.0/0', '::/0'], action: 'deny', mode: 'enforce' },
@@ -176,7 +176,7 @@ t.test('what is no address is under no network, and under its project all the sa
   }
 })
 
-t.test('bits behind the prefix are told of, with what may be meant', async t => {
+t.test('bits behind the prefix are reported, with what may have been meant', async t => {
   t.equal(networkFault('203.0.113.0/24'), undefined)
   t.equal(networkFault('2001:db8::/32'), undefined)
   t.equal(networkFault('::ffff:203.0.113.0/120'), undefined)

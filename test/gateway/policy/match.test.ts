@@ -74,7 +74,7 @@ function compiled(input: Partial<PolicyInput> = {}) {
   })
 }
 
-t.test('a request falls into exactly one bucket: the most specific', async t => {
+t.test('a request falls into the most specific bucket, and only that', async t => {
   const { policy, faults } = compiled()
   t.strictSame(faults, [])
   const cases: [method: string, path: string, bucket: string][] = [
@@ -103,22 +103,25 @@ t.test('a request falls into exactly one bucket: the most specific', async t => 
   }
 })
 
-t.test('a bucket without a quota in a column leaves its requests to the next less specific one', async t => {
-  const { policy } = compiled()
-  const staging: Project = { id: 'acme', plan: 'enterprise', environment: 'staging' }
-  const developer: Project = { id: 'acme', plan: 'developer', environment: 'production' }
-  for (const project of [staging, developer]) {
-    t.equal(policy.match(facts('GET', '/admin/identities'), project)[0]?.rule.id, 'admin')
-    t.equal(policy.match(facts('GET', '/scim/v2'), project)[0]?.rule.id, 'catch-all')
-  }
-  t.strictSame(
-    policy.match(facts('GET', '/'), { ...growth, plan: 'enterprise' }),
-    [],
-    'a column nobody covers has no limits',
-  )
-})
+t.test(
+  'a bucket without a quota for a plan leaves its requests to the next less specific bucket',
+  async t => {
+    const { policy } = compiled()
+    const staging: Project = { id: 'acme', plan: 'enterprise', environment: 'staging' }
+    const developer: Project = { id: 'acme', plan: 'developer', environment: 'production' }
+    for (const project of [staging, developer]) {
+      t.equal(policy.match(facts('GET', '/admin/identities'), project)[0]?.rule.id, 'admin')
+      t.equal(policy.match(facts('GET', '/scim/v2'), project)[0]?.rule.id, 'catch-all')
+    }
+    t.strictSame(
+      policy.match(facts('GET', '/'), { ...growth, plan: 'enterprise' }),
+      [],
+      'a plan without quotas has no limits',
+    )
+  },
+)
 
-t.test('buckets that only report are a table of their own', async t => {
+t.test('report-only buckets form a table of their own', async t => {
   const watched: ProjectLimits = {
     ...limits,
     file: 'watched.yaml',
@@ -129,7 +132,7 @@ t.test('buckets that only report are a table of their own', async t => {
     ],
   }
   const both = compiled({ projectLimits: [limits, watched] })
-  t.strictSame(both.faults, [], 'a pattern may stand in each')
+  t.strictSame(both.faults, [], 'a pattern may stand in each table')
   const bucketsOf = (path: string) =>
     both.policy.match(facts('GET', path), growth).map(({ rule }) => `${rule.mode} ${rule.id}`)
   t.strictSame(bucketsOf('/admin/identities/self'), ['enforce self', 'report-only self-watched'])
@@ -143,13 +146,13 @@ t.test('buckets that only report are a table of their own', async t => {
   ])
 })
 
-t.test('a CORS preflight is not charged, any other OPTIONS is', async t => {
+t.test('a CORS preflight is not charged, and any other OPTIONS is', async t => {
   const { policy } = compiled()
   t.strictSame(policy.match({ ...facts('OPTIONS', '/admin'), preflight: true }, growth), [])
   t.equal(policy.match(facts('OPTIONS', '/admin'), growth).length, 1)
 })
 
-t.test('a project’s overrides change its quotas and may add a bucket', async t => {
+t.test('a project’s overrides change its quotas, and may add a bucket', async t => {
   const overrides = { 'catch-all': { burst: 600 }, scim: { burst: 1, sustained: 2 } }
   const developer = { id: 'dev', plan: 'developer', environment: 'development', overrides } as const
   const { policy, faults } = compiled({ projects: [developer] })
@@ -160,7 +163,7 @@ t.test('a project’s overrides change its quotas and may add a bucket', async t
   t.match(policy.match(facts('GET', '/x'), other)[0]?.rule.config, { burst: 5, sustained: 150 })
 })
 
-t.test('an override of a bucket that has no quota there must give a window', async t => {
+t.test('an override of a bucket without a quota must give a window', async t => {
   const developer = {
     id: 'dev',
     plan: 'developer',
@@ -178,7 +181,7 @@ t.test('an override of a bucket that has no quota there must give a window', asy
   ])
 })
 
-t.test('a tie between two buckets is a fault, also when the parameters’ names differ', async t => {
+t.test('a tie between two buckets is a fault, even when parameter names differ', async t => {
   const buckets = { a: ['GET /x/{id}'], b: ['GET /x/{name}', '/x/{id}'], c: ['*'], d: ['/**'] }
   const { faults } = compiled({ projectLimits: [{ ...limits, buckets, limits: [] }] })
   t.strictSame(
@@ -188,7 +191,7 @@ t.test('a tie between two buckets is a fault, also when the parameters’ names 
   t.match(faults[0]?.message, /ties with "GET \/x\/\{id\}" of bucket "a"/)
 })
 
-t.test('every endpoint rule that matches applies; GET, HEAD and OPTIONS are exempt', async t => {
+t.test('every matching endpoint rule applies, except to GET, HEAD and OPTIONS', async t => {
   const rule = {
     mode: 'enforce',
     key: ['project', 'full-path'],
@@ -211,7 +214,7 @@ t.test('every endpoint rule that matches applies; GET, HEAD and OPTIONS are exem
   t.strictSame(faults, [])
   const ids = (method: string, path: string) =>
     policy.match(facts(method, path), growth).map(({ rule }) => rule.id)
-  t.strictSame(ids('PATCH', '/admin/identities/7'), ['write', 'watch'], 'each once')
+  t.strictSame(ids('PATCH', '/admin/identities/7'), ['write', 'watch'], 'each rule applies once')
   t.strictSame(ids('PATCH', '/admin/x'), ['write'])
   for (const method of ['GET', 'HEAD', 'OPTIONS']) t.strictSame(ids(method, '/admin/identities/7'), [])
 })
@@ -242,7 +245,7 @@ t.test('a pattern that can never match is refused with a sentence', async t => {
   }
 })
 
-t.test('whatever text a pattern spells out, a request path can hold it', async () => {
+t.test('a request path can hold any literal that a pattern accepts', async () => {
   const piece = fc.constantFrom(
     ..."aZ09-._~!$&'()+,;=:@%/?#\\ {}äCE2F5".split(''),
     '%2F',
@@ -261,7 +264,7 @@ t.test('whatever text a pattern spells out, a request path can hold it', async (
   )
 })
 
-t.test('whatever path a request can hold, a pattern can spell out, with %2A for an asterisk', async () => {
+t.test('a pattern can spell any request path, with %2A for an asterisk', async () => {
   const character = fc.oneof(
     fc.constantFrom(...'aZ09-._~!$&()*+,;=:@/{}%"'),
     fc.constantFrom('%3B', 'é', ' '),
@@ -284,13 +287,13 @@ t.test('whatever path a request can hold, a pattern can spell out, with %2A for 
 const encode = (character: string): string =>
   /^(?:[!-~]|%3B)$/.test(character) && character !== '%' ? character : encodeURIComponent(character)
 
-t.test('a pattern’s escapes of what paths hold unescaped are read as those characters', async t => {
+t.test('escapes in a pattern that paths do not need are read as the plain characters', async t => {
   t.strictSame(literalsOf('/%21%24%26%27%28%29%2B%2C%3A%3D%40'), ["!$&'()+,:=@"])
   const trie = new PathTrie<string>()
   for (const text of ['/a@b', '/%2A', '/*', '/a;b', '/a%3Bb']) {
     t.equal(trie.add(parsePattern(text), text), undefined, text)
   }
-  t.match(trie.add(parsePattern('/a%40b'), ''), { route: '/a@b' }, 'they are one pattern')
+  t.match(trie.add(parsePattern('/a%40b'), ''), { route: '/a@b' }, 'both spellings are one pattern')
   for (const [path, route] of [
     ['/*', '/%2A'],
     ['/x', '/*'],
@@ -312,7 +315,7 @@ function literalsOf(text: string): string[] {
   }
 }
 
-t.test('the most specific pattern is found whatever the order they were added in', async t => {
+t.test('the most specific pattern is found, in whatever order patterns were added', async t => {
   const segment = fc.constantFrom('a', 'b', '{x}', '*')
   const pattern = fc
     .record({
@@ -355,24 +358,25 @@ t.test('the most specific pattern is found whatever the order they were added in
   t.pass('2000 random policies and paths')
 })
 
-t.test(
-  'where letter case counts for nothing, the tree of folded patterns is as if all were written small',
-  async t => {
-    const trie = new PathTrie<string>()
-    for (const text of ['/Admin/X', '/admin/{id}', '/ADMIN/x', 'POST /Admin/**', '/caf%C3%A9']) {
-      trie.add(parsePattern(text), text)
-    }
-    const folded = (method: string, path: string) => ({ method, path, foldedPath: path.toLowerCase() })
-    const find = (method: string, path: string) => trie.findFor(folded(method, path))?.route
-    t.equal(find('GET', '/aDMIN/x'), '/Admin/X', 'of two that are one then, the first')
-    t.equal(find('GET', '/ADMIN/7'), '/admin/{id}')
-    t.equal(find('POST', '/ADMIN/7/8'), 'POST /Admin/**')
-    t.equal(find('GET', '/CAF%C3%A9'), '/caf%C3%A9')
-    t.strictSame(
-      trie.findAllFor(folded('POST', '/admin/X')).map(({ route }) => route),
-      ['/Admin/X', '/ADMIN/x', '/admin/{id}', 'POST /Admin/**'],
-      'every rule that matches applies',
-    )
-    t.equal(trie.findFor({ method: 'GET', path: '/aDMIN/x' }), undefined, 'without folding nothing of it')
-  },
-)
+t.test('when letter case is folded, patterns match as if all were in lower case', async t => {
+  const trie = new PathTrie<string>()
+  for (const text of ['/Admin/X', '/admin/{id}', '/ADMIN/x', 'POST /Admin/**', '/caf%C3%A9']) {
+    trie.add(parsePattern(text), text)
+  }
+  const folded = (method: string, path: string) => ({ method, path, foldedPath: path.toLowerCase() })
+  const find = (method: string, path: string) => trie.findFor(folded(method, path))?.route
+  t.equal(find('GET', '/aDMIN/x'), '/Admin/X', 'of two patterns that fold alike the first is found')
+  t.equal(find('GET', '/ADMIN/7'), '/admin/{id}')
+  t.equal(find('POST', '/ADMIN/7/8'), 'POST /Admin/**')
+  t.equal(find('GET', '/CAF%C3%A9'), '/caf%C3%A9')
+  t.strictSame(
+    trie.findAllFor(folded('POST', '/admin/X')).map(({ route }) => route),
+    ['/Admin/X', '/ADMIN/x', '/admin/{id}', 'POST /Admin/**'],
+    'every matching rule applies',
+  )
+  t.equal(
+    trie.findFor({ method: 'GET', path: '/aDMIN/x' }),
+    undefined,
+    'without folding the pattern does not match',
+  )
+})

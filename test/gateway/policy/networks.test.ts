@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { createNetworks } from '../../../gateway/policy/networks.js'
 
-t.test('it says what comparing the bits of each network would say', async t => {
+t.test('membership agrees with comparing the bits of each network', async t => {
   const address = fc.oneof(
     fc.ipV4(),
     fc.ipV6(),
@@ -24,7 +24,7 @@ t.test('it says what comparing the bits of each network would say', async t => {
   )
 })
 
-t.test('addresses of IPv4 are one, however they are written', async t => {
+t.test('an IPv4 address is the same however it is written', async t => {
   const holds = createNetworks(['::ffff:10.1.0.0/112', '192.0.2.1'])
   for (const [address, expected] of [
     ['10.1.255.255', true],

@@ -4,7 +4,7 @@ import { Overlay } from '../../../gateway/policy/overlay.js'
 
 const entries = fc.array(fc.tuple(fc.constantFrom<string[]>('a', 'b', 'c', 'd', 'e'), fc.nat(9)))
 
-t.test('entries laid over a map are as if they were written into a copy of it', async t => {
+t.test('an overlay reads like a copy of the map with its entries written in', async t => {
   fc.assert(
     fc.property(entries, entries, (below, own) => {
       const overlay = new Overlay(new Map(below))

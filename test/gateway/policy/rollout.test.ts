@@ -50,23 +50,26 @@ const get = (path: string) => factsOf({ id: '', method: 'GET', path, host: '', c
 const matchOf = (policy: Policy, path: string, id: string) =>
   policy.match(get(path), projectOf(id)).map(({ rule: { id, mode } }) => `${mode} ${id}`)
 
-t.test('25 % of ten thousand projects are inside 25%, and all of them inside 50%', async t => {
-  const [quarter, half] = ['25%', '50%'].map(share =>
-    policyOf([fileOf('rest', ['*'], quota(9)), fileOf('shared', ['/a'], quota(1), share)]),
-  ) as [Policy, Policy]
-  const ids = Array.from({ length: 10_000 }, (_, i) => `project-${(i * 7919) % 10_007}-${i % 3}`)
-  const insideOf = (policy: Policy) =>
-    new Set(ids.filter(id => matchOf(policy, '/a', id)[0] === 'enforce shared'))
-  const [few, many] = [insideOf(quarter), insideOf(half)]
-  t.ok(Math.abs(few.size - 2500) <= 200, `${few.size} of 10,000`)
-  t.ok(Math.abs(many.size - 5000) <= 200, `${many.size} of 10,000`)
-  t.same(
-    [...few].filter(id => !many.has(id)),
-    [],
-  )
-})
+t.test(
+  'a share encloses that part of ten thousand projects, and a larger share all of a smaller one',
+  async t => {
+    const [quarter, half] = ['25%', '50%'].map(share =>
+      policyOf([fileOf('rest', ['*'], quota(9)), fileOf('shared', ['/a'], quota(1), share)]),
+    ) as [Policy, Policy]
+    const ids = Array.from({ length: 10_000 }, (_, i) => `project-${(i * 7919) % 10_007}-${i % 3}`)
+    const insideOf = (policy: Policy) =>
+      new Set(ids.filter(id => matchOf(policy, '/a', id)[0] === 'enforce shared'))
+    const [few, many] = [insideOf(quarter), insideOf(half)]
+    t.ok(Math.abs(few.size - 2500) <= 200, `${few.size} of 10,000`)
+    t.ok(Math.abs(many.size - 5000) <= 200, `${many.size} of 10,000`)
+    t.same(
+      [...few].filter(id => !many.has(id)),
+      [],
+    )
+  },
+)
 
-t.test('whoever is inside a share is inside every larger one', async t => {
+t.test('a project inside a share is inside every larger share', async t => {
   fc.assert(
     fc.property(
       fc.string(),
@@ -81,30 +84,27 @@ t.test('whoever is inside a share is inside every larger one', async t => {
   t.end()
 })
 
-t.test(
-  'outside a share a request falls to the next bucket that is in force, and the share only reports',
-  async t => {
-    const policy = policyOf([
-      fileOf('rest', ['*'], quota(9)),
-      fileOf('few', ['/a/b'], quota(1), '10%'),
-      fileOf('many', ['/a/**'], quota(2), '60%'),
-    ])
-    const seen = new Map<string, string>()
-    for (let i = 0; i < 200; i += 1) seen.set(matchOf(policy, '/a/b', `p${i}`).join(', '), `p${i}`)
-    t.same([...seen.keys()].sort(), [
-      'enforce few',
-      'enforce many, report-only few',
-      'enforce rest, report-only few',
-    ])
-    const [inside, between, outside] = [...seen].sort().map(([, id]) => id) as [string, string, string]
-    t.same(matchOf(policy, '/a/c', inside), ['enforce many'])
-    t.same(matchOf(policy, '/a/c', between), ['enforce many'])
-    t.same(matchOf(policy, '/a/c', outside), ['enforce rest', 'report-only many'])
-    t.same(matchOf(policy, '/else', outside), ['enforce rest'])
-  },
-)
+t.test('outside a share a request falls to the next enforced bucket, and the share only reports', async t => {
+  const policy = policyOf([
+    fileOf('rest', ['*'], quota(9)),
+    fileOf('few', ['/a/b'], quota(1), '10%'),
+    fileOf('many', ['/a/**'], quota(2), '60%'),
+  ])
+  const seen = new Map<string, string>()
+  for (let i = 0; i < 200; i += 1) seen.set(matchOf(policy, '/a/b', `p${i}`).join(', '), `p${i}`)
+  t.same([...seen.keys()].sort(), [
+    'enforce few',
+    'enforce many, report-only few',
+    'enforce rest, report-only few',
+  ])
+  const [inside, between, outside] = [...seen].sort().map(([, id]) => id) as [string, string, string]
+  t.same(matchOf(policy, '/a/c', inside), ['enforce many'])
+  t.same(matchOf(policy, '/a/c', between), ['enforce many'])
+  t.same(matchOf(policy, '/a/c', outside), ['enforce rest', 'report-only many'])
+  t.same(matchOf(policy, '/else', outside), ['enforce rest'])
+})
 
-t.test('a trial stands behind its bucket; it counts as that does, and never leases', async t => {
+t.test('a trial reports behind its bucket, uses its algorithm, and never leases', async t => {
   const policy = policyOf([fileOf('rest', ['*'], quota(9, { burst: 10, sustained: 5 }))])
   t.same(matchOf(policy, '/a', 'acme'), ['enforce rest', 'report-only rest.trial'])
   const [, trial] = policy.match(get('/a'), projectOf('acme'))
@@ -115,7 +115,7 @@ t.test('a trial stands behind its bucket; it counts as that does, and never leas
   t.match(own.match(get('/a'), projectOf('acme'))[1]?.rule.config, { algorithm: 'token-bucket' })
 })
 
-t.test('the trial of a project with an override is what would be in force beside the override', async t => {
+t.test('a trial keeps what a project’s override fixes', async t => {
   const overrides: Record<string, Record<string, QuotaOverride>> = {
     plain: {},
     half: { rest: { sustained: 90 } },
@@ -131,13 +131,13 @@ t.test('the trial of a project with an override is what would be in force beside
     return [burst, sustained]
   }
   t.same(triedOf('plain'), [8, 5])
-  t.same(triedOf('half'), [8, 90], 'what the override fixes stays')
+  t.same(triedOf('half'), [8, 90], 'what the override sets stays')
   t.same(triedOf('whole'), [undefined, undefined], 'nothing is left to try')
-  t.same(triedOf('own'), [10, 70], 'what its own trial leaves out is as in its quota')
+  t.same(triedOf('own'), [10, 70], 'what the override’s trial leaves out comes from its quota')
   t.same(triedOf('only-trial'), [7, 9])
 })
 
-t.test('where nothing is tried, tables are as they were', async t => {
+t.test('without a trial or share, tables have no extra entries', async t => {
   const policy = policyOf([fileOf('rest', ['*'], quota(9))])
   const table = policy.columns.get('growth/production')
   t.equal(policy.tableOf(projectOf('acme')), table)

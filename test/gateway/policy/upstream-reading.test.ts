@@ -43,7 +43,7 @@ async function gatewayBefore(t: Test, upstreamSettings: string) {
   return { ask, explain, gateway }
 }
 
-t.test('parameters are text like any other, ";" apart from "%3B"', async t => {
+t.test('by default path parameters are plain text, and ";" differs from "%3B"', async t => {
   const { ask } = await gatewayBefore(t, '')
   for (const [path, bucket] of [
     ['/a;b', 'admin'],
@@ -52,10 +52,10 @@ t.test('parameters are text like any other, ";" apart from "%3B"', async t => {
   ] as const) {
     t.equal((await ask(path)).bucket, bucket, path)
   }
-  t.equal((await ask('/a%3bb')).body, '/a%3Bb', 'and is forwarded so')
+  t.equal((await ask('/a%3bb')).body, '/a%3Bb', 'the path is forwarded the same way')
 })
 
-t.test('an upstream that refuses parameters gets none', async t => {
+t.test('with pathParameters: refuse a path with ";" gets 400', async t => {
   const { ask, explain } = await gatewayBefore(t, 'pathParameters: refuse')
   for (const path of ['/a;b', '/x/;/y', '/a%3Bb', '/a%3bb']) {
     const answer = await ask(path)
@@ -66,7 +66,7 @@ t.test('an upstream that refuses parameters gets none', async t => {
   for (const path of ['/a%253Bb', '/a?b;c']) t.equal((await ask(path)).body, path)
 })
 
-t.test('before an upstream that folds letter case, patterns and keys do', async t => {
+t.test('with caseInsensitivePaths patterns and keys ignore letter case', async t => {
   const { ask, explain } = await gatewayBefore(t, 'caseInsensitivePaths: true')
   for (const path of ['/Admin/7/caf%C3%A9', '/admin/7/CAF%C3%A9', '/ADMIN/x/Caf%c3%a9']) {
     const answer = await ask(path)
@@ -76,11 +76,11 @@ t.test('before an upstream that folds letter case, patterns and keys do', async 
   }
   const statuses: number[] = []
   for (const path of ['/Items/a', '/ITEMS/A', '/items/A']) statuses.push((await ask(path, 'POST')).status)
-  t.strictSame(statuses, [200, 200, 429], 'one counter')
+  t.strictSame(statuses, [200, 200, 429], 'all spellings share one counter')
   t.equal((await ask('/items/b', 'POST')).status, 200)
 })
 
-t.test('where nothing is said letter case counts', async t => {
+t.test('letter case counts by default', async t => {
   const { ask } = await gatewayBefore(t, '')
   t.equal((await ask('/Admin/7/caf%C3%A9')).bucket, 'admin')
   t.equal((await ask('/admin/7/caf%C3%A9')).bucket, 'others')
@@ -121,34 +121,46 @@ async function overriding(t: Test, upstreamSettings: string) {
       body: JSON.stringify(question),
     })
     const explained = JSON.parse(asked.body)
-    t.equal(explained.answer.status ?? 200, answer.status, 'explain says so too')
+    t.equal(explained.answer.status ?? 200, answer.status, 'explain gives the same response')
     if (answer.status === 200) t.equal(explained.bucket.name, bucket)
     return { bucket, got: answer.status === 200 ? answer.body : answer.status }
   }
 }
 
-t.test('a field that overrides the method goes no further', async t => {
+t.test('a method override field is removed by default', async t => {
   const ask = await overriding(t, '')
   for (const field of OVERRIDES) {
     t.strictSame(await ask('POST', { [field]: 'DELETE' }), { bucket: 'posting', got: 'POST ' }, field)
   }
 })
 
-t.test('where the upstream follows one such field in a POST, rules see the method that is meant', async t => {
+t.test('with methodOverride rules see the method that the named field of a POST gives', async t => {
   const ask = await overriding(t, 'methodOverride: x-http-method-override')
   const field = 'X-HTTP-Method-Override'
   const kept = 'POST x-http-method-override'
   t.strictSame(await ask('POST', { [field]: 'DELETE' }), { bucket: 'deleting', got: kept })
-  t.strictSame(await ask('POST', { [field]: 'get' }), { bucket: 'reading', got: kept }, 'in any letter case')
+  t.strictSame(
+    await ask('POST', { [field]: 'get' }),
+    { bucket: 'reading', got: kept },
+    'the field’s value may be in any letter case',
+  )
   const hiding = { [field]: 'GET', Connection: `close, ${field}` }
-  t.strictSame(await ask('POST', hiding), { bucket: 'reading', got: kept }, 'Connection takes nothing away')
-  t.strictSame(await ask('DELETE', { [field]: 'GET' }), { bucket: 'deleting', got: 'DELETE ' }, 'POST alone')
+  t.strictSame(
+    await ask('POST', hiding),
+    { bucket: 'reading', got: kept },
+    'Connection does not remove the field',
+  )
+  t.strictSame(
+    await ask('DELETE', { [field]: 'GET' }),
+    { bucket: 'deleting', got: 'DELETE ' },
+    'the field counts only in a POST',
+  )
   t.strictSame(await ask('POST', {}), { bucket: 'posting', got: 'POST ' })
   for (const other of ['X-HTTP-Method', 'X-Method-Override', 'X_HTTP_Method_Override']) {
     t.strictSame(
       await ask('POST', { [other]: 'GET' }),
       { bucket: 'posting', got: 'POST ' },
-      `not by ${other}`,
+      `${other} does not count`,
     )
   }
   for (const value of ['DELETE, GET', 'nonsense', 'TRACE', '']) {
@@ -156,7 +168,7 @@ t.test('where the upstream follows one such field in a POST, rules see the metho
   }
 })
 
-t.test('the revision tells of each setting', async t => {
+t.test('the revision depends on each of these settings', async t => {
   const revisions = new Set<string>()
   const upstream = await startApp(t, (_req, res) => res.end())
   for (const upstreamSettings of [

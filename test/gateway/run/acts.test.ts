@@ -26,7 +26,7 @@ function watched(runtime: Runtime): { heard: string[]; end: () => void } {
 }
 
 for (const store of stores) {
-  t.test(`whoever watches hears of each act once, ${store.name}`, async t => {
+  t.test(`a watcher gets each act once, ${store.name}`, async t => {
     const settings = await store.settings(t)
     if (settings === undefined) return
     const [, redis = ''] = /redis: (\S+)/.exec(settings) ?? []
@@ -47,21 +47,21 @@ for (const store of stores) {
   })
 }
 
-t.test('of other gateways, within a second, and however many act at the same time', async t => {
+t.test('acts on other gateways reach a watcher once each, even simultaneous ones', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
   const all = await Promise.all([1, 2, 3].map(() => open(t, url)))
   const [one, other, third] = all as [Runtime, Runtime, Runtime]
   const { heard } = watched(one)
   await act(other, 'elsewhere')
-  await waitUntil('it is heard of', () => heard.length === 1, 3000)
+  await waitUntil('the act to be seen', () => heard.length === 1, 3000)
   const many = Array.from({ length: 30 }, (_, i) => `act ${i}`)
   await Promise.all(many.map((what, i) => act(i % 2 ? other : third, what)))
-  await waitUntil('all are heard of', () => heard.length === 31, 3000)
-  t.same([...new Set(heard)].sort(), ['elsewhere', ...many].sort(), 'none is lost, none is told twice')
+  await waitUntil('all acts to be seen', () => heard.length === 31, 3000)
+  t.same([...new Set(heard)].sort(), ['elsewhere', ...many].sort(), 'no act is lost or reported twice')
 })
 
-t.test('the newest 200 are kept', async t => {
+t.test('the newest 200 acts are kept', async t => {
   const runtime = await open(t, '')
   for (let i = 0; i < 250; i += 1) await act(runtime, `act ${i}`)
   const told = runtime.acts.list()
@@ -71,7 +71,7 @@ t.test('the newest 200 are kept', async t => {
 
 for (const store of stores) {
   t.test(
-    `of acts in one millisecond the last one wins, and only it can be undone, ${store.name}`,
+    `of acts in one millisecond the last one counts, and only it can be undone, ${store.name}`,
     async t => {
       const settings = await store.settings(t)
       if (settings === undefined) return
@@ -111,7 +111,7 @@ for (const store of stores) {
   )
 }
 
-t.test('what can still be undone is listed, however much was done since', async t => {
+t.test('an act that can still be undone stays listed, however many follow', async t => {
   const runtime = await open(t, '')
   const entry = { id: 'scraper', networks: ['203.0.113.7'], action: 'deny', mode: 'enforce' } as const
   const denied = actOf('access', 'Denied', { from: '127.0.0.1', set: 'scraper' })
@@ -140,6 +140,6 @@ t.test('what can still be undone is listed, however much was done since', async 
   await act(runtime, 'one more')
   t.notOk(
     runtime.acts.list().some(({ what }) => what === 'Denied'),
-    'it goes like any other once it is undone',
+    'an act that was undone is dropped like any other',
   )
 })

@@ -9,7 +9,7 @@ import { send, startApp } from '../../helpers/http.js'
 import { shipped } from '../../helpers/policies.js'
 import { waitUntil } from '../../helpers/wait.js'
 
-t.test('the project is found by host, and by header only from a trusted hop', async t => {
+t.test('the project is identified by host, and by header only from a trusted hop', async t => {
   const seen: (string | undefined)[] = []
   const upstream = await startApp(t, (req, res) => {
     seen.push(`${req.headers['x-sluice-project']}/${req.headers['x-sluice-plan']}`)
@@ -27,7 +27,7 @@ t.test('the project is found by host, and by header only from a trusted hop', as
   t.strictSame(seen, ['acme/growth', 'host:nowhere.localhost/developer', 'dev/developer'])
 
   for (let i = 0; i < 150; i++) await send(closed.url, { headers: { host: `h${i}.localhost` } })
-  t.equal(new Set(seen).size, 3 + 99 + 1, 'made-up hosts share one counter beyond the first hundred')
+  t.equal(new Set(seen).size, 3 + 99 + 1, 'after the first hundred, unknown hosts share one counter')
   t.equal(seen.at(-1), 'host:others/developer')
 
   const strict = await testGateway(t, { upstream, settings: 'unknownProject: reject' })
@@ -39,7 +39,7 @@ t.test('the project is found by host, and by header only from a trusted hop', as
 })
 
 t.test(
-  'a missing upstream is 502, a silent one 504, a malformed path 400: each a problem with a code',
+  'a missing upstream gets 502, a silent one 504, a malformed path 400, each as a problem with a code',
   async t => {
     const silent = await startApp(t, () => {})
     const gone = await testGateway(t, { upstream: 'http://127.0.0.1:1' })
@@ -59,12 +59,12 @@ t.test(
           body: { code, status, instance: /^urn:uuid:/ },
         },
       )
-      t.notMatch(answer.body, /127\.0\.0\.1/, 'no upstream address')
+      t.notMatch(answer.body, /127\.0\.0\.1/, 'the response reveals no upstream address')
     }
   },
 )
 
-t.test('the admin port tells health and metrics; the data port knows nothing of it', async t => {
+t.test('health and metrics are on the admin port only', async t => {
   const upstream = await startApp(t, (_req, res) => res.writeHead(418).end())
   const gateway = await testGateway(t, { upstream, policies: shipped })
   t.equal((await send(`${gateway.url}/metrics`)).status, 418)
@@ -109,5 +109,7 @@ t.test('a WebSocket passes, is charged for its handshake, and is refused like an
   first.close()
   await once(first, 'close')
   const counted = /sluice_requests_total\{[^}]*code="101",source="upstream"\} 1/
-  await waitUntil('it is counted', async () => counted.test((await send(`${gateway.adminUrl}/metrics`)).body))
+  await waitUntil('the WebSocket to be counted', async () =>
+    counted.test((await send(`${gateway.adminUrl}/metrics`)).body),
+  )
 })

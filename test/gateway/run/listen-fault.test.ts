@@ -10,7 +10,7 @@ const thrown = (setting: 'listen' | 'admin', host: string, port: number, code: s
   }
 }
 
-t.test('an address that cannot be listened on is told with its setting', async t => {
+t.test('an address that cannot be listened on is reported with its setting', async t => {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise(resolve => server.once('listening', resolve))
   t.teardown(() => server.close())
@@ -28,5 +28,5 @@ t.test('an address that cannot be listened on is told with its setting', async t
     'listen.host: 10.9.9.9 is no address of this machine.',
   )
   t.match(thrown('listen', 'nowhere', 80, 'ENOTFOUND'), 'listen.host: no address is known for "nowhere".')
-  t.equal(thrown('listen', '::', 80, 'EMFILE'), 'as Node says it', 'what it does not know passes')
+  t.equal(thrown('listen', '::', 80, 'EMFILE'), 'as Node says it', 'an unknown error is passed on')
 })

@@ -8,44 +8,47 @@ import { WaitingApp } from '../../helpers/waiting-app.js'
 
 const host = { host: 'acme.localhost' }
 
-t.test('a gateway that runs late sheds new requests, finishes those under way, and recovers', async t => {
-  const app = new WaitingApp()
-  const gateway = await testGateway(t, {
-    upstream: await startApp(t, app.handler),
-    maxEventLoopDelay: '100ms',
-    timeouts: '{ head: 20s }',
-  })
-  const slow = send(`${gateway.url}/slow`, { headers: { ...host, 'x-wait': '1' } })
-  await waitUntil('it to be under way', () => app.waiting.length === 1)
+t.test(
+  'an overloaded gateway refuses new requests with 503, finishes those in progress, and recovers',
+  async t => {
+    const app = new WaitingApp()
+    const gateway = await testGateway(t, {
+      upstream: await startApp(t, app.handler),
+      maxEventLoopDelay: '100ms',
+      timeouts: '{ head: 20s }',
+    })
+    const slow = send(`${gateway.url}/slow`, { headers: { ...host, 'x-wait': '1' } })
+    await waitUntil('the request to be under way', () => app.waiting.length === 1)
 
-  const spin = setInterval(() => {
-    const until = performance.now() + 250
-    while (performance.now() < until);
-  }, 1)
-  t.teardown(() => clearInterval(spin))
-  const shed = await waitUntil('a request to be shed', async () => {
-    const answer = await send(`${gateway.url}/`, { headers: host })
-    return answer.status === 503 ? answer : undefined
-  })
-  t.match(shed.json(), { code: 'gateway-overloaded', status: 503 })
-  t.equal(shed.headers['retry-after'], '1')
-  const big = await send(`${gateway.url}/`, { method: 'POST', headers: host, body: 'x'.repeat(200_000) })
-  t.equal(big.status, 503, 'whatever was still to come')
-  t.equal((await send(`${gateway.adminUrl}/readyz`)).status, 200, 'health is exempt')
-  t.match((await send(`${gateway.adminUrl}/metrics`)).body, /^sluice_overloaded 1$/m)
-  app.finish()
-  t.equal((await slow).body, 'done')
-  clearInterval(spin)
+    const spin = setInterval(() => {
+      const until = performance.now() + 250
+      while (performance.now() < until);
+    }, 1)
+    t.teardown(() => clearInterval(spin))
+    const shed = await waitUntil('a request to be shed', async () => {
+      const answer = await send(`${gateway.url}/`, { headers: host })
+      return answer.status === 503 ? answer : undefined
+    })
+    t.match(shed.json(), { code: 'gateway-overloaded', status: 503 })
+    t.equal(shed.headers['retry-after'], '1')
+    const big = await send(`${gateway.url}/`, { method: 'POST', headers: host, body: 'x'.repeat(200_000) })
+    t.equal(big.status, 503, 'a request whose body is still arriving gets 503 too')
+    t.equal((await send(`${gateway.adminUrl}/readyz`)).status, 200, 'health checks still get 200')
+    t.match((await send(`${gateway.adminUrl}/metrics`)).body, /^sluice_overloaded 1$/m)
+    app.finish()
+    t.equal((await slow).body, 'done')
+    clearInterval(spin)
 
-  await waitUntil('recovery', async () => (await send(`${gateway.url}/`, { headers: host })).status === 200)
-  t.match(
-    gateway.lines.map(({ msg }) => msg).filter(msg => /overloaded/i.test(String(msg))),
-    ['Overloaded: new requests get 503', 'No longer overloaded'],
-  )
-  t.match((await send(`${gateway.adminUrl}/metrics`)).body, /^sluice_overloaded 0$/m)
-})
+    await waitUntil('recovery', async () => (await send(`${gateway.url}/`, { headers: host })).status === 200)
+    t.match(
+      gateway.lines.map(({ msg }) => msg).filter(msg => /overloaded/i.test(String(msg))),
+      ['Overloaded: new requests get 503', 'No longer overloaded'],
+    )
+    t.match((await send(`${gateway.adminUrl}/metrics`)).body, /^sluice_overloaded 0$/m)
+  },
+)
 
-t.test('connections beyond the limit are refused, and counted', async t => {
+t.test('connections over a client’s limit are refused and counted', async t => {
   const gateway = await testGateway(t, {
     upstream: await startApp(t, (_req, res) => res.end('ok')),
     limits: 'maxConnections: 5, maxConnectionsPerClient: 2',
@@ -65,7 +68,7 @@ t.test('connections beyond the limit are refused, and counted', async t => {
   t.match(metrics, /^sluice_event_loop_delay_seconds \d/m)
 })
 
-t.test('a slow client loses nothing and holds up nobody', async t => {
+t.test('a slow client loses no bytes and delays no other client', async t => {
   const body = 'x'.repeat(4_000_000)
   const gateway = await testGateway(t, {
     upstream: await startApp(t, (req, res) => res.end(req.url === '/big' ? body : 'ok')),
@@ -83,7 +86,7 @@ t.test('a slow client loses nothing and holds up nobody', async t => {
   await waitUntil('the whole answer', () => slow.unread.length >= body.length)
 })
 
-t.test('of an upstream with several addresses a dead one is shown, and fails no request', async t => {
+t.test('a dead address of an upstream is shown as ejected, and no request fails', async t => {
   const alive = await startApp(t, (_req, res) => res.end('ok'))
   const dead = await rawUpstream()
   await dead.stop()
@@ -101,7 +104,7 @@ t.test('of an upstream with several addresses a dead one is shown, and fails no 
   t.ok(metrics.includes(`sluice_backend_ejected{upstream="app",backend="${alive}"} 0`))
   const told = gateway.lines.filter(({ backend }) => backend !== undefined)
   t.match(told, [{ level: 'warn', upstream: 'app', backend: dead.url, reason: /ECONNREFUSED/ }])
-  t.equal(told.length, 1, 'said once')
+  t.equal(told.length, 1, 'the ejection is logged once')
 })
 
 t.test('a drain ends in time whatever slow clients and open WebSockets do', async t => {
@@ -129,8 +132,8 @@ t.test('a drain ends in time whatever slow clients and open WebSockets do', asyn
   t.match((await tunnel?.head())?.line, / 101 /)
   const begun = performance.now()
   await gateway.drain()
-  t.ok(performance.now() - begun < 10_000, 'the deadline of this gateway is 100 ms')
-  t.equal(tunnel?.unread, '\x88\x02\x03\xe9', 'the WebSocket was told that the server is going away')
+  t.ok(performance.now() - begun < 10_000, 'the drain ends long before the 30 s timeouts')
+  t.equal(tunnel?.unread, '\x88\x02\x03\xe9', 'the WebSocket gets a Close with 1001')
   await waitUntil('the ends to arrive', () => tunnel?.closed && writer?.closed && headless?.closed)
   await waitUntil('nothing to be left upstream', () =>
     upstream.connections.every(({ ended, closed }) => ended || closed),

@@ -77,7 +77,7 @@ store: { deadline: ${DEADLINE_MS}ms, onError: ${mode} }`,
 type TestedGateway = Awaited<ReturnType<typeof startAll>>['gateways'][number]
 
 /** Waits until Redis counts, even on a machine that is busy with other tests. */
-async function isWell({ mode, ask, held, metric, lines }: TestedGateway): Promise<void> {
+async function untilCounting({ mode, ask, held, metric, lines }: TestedGateway): Promise<void> {
   await waitUntil(`${mode}: Redis to count`, async () => {
     const errors = await metric('sluice_store_errors_total')
     for (let i = 0; i < 5; i += 1) await ask()
@@ -93,7 +93,7 @@ async function isWell({ mode, ask, held, metric, lines }: TestedGateway): Promis
 }
 
 /** Checks that responses are truthful while the gateways do not count together. */
-function seesNoLie(t: Test, mode: Mode, answers: readonly Received[]): void {
+function expectTruthful(t: Test, mode: Mode, answers: readonly Received[]): void {
   const policy = `"all.burst";q=${QUOTA};w=1, "all.sustained";q=${QUOTA};w=60`
   for (const { status, headers, json } of answers) {
     const seen = { status, policy: headers['ratelimit-policy'], left: headers['x-ratelimit-remaining'] }
@@ -101,7 +101,7 @@ function seesNoLie(t: Test, mode: Mode, answers: readonly Received[]): void {
       t.match(seen, { status: 200, policy, left: /^\d+$/ })
     } else if (mode === 'open') {
       t.match(seen, { status: 200, policy, left: undefined })
-      t.notOk(headers.ratelimit, 'what is left is not known')
+      t.notOk(headers.ratelimit, 'no remaining quota is shown')
     } else {
       t.match(seen, { status: 503, left: undefined })
       t.match(headers['content-type'], /^application\/problem\+json/)
@@ -112,7 +112,7 @@ function seesNoLie(t: Test, mode: Mode, answers: readonly Received[]): void {
 }
 
 /** Sends requests while Redis is away; returns the check of the counters once it is back. */
-async function suffer(t: Test, gateway: TestedGateway): Promise<() => Promise<void>> {
+async function askWhileAway(t: Test, gateway: TestedGateway): Promise<() => Promise<void>> {
   const { mode, ask, held, metric, lines, isBack } = gateway
   const before = await held()
   const errorsBefore = await metric('sluice_store_errors_total')
@@ -124,13 +124,13 @@ async function suffer(t: Test, gateway: TestedGateway): Promise<() => Promise<vo
     answers.push(await ask())
     waits.push(performance.now() - startedAt)
   }
-  seesNoLie(t, mode, answers)
+  expectTruthful(t, mode, answers)
   const sorted = waits.toSorted((a, b) => a - b)
   t.ok(
     (sorted.at(-1) as number) <= DEADLINE_MS + SLACK_MS,
     `${mode}: longest ${sorted.at(-1)?.toFixed(1)} ms`,
   )
-  t.ok((sorted[REQUESTS / 2] as number) < DEADLINE_MS, `${mode}: most wait for nobody`)
+  t.ok((sorted[REQUESTS / 2] as number) < DEADLINE_MS, `${mode}: most requests do not wait`)
   t.equal(await metric('sluice_store_fallback_active'), 1)
   const errors = (await metric('sluice_store_errors_total')) - errorsBefore
   t.equal(errors, UNDER_WAY, `${mode}: the breaker opens after ${UNDER_WAY} failures`)
@@ -147,20 +147,20 @@ async function suffer(t: Test, gateway: TestedGateway): Promise<() => Promise<vo
     // The gateway cannot know that Redis charged a call whose response was cut off or, on a busy machine, came late.
     const wasSlow = (await metric('sluice_store_errors_total')) - errorsBefore > UNDER_WAY
     const unknown = UNDER_WAY + (wasSlow ? admitted : 0)
-    t.ok(left <= most && left >= most - unknown, `and counting goes on from there: ${left} of ${most}`)
+    t.ok(left <= most && left >= most - unknown, `counting continues from there: ${left} of ${most}`)
     t.match(
       lines.filter(({ msg }) => String(msg).startsWith('Redis is')),
       [
         { level: 'warn', msg: /^Redis is away/, onStoreError: mode },
         { level: 'info', msg: /^Redis is back/ },
       ],
-      'one line for each change of state',
+      'each change of state is logged once',
     )
     t.equal(lines.filter(({ level }) => level === 'error').length, 0)
   }
 }
 
-t.test('Redis away', async t => {
+t.test('while Redis is away each store.onError mode responds truthfully, and counting recovers', async t => {
   if (redisCommand(t) === undefined) return
   const { proxy, gateways } = await startAll(t)
   const faults: [name: string, fault: Fault][] = [
@@ -172,16 +172,16 @@ t.test('Redis away', async t => {
   ]
   for (const [name, fault] of faults) {
     t.test(name, async t => {
-      await Promise.all(gateways.map(isWell))
+      await Promise.all(gateways.map(untilCounting))
       await proxy.set(fault)
-      const checks = await Promise.all(gateways.map(gateway => suffer(t, gateway)))
+      const checks = await Promise.all(gateways.map(gateway => askWhileAway(t, gateway)))
       await proxy.set({ kind: 'pass' })
       await Promise.all(checks.map(check => check()))
     })
   }
 })
 
-t.test('one of four gateways without Redis names the share that it counts against', async t => {
+t.test('one of four gateways without Redis shows a quarter of the quota as its limit', async t => {
   const upstream = await startApp(t, (_, res) => res.end('done'))
   const gateway = await testGateway(t, {
     upstream,
@@ -204,7 +204,7 @@ t.test('one of four gateways without Redis names the share that it counts agains
   t.match(record, { store: 'local', counters: [{ q: 3 }, { policy: 'all.sustained', q: 3, used: 3 }] })
 })
 
-t.test('a request that leaves before its verdict is recorded, as it was charged', async t => {
+t.test('a request whose client leaves before the verdict is charged and recorded', async t => {
   if (redisCommand(t) === undefined) return
   const redis = await startRedis()
   const proxy = await faultProxy(redis.port)

@@ -27,7 +27,7 @@ const ask = async (url: string, authorization: string, from = '192.0.2.1') => {
 
 t.jobs = 2
 for (const release of readdirSync(releases).filter(name => name !== 'config')) {
-  t.test(`release ${release}: its data folder and its Redis are taken over`, async t => {
+  t.test(`release ${release}: its data folder and Redis keys are read`, async t => {
     if (!redisCommand(t)) return
     const server = await startRedis()
     t.teardown(() => server.stop())
@@ -61,14 +61,14 @@ for (const release of readdirSync(releases).filter(name => name !== 'config')) {
     t.equal(
       (await ask(`${url}/sessions/whoami`, '', '203.0.113.9')).status,
       403,
-      'who was denied stays denied',
+      'a denied network stays denied',
     )
-    t.not((await ask(`${url}/sessions/whoami`, '')).status, 503, 'counters can be counted on')
+    t.not((await ask(`${url}/sessions/whoami`, '')).status, 503, 'the counters in Redis are usable')
     t.notMatch(out(), /"level":"error"/)
   })
 }
 
-t.test('every key that a gateway writes begins with the name and version of our key space', async t => {
+t.test('every key a gateway writes to Redis begins with its key space', async t => {
   if (!redisCommand(t)) return
   const server = await startRedis()
   t.teardown(() => server.stop())
@@ -99,7 +99,7 @@ t.test('every key that a gateway writes begins with the name and version of our 
   for (const kind of kinds)
     t.ok(
       [...written].some(key => key.includes(kind)),
-      `${kind} was at work`,
+      `${kind} has written a key`,
     )
   t.same(
     [...written].filter(key => !key.startsWith(KEY_SPACE)),

@@ -42,7 +42,7 @@ function traffic(gateway: Edited, path: string, connections: number) {
 
 for (const store of stores) {
   t.test(
-    `quotas edited while requests run, ${store.name}: in force at once, and nothing spent is forgotten`,
+    `a quota edited under traffic applies at once and forgets nothing that was spent, ${store.name}`,
     async t => {
       const settings = await store.settings(t)
       if (settings === undefined) return
@@ -61,28 +61,28 @@ for (const store of stores) {
       for (let i = 0; i < 3; i += 1) t.equal((await asDev()).status, 200)
       t.equal(await admitted(), 5)
       t.equal((await edit(file, limits({ scim: 20 }))).status, 200)
-      t.equal(await admitted(), 20, 'raised from 5 to 20: fifteen more')
+      t.equal(await admitted(), 20, 'raised from 5 to 20 it admits fifteen more')
       await edit(file, limits({ scim: 2 }))
-      t.equal((await asDev()).status, 429, 'lowered to 2: at once, also for who had quota left')
+      t.equal((await asDev()).status, 429, 'lowered to 2 it refuses projects at once that had quota left')
       t.equal(await admitted(), 20)
       t.match((await ask('/scim/v2/Users')).headers, { 'x-ratelimit-limit': /2;w=60/ })
       await edit(file, limits({ scim: 2, others: 9000 }))
       await edit('policies/in-flight.yaml', inFlight(3))
       await edit('projects.yaml', PROJECTS.replace('projects:', `projects:\n  - ${OTHER}`))
-      t.equal(await admitted(), 20, 'edits elsewhere: none')
+      t.equal(await admitted(), 20, 'edits elsewhere admit none')
       await edit(file, limits({ scim: 25, others: 9000 }))
-      t.equal(await admitted(), 25, 'raised again: what was spent is still counted')
+      t.equal(await admitted(), 25, 'raised again it still counts what was spent')
       t.match((await asDev()).headers, { 'x-ratelimit-remaining': '21' })
 
       await Promise.all([scim.stop(), others.stop()])
       const last = await ask('/elsewhere')
       const spent = 9000 - Number(last.headers['x-ratelimit-remaining'])
-      t.equal(spent, others.seen.admitted + 1, 'the other rule has counted every request, through every edit')
+      t.equal(spent, others.seen.admitted + 1, 'the other rule counts every request through every edit')
       t.same([...scim.seen.failed, ...others.seen.failed], [])
     },
   )
 
-  t.test(`slots edited while requests hold them, ${store.name}`, async t => {
+  t.test(`an edited number of slots applies at once to slots already held, ${store.name}`, async t => {
     const settings = await store.settings(t)
     if (settings === undefined) return
     const waiting: ServerResponse[] = []
@@ -103,7 +103,7 @@ for (const store of stores) {
     t.equal((await post()).status, 429)
     waiting.pop()?.end()
     await held[1]
-    t.equal((await post()).status, 429, 'one is still held, and one is the most')
+    t.equal((await post()).status, 429, 'the slot still held is the only one allowed')
     waiting.pop()?.end()
     await held[0]
     const next = waitUntil('a free slot', async () => (await post()).status === 200)
@@ -115,7 +115,7 @@ for (const store of stores) {
 /** Whether a connection that brought requests is still open. */
 const isConnected = ({ started }: WaitingApp) => started.some(({ socket }) => !socket.destroyed)
 
-t.test('requests end on the upstream they began on, which is then closed', async t => {
+t.test('requests finish on the upstream they began on, whose connections are then closed', async t => {
   const first = new WaitingApp('first')
   const second = new WaitingApp('second')
   const [a, b] = [await startApp(t, first.handler), await startApp(t, second.handler)]
@@ -132,15 +132,15 @@ t.test('requests end on the upstream they began on, which is then closed', async
   await waitUntil('both at work', () => first.waiting.length === 2)
 
   t.equal((await edit('gateway.yaml', gatewayYaml({ upstream: b }))).status, 200)
-  t.equal((await ask('/x')).body, 'second', 'the next request goes to the new one')
+  t.equal((await ask('/x')).body, 'second', 'the next request goes to the new upstream')
   const [slowly, holding] = first.waiting as [ServerResponse, ServerResponse]
   slowly.end('first')
   t.match(await slow, { status: 200, body: 'first' })
   leaving.abort()
   await t.rejects(held)
   await sleep(50)
-  t.ok(isConnected(first), 'work that holds a slot goes on, also when its client has left')
-  t.equal((await ask('/jobs', { method: 'POST' })).status, 429, 'and so does its slot')
+  t.ok(isConnected(first), 'a request that holds a slot goes on when its client has left')
+  t.equal((await ask('/jobs', { method: 'POST' })).status, 429, 'its slot stays held')
   holding.end('first')
   await waitUntil('the former connections are closed', () => !isConnected(first))
   await waitUntil('the slot is free', async () => (await ask('/jobs', { method: 'POST' })).status === 200)
@@ -148,10 +148,10 @@ t.test('requests end on the upstream they began on, which is then closed', async
   const before = second.started.at(-1)?.socket
   await edit('policies/limits.yaml', limits({ scim: 9 }))
   await ask('/x')
-  t.equal(second.started.at(-1)?.socket, before, 'an upstream that stays as it was keeps its connections')
+  t.equal(second.started.at(-1)?.socket, before, 'an unchanged upstream keeps its connections')
 })
 
-t.test('a WebSocket outlives any number of reloads', async t => {
+t.test('a WebSocket survives reloads', async t => {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
   await once(server, 'listening')
   t.teardown(() => server.close())
@@ -172,7 +172,7 @@ t.test('a WebSocket outlives any number of reloads', async t => {
   await waitUntil('the end', () => server.clients.size === 0)
 })
 
-t.test('a hundred reloads under load: no request fails, and nothing is left behind', async t => {
+t.test('a hundred reloads under load fail no request and leave no socket open', async t => {
   const upstream = await startApp(t, (req, res) => req.resume() && res.end('done'))
   // Clients, gateway and upstream share one core, which must not look like a slow upstream.
   const timeouts = '{ connect: 30s, head: 30s, idle: 2s }'

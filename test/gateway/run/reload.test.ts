@@ -10,7 +10,7 @@ import { limits, start } from './reloading.js'
 import { identifyPlugin } from './third-party/written-plugins.js'
 
 t.test(
-  'what is broken is refused with every place, seen everywhere, and the last good one stays',
+  'an invalid configuration is refused with file, line and column, and the last valid one stays',
   async t => {
     const gateway = await start(t)
     const before = await gateway.state()
@@ -56,7 +56,7 @@ t.test(
     t.match(
       gateway.lines.at(-1),
       { msg: /300 problems/, problems: { length: 100 } },
-      'however many there are',
+      'the log lists a hundred of three hundred problems',
     )
 
     const mended = await gateway.edit(file, limits({ scim: 6 }))
@@ -74,31 +74,31 @@ t.test(
   },
 )
 
-t.test('comments and places change no revision, but the places that decision records name', async t => {
+t.test('comments do not change the revision, but records name the new line numbers', async t => {
   const gateway = await start(t, { policies: { 'limits.yaml': limits({ scim: 1 }) } })
   const { revision } = await gateway.state()
   await gateway.ask('/scim/x')
   t.equal((await gateway.ask('/scim/x')).status, 429)
   const answer = await gateway.edit('policies/limits.yaml', `# more\n# words\n${limits({ scim: 1 })}`)
   t.match(answer.json(), { result: 'loaded', revision })
-  t.equal((await gateway.ask('/scim/x')).status, 429, 'and refills nothing')
+  t.equal((await gateway.ask('/scim/x')).status, 429, 'the reload refills no quota')
   const records = gateway.lines.filter(line => line.decision === 'deny')
   const lines = records.map(({ src }) => Number(/\d+$/.exec(String(src))?.[0]))
   t.same(lines[1], (lines[0] as number) + 2)
 })
 
-t.test('invented hosts get no fresh counters by a reload', async t => {
+t.test('a reload gives unknown hosts no fresh counters', async t => {
   const gateway = await start(t, { settings: 'unknownProject: developer' })
   const ask = (host: string) => gateway.ask('/scim/x', { headers: { host } })
   for (let i = 0; i < 100; i += 1) await ask(`made-up-${i}.example`)
   for (let i = 0; i < 5; i += 1) t.equal((await ask(`later-${i}.example`)).status, 200)
-  t.equal((await ask('later-5.example')).status, 429, 'beyond a hundred they share one counter')
+  t.equal((await ask('later-5.example')).status, 429, 'after a hundred, unknown hosts share one counter')
   await gateway.reloader.reload('SIGHUP')
   t.equal((await ask('later-6.example')).status, 429)
 })
 
 t.test(
-  'everything that can change does so at once; what needs a restart is said, and the rest is taken',
+  'a reload applies every setting at once except those that need a restart, and names these',
   async t => {
     const app = await startApp(t, (req, res) => res.end(JSON.stringify(req.headers)))
     const other = await startApp(t, (_req, res) => res.end('other'))
@@ -130,8 +130,12 @@ log: { decisions: all }
       lastReload: { needsRestart: ['listen', 'redis'] },
     })
 
-    t.equal((await ask('/other/x')).body, 'other', 'upstreams and routes')
-    t.equal((await ask('/x', { headers: { host: 'nobody.localhost' } })).status, 404, 'unknownProject')
+    t.equal((await ask('/other/x')).body, 'other', 'upstreams and routes apply')
+    t.equal(
+      (await ask('/x', { headers: { host: 'nobody.localhost' } })).status,
+      404,
+      'unknownProject applies',
+    )
     const seen = await ask('/x', {
       headers: {
         'x-project': 'dev',
@@ -144,16 +148,16 @@ log: { decisions: all }
     t.match(
       seen.json(),
       { 'x-sluice-project': 'dev', 'x-my-ja4': 'f' },
-      'identify, trustedProxies, fingerprints',
+      'identify, trustedProxies and fingerprintHeaders apply',
     )
     t.ok(seen.headers['x-ratelimit-limit'])
-    t.notOk(seen.headers.ratelimit, 'rateLimitFields')
+    t.notOk(seen.headers.ratelimit, 'rateLimitFields applies')
     t.ok(
       lines.some(({ decision }) => decision === 'allow'),
-      'log.decisions',
+      'log.decisions applies',
     )
     const refused = await ask('/x', { headers: { host: 'nobody', origin: 'https://a' } })
-    t.notOk(refused.headers['access-control-allow-origin'], 'cors')
+    t.notOk(refused.headers['access-control-allow-origin'], 'cors applies')
 
     t.equal((await edit('gateway.yaml', gatewayYaml({ upstream: app }))).status, 200)
     t.match(await state(), { needsRestart: [] })
@@ -161,14 +165,14 @@ log: { decisions: all }
   },
 )
 
-t.test('the code of a plugin needs a restart when it has changed, and is watched', async t => {
+t.test('a plugin file is watched, and changed code needs a restart', async t => {
   const folder = t.testdir({ 'p.mjs': `export default ${identifyPlugin('mine', '() => undefined')}` })
   const file = join(folder, 'p.mjs')
   const gateway = await start(t, { settings: `plugins: ["${file}"]\nidentify: [mine, host]` })
   const reload = async () => (await send(`${gateway.adminUrl}/reload`, { method: 'POST' })).json()
   t.match(await reload(), { result: 'loaded', needsRestart: [] })
   const before = gateway.reloader.sources.get(file)
-  t.ok(before, 'it is among what is watched')
+  t.ok(before, 'the plugin file is watched')
   appendFileSync(file, '// mended\n')
   t.match(await reload(), { result: 'loaded', needsRestart: ['plugins'] })
   t.not(gateway.reloader.sources.get(file), before)
@@ -176,10 +180,14 @@ t.test('the code of a plugin needs a restart when it has changed, and is watched
   rmSync(file)
   t.match(await reload(), { result: 'loaded', needsRestart: ['plugins'] })
   writeFileSync(file, `export default ${identifyPlugin('mine', '() => undefined')}`)
-  t.match(await reload(), { result: 'loaded', needsRestart: [] }, 'what was loaded is there again')
+  t.match(
+    await reload(),
+    { result: 'loaded', needsRestart: [] },
+    'no restart is needed once the loaded code is back',
+  )
 })
 
-t.test('a service that does not start refuses the reload at its place', async t => {
+t.test('a service that cannot start makes the reload fail, with its place in the file', async t => {
   const { ask, edit } = await start(t)
   const text = gatewayYaml({ upstream: 'http://127.0.0.1:1' }).replace(
     'upstreams: {',
@@ -193,7 +201,7 @@ t.test('a service that does not start refuses the reload at its place', async t 
   t.equal((await ask('/x')).body, 'done')
 })
 
-t.test('POST /reload is not for pages of other sites, and is asked for in no other way', async t => {
+t.test('POST /reload refuses cross-site requests and large bodies, and no other method reloads', async t => {
   const { adminUrl, state } = await start(t)
   const post = async (headers: Record<string, string>, body = '') =>
     (await send(`${adminUrl}/reload`, { method: 'POST', headers, body })).status
@@ -205,7 +213,7 @@ t.test('POST /reload is not for pages of other sites, and is asked for in no oth
   const preflight = { origin: 'https://evil.example', 'access-control-request-method': 'POST' }
   const answer = await send(`${adminUrl}/reload`, { method: 'OPTIONS', headers: preflight })
   t.equal(answer.status, 405)
-  t.notOk(answer.headers['access-control-allow-origin'], 'so JSON from other sites never comes')
+  t.notOk(answer.headers['access-control-allow-origin'], 'no CORS field allows JSON from other sites')
   t.equal((await send(`${adminUrl}/reload`)).status, 405)
 
   t.equal(await post({}), 200)
@@ -215,7 +223,7 @@ t.test('POST /reload is not for pages of other sites, and is asked for in no oth
   t.equal(await post({}, 'x'.repeat(5000)), 413)
 })
 
-t.test('one reload runs at a time, and the last one asked for reads what is there by then', async t => {
+t.test('fifty reload calls run two reloads at most, and the last reads the newest files', async t => {
   const gateway = await start(t)
   const asked = []
   for (let scim = 100; scim < 150; scim += 1) {
@@ -226,44 +234,47 @@ t.test('one reload runs at a time, and the last one asked for reads what is ther
   t.ok(results.every(({ result }) => result === 'loaded'))
   t.ok(
     gateway.lines.filter(({ trigger }) => trigger === 'SIGHUP').length <= 2,
-    'fifty calls, two reloads at most',
+    'fifty calls run two reloads at most',
   )
   t.match((await gateway.ask('/scim/x')).headers, { 'x-ratelimit-limit': /149;w=60/ })
 })
 
-t.test('a process reloads on SIGHUP, on a change and when asked, and its services run on', async t => {
-  const yaml = (more = '') => `version: 1
+t.test(
+  'a process reloads on SIGHUP, on a file change and on request, and its services keep running',
+  async t => {
+    const yaml = (more = '') => `version: 1
 listen: { host: 127.0.0.1, port: 0 }
 admin: { host: 127.0.0.1, port: 0 }
 upstreams: { identity: { embedded: identity }${more} }
 routes: [{ path: /**, upstream: identity }${more && ', { path: /api/**, upstream: directory }'}]
 `
-  const folder = writeConfig(t, yaml(), { 'limits.yaml': limits() })
-  const { url, adminUrl, out, signal } = await gatewayProcess(t, folder)
-  const told = (trigger: string) => waitUntil(trigger, () => out().includes(`"trigger":"${trigger}"`))
+    const folder = writeConfig(t, yaml(), { 'limits.yaml': limits() })
+    const { url, adminUrl, out, signal } = await gatewayProcess(t, folder)
+    const told = (trigger: string) => waitUntil(trigger, () => out().includes(`"trigger":"${trigger}"`))
 
-  const client = await rawClient(Number(new URL(url).port))
-  const body = JSON.stringify({ traits: { email: 'ann@acme.example', name: { first: 'Ann' } } })
-  const head = [
-    'POST /self-service/registration HTTP/1.1',
-    'Host: acme.localhost',
-    'Accept: application/json',
-    'Content-Type: application/json',
-    `Content-Length: ${body.length}`,
-  ]
-  client.send(`${head.join('\r\n')}\r\n\r\n${body.slice(0, 5)}`)
-  signal('SIGHUP')
-  await told('SIGHUP')
+    const client = await rawClient(Number(new URL(url).port))
+    const body = JSON.stringify({ traits: { email: 'ann@acme.example', name: { first: 'Ann' } } })
+    const head = [
+      'POST /self-service/registration HTTP/1.1',
+      'Host: acme.localhost',
+      'Accept: application/json',
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+    ]
+    client.send(`${head.join('\r\n')}\r\n\r\n${body.slice(0, 5)}`)
+    signal('SIGHUP')
+    await told('SIGHUP')
 
-  writeFileSync(join(folder, 'gateway.yaml'), yaml(', directory: { embedded: directory }'))
-  await told('watch')
-  t.match(out(), /sk_/, 'a service that was added is started')
-  t.equal((await send(`${url}/api/v1/directory-sync?tenant=a&product=b`)).status, 401)
+    writeFileSync(join(folder, 'gateway.yaml'), yaml(', directory: { embedded: directory }'))
+    await told('watch')
+    t.match(out(), /sk_/, 'an added service is started')
+    t.equal((await send(`${url}/api/v1/directory-sync?tenant=a&product=b`)).status, 401)
 
-  t.equal((await send(`${adminUrl}/reload`, { method: 'POST' })).status, 200)
-  client.send(body.slice(5))
-  t.match(await client.message(), { line: /^HTTP\/1.1 20[01] /, body: /ann@acme.example/ })
-  client.socket.destroy()
-  signal('SIGTERM')
-  await waitUntil('the end', () => out().includes('Draining'))
-})
+    t.equal((await send(`${adminUrl}/reload`, { method: 'POST' })).status, 200)
+    client.send(body.slice(5))
+    t.match(await client.message(), { line: /^HTTP\/1.1 20[01] /, body: /ann@acme.example/ })
+    client.socket.destroy()
+    signal('SIGTERM')
+    await waitUntil('the end', () => out().includes('Draining'))
+  },
+)

@@ -17,7 +17,7 @@ upstreams: { app: ${upstream} }
 routes: [{ path: /**, upstream: app }]
 `
 
-t.test('a gateway without embedded services makes no data folder; one with them does', async t => {
+t.test('only a gateway with embedded services or a DATA_DIR creates a data folder', async t => {
   for (const [upstream, makes] of [
     ['{ url: "http://127.0.0.1:9" }', false],
     ['{ embedded: identity }', true],
@@ -28,10 +28,10 @@ t.test('a gateway without embedded services makes no data folder; one with them 
   }
   const named = writeConfig(t, gateway('{ url: "http://127.0.0.1:9" }'), {})
   await gatewayProcess(t, named, { DATA_DIR: 'kept' }, named)
-  t.ok(existsSync(join(named, 'kept', 'gateway.key')), 'but where DATA_DIR names one')
+  t.ok(existsSync(join(named, 'kept', 'gateway.key')), 'DATA_DIR gets a key')
 })
 
-t.test('workers without a data folder agree by whom they count', async t => {
+t.test('workers without a data folder share one secret for counter keys', async t => {
   const redis = await redisUrl(t)
   if (redis === undefined) return
   const app = await startApp(t, (req, res) => req.resume() && res.end('done'))
@@ -55,14 +55,14 @@ rules: [{ id: logins, match: [POST /login], key: [email-or-flow], missing: skip,
   t.notOk(existsSync(join(folder, 'data')))
 })
 
-t.test('the secret is ENCRYPTION_KEY’s, else what the data folder keeps, else one of its own', async t => {
+t.test('the secret is ENCRYPTION_KEY, else the key in the data folder, else a random one', async t => {
   const folder = t.testdir()
   const kept = { DATA_DIR: join(folder, 'kept') }
   t.same(hashSecret(kept, false), hashSecret(kept, true))
   const [first, second] = [1, 2].map(n => Buffer.alloc(32, n).toString('base64'))
   t.same(hashSecret({ ENCRYPTION_KEY: first }, false), hashSecret({ ENCRYPTION_KEY: first, ...kept }, true))
   const several = hashSecret({ ENCRYPTION_KEY: `${first}, ${second}` }, false)
-  t.same(several, hashSecret({ ENCRYPTION_KEY: first }, false), 'of several keys the first one')
+  t.same(several, hashSecret({ ENCRYPTION_KEY: first }, false), 'the first of several keys is used')
   const file = join(folder, 'key')
   writeFileSync(file, `${first}\n`)
   t.same(hashSecret({ ENCRYPTION_KEY_FILE: file }, false), several)
@@ -74,10 +74,10 @@ t.test('the secret is ENCRYPTION_KEY’s, else what the data folder keeps, else 
   t.notOk(existsSync('data'))
   mkdirSync('data')
   writeFileSync(join('data', 'gateway.key'), Buffer.alloc(32, 7).toString('base64'))
-  t.same(hashSecret({}, false), Buffer.alloc(32, 7), 'what an earlier version has kept goes on to count')
+  t.same(hashSecret({}, false), Buffer.alloc(32, 7), 'the key an earlier version stored is still used')
 })
 
-t.test('a key that is none is refused with a sentence', t => {
+t.test('an invalid key is refused with a sentence', t => {
   const folder = t.testdir({ 'gateway.key': '', key: 'abc', empty: '' })
   const table: [NodeJS.ProcessEnv, RegExp][] = [
     [{ DATA_DIR: folder }, /gateway\.key is damaged: it must hold 32 bytes in base64/],

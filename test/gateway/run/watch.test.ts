@@ -26,7 +26,7 @@ function watching(t: Test, { reloader }: TestGateway, pollMs = 3_600_000): Watch
   return { ...watch, reloads: () => count }
 }
 
-t.test('a changed file is seen, however it was written, and read once', async t => {
+t.test('a changed file is noticed, however it was written, and read once', async t => {
   const gateway = await start(t)
   const watch = watching(t, gateway)
   const path = join(gateway.folder, 'policies', 'limits.yaml')
@@ -49,7 +49,7 @@ t.test('a changed file is seen, however it was written, and read once', async t 
   await waitUntil('a removed file', () => watch.reloads() === 4)
   writeFileSync(join(gateway.folder, 'policies', '.limits.yaml.swp'), 'an editor at work')
   await sleep(300)
-  t.equal(watch.reloads(), 4, 'what would not be read is no change')
+  t.equal(watch.reloads(), 4, 'a file that is not read causes no reload')
 
   const folder = join(gateway.folder, 'policies')
   renameSync(folder, `${folder}.old`)
@@ -60,7 +60,7 @@ t.test('a changed file is seen, however it was written, and read once', async t 
   await seen(104)
 })
 
-t.test('a Kubernetes volume is seen when its links are swapped, again and again', async t => {
+t.test('a Kubernetes volume is noticed when its links are swapped, more than once', async t => {
   const gateway = await start(t)
   const policies = join(gateway.folder, 'policies')
   const volume = (name: string, scim: number) => {
@@ -82,7 +82,7 @@ t.test('a Kubernetes volume is seen when its links are swapped, again and again'
   }
 })
 
-t.test('a change that somebody reloads is not read once more', async t => {
+t.test('a change that was reloaded by request is not reloaded again', async t => {
   const gateway = await start(t)
   const watch = watching(t, gateway, 20)
   for (const scim of [201, 202, 203]) {
@@ -95,7 +95,7 @@ t.test('a change that somebody reloads is not read once more', async t => {
   t.equal(gateway.lines.filter(({ msg }) => msg === 'Configuration reloaded').length, 3)
 })
 
-t.test('a change that no event told of is found by looking', async t => {
+t.test('a change without a file event is found by polling', async t => {
   const gateway = await start(t)
   const outside = t.testdir({ 'limits.yaml': limits() })
   const path = join(gateway.folder, 'policies', 'limits.yaml')
@@ -111,7 +111,7 @@ t.test('a change that no event told of is found by looking', async t => {
 })
 
 t.test(
-  'a file that is still being written is waited for; one cut in half is refused until it is whole',
+  'a file still being written is waited for, and half a file is refused until it is complete',
   async t => {
     const gateway = await start(t)
     const watch = watching(t, gateway)

@@ -95,7 +95,7 @@ async function seconds(work: () => Promise<unknown>): Promise<number> {
   return (performance.now() - start) / 1000
 }
 
-t.test('a worker that is stuck', async t => {
+t.test('a stuck worker is reported at once, killed after workerTimeout and replaced', async t => {
   const redis = await redisUrl(t)
   if (redis === undefined) return
   const gateway = await startWorkers(t, redis, '6s')
@@ -103,7 +103,7 @@ t.test('a worker that is stuck', async t => {
   await gateway.ask('/stuck')
   const connections = Array.from({ length: 20 }, () => ended(gateway.url))
 
-  const [stuck] = await waitUntil('it to be told of', async () => {
+  const [stuck] = await waitUntil('the stuck worker to be reported', async () => {
     const silent = (await gateway.state()).workers.filter(({ answers }) => !answers)
     return silent.length === 1 ? silent.map(({ pid }) => pid) : undefined
   })
@@ -117,13 +117,13 @@ t.test('a worker that is stuck', async t => {
         new RegExp(`"missing":\\[${stuck}\\]|"pid":${stuck}|sluice_worker_up\\{pid="${stuck}"\\} 0`),
       )
     })
-    t.ok(took < 4, `${path} waits for nobody, but took ${took.toFixed(1)} s`)
+    t.ok(took < 4, `${path} does not wait for the stuck worker, but took ${took.toFixed(1)} s`)
   }
   const reload = await send(`${gateway.adminUrl}/reload`, { method: 'POST' })
   t.equal(reload.status, 422)
   t.match(reload.body, `Worker ${stuck} does not answer.`)
 
-  await waitUntil('it to be killed', () => !isAlive(stuck as number), 20_000)
+  await waitUntil('the worker to be killed', () => !isAlive(stuck as number), 20_000)
   const told = new RegExp(`"worker":${stuck},"ms":6000,.*A worker does not answer`)
   await waitUntil('the log to say so', () => told.test(gateway.out()))
   const took = await seconds(() => Promise.all(connections))
@@ -133,7 +133,7 @@ t.test('a worker that is stuck', async t => {
   t.equal((await gateway.ask('/other')).status, 200)
 })
 
-t.test('workers that are killed under load leave no client waiting', async t => {
+t.test('workers killed under load leave no client waiting', async t => {
   const redis = await redisUrl(t)
   if (redis === undefined) return
   const gateway = await startWorkers(t, redis, '10s')
@@ -162,7 +162,7 @@ t.test('a worker ends with its supervisor, even when it is stuck', async t => {
 })
 
 t.test(
-  'while a broken file lies there, a worker that is killed is replaced on the last good policy',
+  'a worker killed while the configuration is invalid is replaced with the last valid policy',
   async t => {
     const redis = await redisUrl(t)
     if (redis === undefined) return

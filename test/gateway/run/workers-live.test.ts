@@ -12,7 +12,7 @@ import { redisUrl } from '../../helpers/redis.js'
 
 const TOTAL = 40
 
-t.test('a stream adds up what all workers tell, and names one that does not', async t => {
+t.test('a live stream adds up the figures of all workers, and names one that does not respond', async t => {
   const redis = await redisUrl(t)
   if (redis === undefined) return
   const upstream = await startApp(t, (_req, res) => res.end('done'))
@@ -64,7 +64,7 @@ routes: [{ path: /**, upstream: app }]
   const before = live.snapshots.length
   await sleep(3200)
   const after = live.snapshots.length - before
-  t.ok(after >= 2, `${after} snapshots within 3.2 s: nobody waits for it`)
+  t.ok(after >= 2, `${after} snapshots in 3.2 s do not wait for the stopped worker`)
   const history = (await send(`${gateway.adminUrl}/live/history?rule=all`)).json<object>() as LiveHistory
   t.equal(history.step_ms, 10_000)
   process.kill(stuck?.pid as number, 'SIGCONT')

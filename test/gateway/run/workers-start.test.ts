@@ -24,7 +24,7 @@ limits:
 `
 
 t.test(
-  'one of four workers, while Redis is away: a fourth of the quota and of the connections is its part',
+  'while Redis is away one of four workers admits a quarter of the quota and of the connections',
   async t => {
     const held: ServerResponse[] = []
     const upstream = await startApp(t, (req, res) => (req.url === '/held' ? held.push(res) : res.end()))
@@ -58,7 +58,7 @@ routes: [{ path: /**, upstream: app }]
   },
 )
 
-t.test('a start that cannot be', async t => {
+t.test('a start fails', async t => {
   const run = async (folder: string, more: Readonly<Record<string, string>> = {}) => {
     const command = [inProject('dist', 'gateway', 'cli.js'), 'serve', '--config', folder]
     const env = { PATH: process.env.PATH ?? '', DATA_DIR: folder, LOG_LEVEL: 'error', ...more }
@@ -74,13 +74,13 @@ upstreams: { app: { url: "http://127.0.0.1:9" } }
 routes: [{ path: /**, upstream: app }]
 `
 
-  t.test('without Redis: one sentence, with its place and what to do', async t => {
+  t.test('without Redis, with one sentence that says where and what to do', async t => {
     const ended = await run(writeConfig(t, gateway('port: 0, workers: 2', ''), {}))
     t.match(ended, { code: 1, stdout: '' })
     t.match(ended.stderr, /gateway\.yaml:2:46 listen\.workers: Several workers need Redis/)
   })
 
-  t.test('workers that end at once are not started for ever', async t => {
+  t.test('when workers end as soon as they start, instead of restarting them forever', async t => {
     const folder = writeConfig(t, gateway('port: 0, workers: 2', 'redis://127.0.0.1:9'), {})
     const crash = join(folder, 'crash.mjs')
     writeFileSync(crash, "import cluster from 'node:cluster'\nif (cluster.isWorker) process.exit(7)\n")
@@ -89,7 +89,7 @@ routes: [{ path: /**, upstream: app }]
     t.match(ended.stderr, /^Workers end as soon as they are started \(exit code 7\)/)
   })
 
-  t.test('a taken port: the workers’ error is the command’s own', async t => {
+  t.test('on a taken port, with the error of the workers', async t => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     t.teardown(() => server.close())

@@ -95,7 +95,7 @@ t.test('two workers', async t => {
   })
   const crew = await startCrew(t, redis, upstream)
 
-  t.test('one line says that it is ready, and both take requests of the one port', async t => {
+  t.test('are ready together, logged once, and both serve requests on one port', async t => {
     t.equal(crew.out().match(/Sluice is ready/g)?.length, 1)
     const pids = await crew.workers()
     t.equal(pids.length, 2)
@@ -106,20 +106,17 @@ t.test('two workers', async t => {
     t.same([...decidedBy(crew, 'other')].sort(), pids.sort())
   })
 
-  t.test(
-    '200 requests at once, over both: exactly the quota passes, and the metrics are the sum',
-    async t => {
-      const answers = await Promise.all(Array.from({ length: 200 }, () => crew.ask('/scarce')))
-      t.equal(answers.filter(({ status }) => status === 200).length, QUOTA)
-      t.equal(answers.filter(({ status }) => status === 429).length, 200 - QUOTA)
-      await waitUntil('the log', () => decidedBy(crew, 'scarce').size === 2)
-      const labels = 'rule="scarce",plan="growth",environment="production",mode="enforce",outcome='
-      t.equal(await crew.metric(`sluice_decisions_total{${labels}"limited"}`), 200 - QUOTA)
-      t.equal(await crew.metric('sluice_workers'), 2)
-    },
-  )
+  t.test('admit exactly the quota of 200 simultaneous requests, and sum up their metrics', async t => {
+    const answers = await Promise.all(Array.from({ length: 200 }, () => crew.ask('/scarce')))
+    t.equal(answers.filter(({ status }) => status === 200).length, QUOTA)
+    t.equal(answers.filter(({ status }) => status === 429).length, 200 - QUOTA)
+    await waitUntil('the log', () => decidedBy(crew, 'scarce').size === 2)
+    const labels = 'rule="scarce",plan="growth",environment="production",mode="enforce",outcome='
+    t.equal(await crew.metric(`sluice_decisions_total{${labels}"limited"}`), 200 - QUOTA)
+    t.equal(await crew.metric('sluice_workers'), 2)
+  })
 
-  t.test('slots and upstreams are told of over both', async t => {
+  t.test('report slots and backends together', async t => {
     const asked = Array.from({ length: 8 }, () => crew.ask('/held', { method: 'POST' }))
     await waitUntil('all to be under way', () => held.length === 8)
     const { total, slots } = await crew.admin<{ total: number; slots: { rule: string }[] }>('/slots')
@@ -136,7 +133,7 @@ t.test('two workers', async t => {
     )
   })
 
-  t.test('a counter that is reset is reset for both; what both know is explained', async t => {
+  t.test('reset a counter for both, and explain by what both have counted', async t => {
     const passed = async () => {
       const answers = await Promise.all(Array.from({ length: 20 }, () => crew.ask('/again')))
       return answers.filter(({ status }) => status === 200).length
@@ -163,12 +160,16 @@ t.test('two workers', async t => {
     t.match(explained.json(), { live: true, answer: { status: 429, refused_by: ['again'] } })
   })
 
-  t.test('a reload is taken by both, and refused by both', async t => {
+  t.test('take a reload together, and refuse one together', async t => {
     crew.edit('policies/limits.yaml', limits(12))
     const taken = await crew.admin<{ result: string; revision: string }>('/reload', 'POST')
     t.match(taken, { result: 'loaded', needsRestart: [] })
     const answers = await Promise.all(Array.from({ length: 20 }, () => crew.ask('/again')))
-    t.equal(answers.filter(({ status }) => status === 200).length, 10, 'of which two were spent')
+    t.equal(
+      answers.filter(({ status }) => status === 200).length,
+      10,
+      'ten more are admitted, because two were spent',
+    )
     for (const { headers } of answers) t.match(headers['ratelimit-policy'], /"again.sustained";q=12;/)
 
     crew.edit('policies/limits.yaml', 'version: 1\n')
@@ -184,7 +185,7 @@ t.test('two workers', async t => {
     t.equal((await crew.workers()).length, 2)
   })
 
-  t.test('the embedded service is one for both', async t => {
+  t.test('share one embedded service', async t => {
     for (let i = 0; i < 4; i += 1) {
       const { status, body } = await crew.ask('/self-service/registration')
       t.equal(status, 200)
@@ -193,12 +194,12 @@ t.test('two workers', async t => {
     await waitUntil('the log', () => decidedBy(crew, 'forms').size === 2)
   })
 
-  t.test('a worker that is killed is replaced; the other one serves on, and no counter falls', async t => {
+  t.test('serve on when one is killed, replace it, and let no counter fall', async t => {
     const series = 'sluice_request_duration_seconds_count'
     const before = await crew.metric(series)
     const [pid] = (await crew.workers()) as [number]
     process.kill(pid, 'SIGKILL')
-    await waitUntil('it to be gone', async () => !(await crew.workers()).includes(pid))
+    await waitUntil('the worker to be gone', async () => !(await crew.workers()).includes(pid))
     t.equal((await crew.ask('/other')).status, 200)
     t.equal((await send(`${crew.adminUrl}/readyz`)).status, 200)
     t.ok((await crew.metric(series)) >= before + 1)
@@ -209,7 +210,7 @@ t.test('two workers', async t => {
     t.ok((await crew.metric(series)) >= before + 1)
   })
 
-  t.test('SIGTERM: what is under way is answered, then all end, without an error', async t => {
+  t.test('finish open requests on SIGTERM, and exit without an error', async t => {
     const pids = await crew.workers()
     const asked = Array.from({ length: 8 }, () => crew.ask('/held', { method: 'POST' }))
     await waitUntil('all to be under way', () => held.length === 8)

@@ -12,7 +12,7 @@ t.test('acts on the operator’s page', async t => {
   const acts = page.getByRole('region', { name: 'Acts' })
   const giveWhy = (why: string) => dialog.getByLabel('Why').fill(why)
 
-  await t.test('report-only now stops the refusals, and undo brings them back', async t => {
+  await t.test('making a rule report-only stops its refusals, and undoing that brings them back', async t => {
     await gateway.ask('/reads', 5)
     t.same(await gateway.ask('/reads'), [429])
     await row(page, 'rules', 'reads').getByRole('button').click()
@@ -26,7 +26,7 @@ t.test('acts on the operator’s page', async t => {
     await dialog.getByLabel('For how long').selectOption('until it is undone')
     await dialog.getByText(/from now on, until it is undone\./).waitFor()
     await dialog.getByRole('button', { name: 'Report-only now' }).click()
-    t.equal(await dialog.count(), 1, 'without a why nothing is done')
+    t.equal(await dialog.count(), 1, 'nothing is done without a reason')
     await giveWhy('<b>imports</b> & "co"')
     await dialog.getByLabel('Who you are').fill('<i>ann</i>')
     await dialog.getByRole('button', { name: 'Report-only now' }).click()
@@ -38,7 +38,7 @@ t.test('acts on the operator’s page', async t => {
     t.equal(
       await dialog.getByLabel('Who you are').inputValue(),
       '<i>ann</i>',
-      'who was given before is remembered',
+      'the name given before is remembered',
     )
     await giveWhy('enough')
     await dialog.getByRole('button', { name: 'Undo it now' }).click()
@@ -47,7 +47,7 @@ t.test('acts on the operator’s page', async t => {
     await page.getByRole('button', { name: 'Report-only now…' }).waitFor()
   })
 
-  await t.test('a counter is reset, by the parts of its key', async t => {
+  await t.test('a counter is reset by the parts of its key', async t => {
     t.same(await gateway.ask('/ip', 2, 'POST'), [200, 429])
     await row(page, 'rules', 'by-ip').getByRole('button').click()
     await page.getByRole('button', { name: 'Reset a counter…' }).click()
@@ -70,13 +70,17 @@ t.test('acts on the operator’s page', async t => {
     t.same(await gateway.ask('/reads'), [200])
   })
 
-  await t.test('a network is denied with the keyboard alone, and let in again', async t => {
+  await t.test('a network is denied and admitted again with the keyboard alone', async t => {
     await acts.getByRole('button', { name: 'Deny a network…' }).focus()
     await page.keyboard.press('Enter')
     await dialog.waitFor()
     await page.keyboard.press('Escape')
     await dialog.waitFor({ state: 'detached' })
-    t.equal(await page.evaluate('document.activeElement.textContent'), 'Deny a network…', 'the focus is back')
+    t.equal(
+      await page.evaluate('document.activeElement.textContent'),
+      'Deny a network…',
+      'the focus returns to the button',
+    )
     await page.keyboard.press('Enter')
     await page.keyboard.type('127.0.0.0/8')
     await page.keyboard.press('Tab')
@@ -105,7 +109,7 @@ t.test('acts on the operator’s page', async t => {
     t.same(await findings(page), [])
   })
 
-  await t.test('a project is exempt until its time', async t => {
+  await t.test('an exempt project is not limited', async t => {
     await row(page, 'projects', 'acme').getByRole('button').click()
     await page.getByRole('button', { name: 'Exempt…' }).click()
     await giveWhy('a migration')

@@ -11,7 +11,7 @@ t.jobs = 2
 
 const KEY = 'canary-0123456789abcdef'
 
-t.test('the page’s files need no key, come from this port only, and run in no frame', async t => {
+t.test('the page’s files need no key, load nothing from elsewhere, and allow no frame', async t => {
   const { adminUrl } = await operated(t, KEY)
   for (const [path, type] of [
     ['/ui/', /^text\/html/],
@@ -37,7 +37,7 @@ t.test('the page’s files need no key, come from this port only, and run in no 
   t.match((await send(adminUrl, { headers: { authorization: `Bearer ${KEY}` } })).json(), { ui: '/ui/' })
 })
 
-t.test('the page asks for the key, tells a wrong one, and keeps the right one in its tab', async t => {
+t.test('the page asks for the key, reports a wrong one, and keeps the right one in its tab only', async t => {
   const browser = await launchBrowser(t)
   if (!browser) return
   const { adminUrl } = await operated(t, KEY)
@@ -52,7 +52,11 @@ t.test('the page asks for the key, tells a wrong one, and keeps the right one in
   t.same(await findings(page), [])
   await key.fill('ключ-0123456789abcdef')
   await page.keyboard.press('Enter')
-  t.equal(await page.getByText('Connection lost.').isVisible(), false, 'what cannot be sent is not tried')
+  t.equal(
+    await page.getByText('Connection lost.').isVisible(),
+    false,
+    'a key that cannot be sent shows no lost connection',
+  )
   await key.fill(KEY)
   await page.keyboard.press('Enter')
   await page.getByText('Nothing is refused, away or left out.').waitFor()
@@ -70,7 +74,7 @@ t.test('the page asks for the key, tells a wrong one, and keeps the right one in
   await other.getByLabel('Key', { exact: true }).waitFor()
 })
 
-t.test('with two workers and a key; the end of the gateway is told, and its return', async t => {
+t.test('with two workers and a key, a lost connection is shown until it is back', async t => {
   const browser = await launchBrowser(t)
   if (!browser) return
   const redis = await redisUrl(t)
@@ -114,7 +118,7 @@ routes: [{ path: /**, upstream: app }]
   await page.getByText(/^Live, /).waitFor()
 })
 
-t.test('Redis away is told with its address and since when, and told off when it is back', async t => {
+t.test('a Redis that is away is shown with its address and time, until it is back', async t => {
   const browser = await launchBrowser(t)
   if (!browser || redisCommand(t) === undefined) return
   const redis = await startRedis()
@@ -128,12 +132,12 @@ t.test('Redis away is told with its address and since when, and told off when it
     .getByText(/127\.0\.0\.1:\d+.* has been away since \d\d:\d\d:\d\d \(.* ago\)\. Each rule follows/)
     .waitFor()
   t.match(await page.locator('#store').innerText(), /Redis away/)
-  t.match(await page.locator('#announced').innerText(), /has been away since/, 'and read out')
+  t.match(await page.locator('#announced').innerText(), /has been away since/, 'the notice is read out')
   await redis.restart()
   await page.getByText('Redis ok').waitFor()
 })
 
-t.test('a tab that nobody sees asks for nothing', async t => {
+t.test('a hidden tab closes its stream', async t => {
   const browser = await launchBrowser(t)
   if (!browser) return
   const { adminUrl } = await operated(t)
@@ -150,7 +154,7 @@ t.test('a tab that nobody sees asks for nothing', async t => {
   await page.getByText(/^Live, /).waitFor()
 })
 
-t.test('whatever a name holds, it is shown as text', async t => {
+t.test('markup in any name is shown as text', async t => {
   const browser = await launchBrowser(t)
   if (!browser) return
   const { adminUrl, ask } = await operated(t)
@@ -198,7 +202,7 @@ t.test('whatever a name holds, it is shown as text', async t => {
   ]
   poisoned.slots = [{ rule: evil, held: 1, oldest_ms: 5 }]
   const page = await browser.newPage()
-  page.on('dialog', () => t.fail('a script of somebody else ran'))
+  page.on('dialog', () => t.fail('a script from a name ran'))
   await page.route('**/live/events', route =>
     route.fulfill({
       contentType: 'text/event-stream',

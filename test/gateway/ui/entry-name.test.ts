@@ -1,12 +1,12 @@
 import t from 'tap'
 import { entryName } from '../../../gateway/ui/entry-name.js'
 
-t.test('an entry of the page is called by what it is about', async t => {
+t.test('an access entry is named after its action and place', async t => {
   t.equal(entryName('deny', ['203.0.113.0/24']), 'deny-203.0.113.0-24')
   t.equal(entryName('exempt', ['acme']), 'exempt-acme')
 })
 
-t.test('other places have another name, so that no denial ends unawares', async t => {
+t.test('different places have different names, so no entry replaces another by accident', async t => {
   const long = `host:${'a'.repeat(200)}`
   const places = [
     ['2001:db8::48'],
@@ -26,6 +26,6 @@ t.test('other places have another name, so that no denial ends unawares', async 
   t.same(
     names,
     places.map(each => entryName('deny', each)),
-    'the same place has the same',
+    'the same place has the same name',
   )
 })

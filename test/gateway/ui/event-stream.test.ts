@@ -9,7 +9,7 @@ async function read(...chunks: string[]): Promise<(StreamEvent | undefined)[]> {
   return events
 }
 
-t.test('events are read wherever the network cuts them', async t => {
+t.test('events are read wherever the network splits them', async t => {
   const text = Buffer.from('event: live\ndata: {"a":"é"}\n\n: alive\n\ndata: x\ndata: y\n\n').toString(
     'latin1',
   )
@@ -18,7 +18,7 @@ t.test('events are read wherever the network cuts them', async t => {
   t.same(await read(...text), wanted)
 })
 
-t.test('an event that never ends is not kept', async t => {
+t.test('an event that never ends is rejected', async t => {
   const chunk = 'x'.repeat(4 * 1024 * 1024)
   await t.rejects(read(chunk, chunk, chunk, chunk, chunk), /too long/)
   t.same(await read('data: cut'), [])

@@ -62,7 +62,7 @@ export async function visit(
   context.setDefaultTimeout(8000)
   const page = await context.newPage()
   page.on('pageerror', error => t.fail(`the page failed: ${error.message}`))
-  page.on('dialog', () => t.fail('a script of somebody else ran'))
+  page.on('dialog', () => t.fail('a script from a name ran'))
   page.on('console', message => {
     if (/Content Security|Trusted/.test(message.text())) t.fail(message.text())
   })

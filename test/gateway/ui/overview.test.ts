@@ -13,14 +13,14 @@ t.test('the operator’s page', async t => {
   const page = await visit(t, browser, gateway.adminUrl)
   const attention = page.getByRole('region', { name: 'What needs attention' })
 
-  await t.test('a quiet gateway is said to be quiet', async t => {
+  await t.test('a quiet gateway is shown as quiet', async t => {
     await page.getByText('Nothing is refused, away or left out.').waitFor()
     await page.getByText(/^Live, \d\d:\d\d:\d\d UTC$/).waitFor()
     t.same(await findings(page), [])
   })
 
   await t.test(
-    'who is refused by which rule is told, with rates, counts and the counter that is full',
+    'the page shows who is refused by which rule, with rates, counts and the full counter',
     async t => {
       t.same(await gateway.ask('/reads', 7), [200, 200, 200, 200, 200, 429, 429])
       await gateway.ask('/watched', 3, 'POST')
@@ -51,7 +51,7 @@ t.test('the operator’s page', async t => {
     t.equal(await page.locator('#now-slots').innerText(), '1')
   })
 
-  await t.test('rules are filtered by words and sorted by any column', async t => {
+  await t.test('rules can be filtered by words and sorted by column', async t => {
     const names = () => page.locator('#rules-table tbody th').allInnerTexts()
     await page.getByLabel('Filter').fill('volumetric REPORT')
     t.same(await names(), ['watched'])
@@ -70,21 +70,21 @@ t.test('the operator’s page', async t => {
     t.same((await names())[0], 'watched')
   })
 
-  await t.test('a rule’s hour is shown with what it is and where it is written', async t => {
+  await t.test('a rule’s last hour is shown with its kind, key and place', async t => {
     await row(page, 'rules', 'reads').locator('svg.spark').waitFor()
     await row(page, 'rules', 'reads').getByRole('button').click()
     const hour = page.getByRole('region', { name: 'Rule reads' })
     await hour
       .getByText(/^A project-limits rule, enforce; counts by project; written in .*limits\.yaml:3$/)
       .waitFor()
-    t.equal(await page.evaluate('document.activeElement.id'), 'history-title', 'the focus leads there')
+    t.equal(await page.evaluate('document.activeElement.id'), 'history-title', 'the focus moves there')
     await row(page, 'projects', 'acme').getByRole('button').click()
     await page.getByRole('region', { name: 'Project acme' }).getByText('growth, production').waitFor()
     await page.getByRole('button', { name: 'Back to all requests' }).click()
     await page.getByRole('heading', { name: 'All requests' }).waitFor()
   })
 
-  await t.test('explain answers in words', async t => {
+  await t.test('explain gives its answer in words', async t => {
     const ask = page.getByRole('region', { name: 'What would become of a request?' })
     await ask.getByLabel('Path or address').fill('/reads')
     await ask.getByLabel('Project (optional)').fill('acme')
@@ -103,7 +103,7 @@ t.test('the operator’s page', async t => {
     await ask.getByText('There is no project "nobody" in this configuration.').waitFor()
   })
 
-  await t.test('a refused reload tells its problems, a good one what changed', async t => {
+  await t.test('a refused reload shows its problems, and a good one what it changed', async t => {
     const file = join(gateway.folder, 'policies', 'limits.yaml')
     writeFileSync(file, 'version: 1\nkind: project-limits\nbuckets: 5\n')
     const reload = () => send(`${gateway.adminUrl}/reload`, { method: 'POST' })
@@ -130,7 +130,7 @@ t.test('the operator’s page', async t => {
     t.equal(await page.evaluate('document.activeElement.id'), 'changes')
   })
 
-  await t.test('light or dark, wide or narrow, no finding of axe and nothing cut off', async t => {
+  await t.test('axe finds no fault and nothing is cut off, light or dark, wide or narrow', async t => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const other = await visit(t, browser, gateway.adminUrl, {
         colorScheme,
@@ -144,7 +144,7 @@ t.test('the operator’s page', async t => {
     t.same(await findings(page), [])
   })
 
-  await t.test('the keyboard reaches everything in the order it is read, and is nowhere caught', async t => {
+  await t.test('Tab reaches the sections in reading order, and the skip link works', async t => {
     const skip = page.getByRole('link', { name: 'Skip to the overview' })
     await skip.focus()
     const passed = ['skip']

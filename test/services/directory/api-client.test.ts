@@ -42,7 +42,7 @@ export async function drive(baseUrl: string, key: string) {
 }
 `
 
-t.test('the document is valid OpenAPI 3.1', async t => {
+t.test('the API document is valid OpenAPI 3.1', async t => {
   const service = await startService(t)
   const { body: document } = await service.call('GET', '/api/v1/openapi.json')
   const validator = new Validator()
@@ -51,7 +51,7 @@ t.test('the document is valid OpenAPI 3.1', async t => {
   t.equal(validator.version, '3.1')
 })
 
-t.test('a generated client compiles against the document and drives the service', async t => {
+t.test('a generated client compiles against the API document and works with the service', async t => {
   const service = await startService(t)
   const { body: document } = await service.call('GET', '/api/v1/openapi.json')
   // Fields with a default may be left out of a body. The folder is in the project, so that openapi-fetch resolves.

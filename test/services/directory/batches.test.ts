@@ -20,7 +20,7 @@ import {
 const WEBHOOK_ALLOW_PRIVATE = 'true'
 const processEvents = (service: Service) => service.manage('POST', '/cron/process-events')
 
-t.test('batch mode: events wait for a run, which sends arrays per directory', async t => {
+t.test('batch mode: events wait for a run, which sends them in arrays per directory', async t => {
   const [good, bad] = [await startReceiver(t), await startReceiver(t, call => (call === 0 ? 500 : 200))]
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE, DSYNC_WEBHOOK_BATCH_SIZE: '3' })
   const failing = await hooked(service, bad.url)
@@ -29,7 +29,7 @@ t.test('batch mode: events wait for a run, which sends arrays per directory', as
   await writeUsers(working, ['a', 'b', 'c', 'd', 'e', 'f', 'g'])
   await service.manage('PATCH', `/${working.id}`, { name: 'Renamed' })
   await sleep(200)
-  t.equal(good.calls.length + bad.calls.length, 0, 'nothing is sent by itself')
+  t.equal(good.calls.length + bad.calls.length, 0, 'no event is sent before a run')
   t.match(await processEvents(service), {
     status: 200,
     body: { data: { message: 'Processing started' }, error: null },
@@ -52,7 +52,7 @@ t.test('batch mode: events wait for a run, which sends arrays per directory', as
   t.match(await service.manage('GET', '/cron/process-events'), { status: 405 })
 })
 
-t.test('batch mode: with an interval the runs come by themselves', async t => {
+t.test('batch mode: with an interval the runs start by themselves', async t => {
   const receiver = await startReceiver(t)
   const env = { DSYNC_WEBHOOK_BATCH_SIZE: '10', DSYNC_WEBHOOK_BATCH_CRON_INTERVAL: '1' }
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE, ...env })
@@ -61,7 +61,7 @@ t.test('batch mode: with an interval the runs come by themselves', async t => {
   t.same(sequences(receiver.calls), [1, 2])
 })
 
-t.test('batches hold no more events than asked for, and no more bytes than receivers like', async t => {
+t.test('a batch is bounded in its number of events and in its bytes', async t => {
   const event = (sequence: number, bytes: number) => {
     const body = JSON.stringify('x'.repeat(bytes))
     return { id: `evt_${sequence}`, sequence, created: '2026-01-01T00:00:00.000Z', body }
@@ -79,7 +79,7 @@ t.test('batches hold no more events than asked for, and no more bytes than recei
   t.equal(new Set(messages.map(message => message.id)).size, 5)
 })
 
-t.test('settings that cannot be meant are refused with the name of the variable', async t => {
+t.test('an invalid setting is refused with the name of its variable', async t => {
   for (const [name, value] of [
     ['DSYNC_WEBHOOK_BATCH_SIZE', 'many'],
     ['DSYNC_WEBHOOK_BATCH_SIZE', '1001'],
@@ -131,6 +131,6 @@ t.test('MongoDB: several processes share the work and lose no update', async t =
   t.same(
     sequences(receiver.calls),
     Array.from({ length: expected }, (_, index) => index + 1),
-    'each event once, in order',
+    'each event is delivered once, in order',
   )
 })

@@ -174,26 +174,26 @@ async function crash(t: Test, env: Record<string, string>): Promise<void> {
       60_000,
     )
     const firsts = [...new Map([...calls()].reverse().map(event => [event.id, event])).values()].reverse()
-    t.same(firsts, feed, 'each event of the feed came, none had another id, the first of each in order')
+    t.same(firsts, feed, 'the receiver got exactly the events of the feed, in order of first arrival')
     t.same(
       feed.map(event => event.sequence),
       feed.map((_, index) => index + 1),
     )
-    t.same(replay(firsts), await state(call, id), 'they tell all that was changed')
+    t.same(replay(firsts), await state(call, id), 'replaying the received events gives the stored state')
     told += feed.length
     repeated += calls().length - firsts.length
   }
-  t.comment(`${kills} kills, ${tally.answered} changes answered, ${told} events, ${repeated} sent again`)
+  t.comment(`${kills} kills, ${tally.answered} changes confirmed, ${told} events, ${repeated} sent again`)
 }
 
 t.jobs = 2
 t.setTimeout(60_000 + kills * 10_000)
 t.test(
-  'SQLite: killed while being written to, it loses no event and tells each under one id, in order',
+  'SQLite: a service killed during writes loses no event, and delivers each under one id and in order',
   async t => crash(t, {}),
 )
 t.test(
-  'MongoDB: killed while being written to, it loses no event and tells each under one id, in order',
+  'MongoDB: a service killed during writes loses no event, and delivers each under one id and in order',
   async t => {
     const MONGODB_URL = await mongoUrl(t)
     if (MONGODB_URL !== undefined) await crash(t, { MONGODB_URL })

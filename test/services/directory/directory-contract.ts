@@ -17,7 +17,7 @@ const page = { offset: 0, limit: 5000 }
 export function directoryContract(t: Test, store: Store, tools: Tools): void {
   const { fresh, newResource, save, write } = tools
 
-  t.test('a directory is replaced only as it was read', async t => {
+  t.test('a directory is replaced only if it has not changed since it was read', async t => {
     const before = await fresh()
     const after = { ...before, name: 'After', webhook: undefined, deactivated: true }
     t.equal(await store.replaceDirectory(before, after), true)
@@ -25,12 +25,16 @@ export function directoryContract(t: Test, store: Store, tools: Tools): void {
     t.equal(await store.replaceDirectory(before, { ...before, name: 'Late' }), false)
     const read = await store.directory(before.id)
     t.equal(read?.name, 'After')
-    t.equal(read && (await store.replaceDirectory(read, before)), true, 'as it was read back')
+    t.equal(
+      read && (await store.replaceDirectory(read, before)),
+      true,
+      'a directory that was read again can be replaced',
+    )
     t.same(await store.directory(before.id), before)
     t.equal(await store.replaceDirectory({ ...before, id: 'unknown' }, after), false)
   })
 
-  t.test('directories of a product are listed over all tenants, on from a place', async t => {
+  t.test('the directories of a product are listed across all tenants, from a given place on', async t => {
     const product = randomUUID()
     const made: Directory[] = []
     for (const tenant of ['a', 'b', 'a']) made.push(await fresh(tenant, product))
@@ -42,7 +46,7 @@ export function directoryContract(t: Test, store: Store, tools: Tools): void {
     t.same(await store.directories({ product }, { ...page, after: third }), [])
   })
 
-  t.test('all directories are walked in order of creation, on from a place', async t => {
+  t.test('all directories are listed in order of creation, from a given place on', async t => {
     const made = [await fresh(), await fresh(), await fresh()]
     const [first, second, third] = made
     t.same(await store.everyDirectory({ after: first, limit: 2 }), [second, third])
@@ -54,42 +58,45 @@ export function directoryContract(t: Test, store: Store, tools: Tools): void {
     t.same(await store.newestDirectory(), third)
   })
 
-  t.test('lists of users and members go on from a place, also among equal times', async t => {
-    const directory = await fresh()
-    const one = newResource(directory, 'user', 'a')
-    const twins = ['b', 'c', 'd'].map(name => ({
-      ...newResource(directory, 'user', name),
-      created: one.created,
-    }))
-    const users = [one, ...twins].sort((a, b) => (a.id < b.id ? -1 : 1))
-    const group = newResource(directory, 'group', 'g')
-    await write(
-      store,
-      directory,
-      [...users, group].map(each => save(each)),
-    )
-    const userIds = users.map(user => user.id)
-    await write(store, directory, [{ kind: 'join', groupId: group.id, userIds }])
-    const scope = { directoryId: directory.id }
-    for (const [index, after] of users.entries()) {
-      const rest = userIds.slice(index + 1)
-      const part = { ...page, after }
-      t.same(
-        (await store.resources(scope, 'user', part)).map(user => user.id),
-        rest,
+  t.test(
+    'lists of users and members continue from a given place, even among equal creation times',
+    async t => {
+      const directory = await fresh()
+      const one = newResource(directory, 'user', 'a')
+      const twins = ['b', 'c', 'd'].map(name => ({
+        ...newResource(directory, 'user', name),
+        created: one.created,
+      }))
+      const users = [one, ...twins].sort((a, b) => (a.id < b.id ? -1 : 1))
+      const group = newResource(directory, 'group', 'g')
+      await write(
+        store,
+        directory,
+        [...users, group].map(each => save(each)),
       )
-      t.same(
-        (await store.resources(directory, 'user', part)).map(user => user.id),
-        rest,
-      )
-      t.same(
-        (await store.members(group.id, part)).map(member => member.userId),
-        rest,
-      )
-    }
-  })
+      const userIds = users.map(user => user.id)
+      await write(store, directory, [{ kind: 'join', groupId: group.id, userIds }])
+      const scope = { directoryId: directory.id }
+      for (const [index, after] of users.entries()) {
+        const rest = userIds.slice(index + 1)
+        const part = { ...page, after }
+        t.same(
+          (await store.resources(scope, 'user', part)).map(user => user.id),
+          rest,
+        )
+        t.same(
+          (await store.resources(directory, 'user', part)).map(user => user.id),
+          rest,
+        )
+        t.same(
+          (await store.members(group.id, part)).map(member => member.userId),
+          rest,
+        )
+      }
+    },
+  )
 
-  t.test('a removed directory is gone at once, what it held piece by piece', async t => {
+  t.test('a removed directory is gone at once, and its contents are purged in pieces', async t => {
     const tenant = randomUUID()
     const gone = await fresh(tenant)
     const kept = await fresh(tenant)
@@ -121,13 +128,13 @@ export function directoryContract(t: Test, store: Store, tools: Tools): void {
     t.equal(await store.removeDirectory('unknown'), false)
     let pieces = 0
     while (await store.purgeSome()) pieces++
-    t.ok(pieces > 2, 'in pieces')
+    t.ok(pieces > 2, 'the contents are purged in several pieces')
     t.equal(await store.purgeSome(), false)
     t.same(await held(gone), [0, 0, 0])
     t.same(await store.members(groups[gone.id] ?? '', page), [])
     t.equal(await store.head(gone.id), undefined)
     t.notOk((await store.lanesWithEvents()).includes(gone.id))
-    t.same(await held(kept), [3, 1, 2], 'its neighbour is as it was')
+    t.same(await held(kept), [3, 1, 2], 'the other directory of the tenant is unchanged')
     t.equal((await store.members(groups[kept.id] ?? '', page)).length, 3)
     t.same(await store.directories({ tenant, product: 'app' }, page), [kept])
   })

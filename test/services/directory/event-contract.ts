@@ -42,7 +42,7 @@ const logEntry = ({ id: directoryId, tenant, product }: Directory, created: stri
 export function eventContract(t: Test, store: Store, fresh: () => Promise<Directory>): void {
   const isWaiting = async ({ id }: Directory) => (await store.lanesWithEvents()).includes(id)
 
-  t.test('deliveries are leased: one holder at a time, its reports move the outbox forward', async t => {
+  t.test('a delivery is leased to one holder at a time, whose reports advance the outbox', async t => {
     const directory = await fresh()
     await tell(store, directory, 3)
     t.ok(await isWaiting(directory))
@@ -63,18 +63,18 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
     t.equal(
       await store.reportDelivery(directory.id, first.fence, rest),
       false,
-      'a lost lease reports nothing',
+      'a report under a lost lease is refused',
     )
     t.same(sequences(await claimed(store, directory, { now: 3000, until: 3000, limit: 20 })), [3])
     const { fence } = await claimed(store, directory, { now: 3000, until: 4000, limit: 20 })
     t.ok(await store.reportDelivery(directory.id, fence, rest))
-    t.equal(await store.waitingEvents(), waiting - 3, 'what is delivered waits no more')
+    t.equal(await store.waitingEvents(), waiting - 3, 'delivered events no longer count as waiting')
     t.same(await store.claimDelivery(directory.id, asked), { kind: 'nothing' })
     t.notOk(await isWaiting(directory))
     t.same(await store.claimDelivery('unknown', asked), { kind: 'nothing' })
   })
 
-  t.test('of many that claim at once exactly one gets the lease', async t => {
+  t.test('of many simultaneous claims exactly one gets the lease', async t => {
     const directory = await fresh()
     await tell(store, directory, 1)
     for (let now = 1000; now < 5000; now += 1000) {
@@ -86,7 +86,7 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
     }
   })
 
-  t.test('a failed delivery waits for its time, unless it is hastened', async t => {
+  t.test('a failed delivery waits until it is due, unless it is hastened', async t => {
     const directory = await fresh()
     await tell(store, directory, 2)
     const { fence } = await claimed(store, directory)
@@ -112,58 +112,59 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
     t.same(await store.feed(directory.id, 4, 10), { last: 4, events: [] })
   })
 
-  t.test(
-    'a dead letter is kept with its reason, tried again when wished for, and gone once delivered',
-    async t => {
-      const directory = await fresh()
-      const other = await fresh()
-      const [one, two, three] = (await tell(store, directory, 3)) as [StoredEvent, StoredEvent, StoredEvent]
-      const [a, b] = [deadLetter(directory, one, early), deadLetter(directory, two, late)]
-      const { fence } = await claimed(store, directory)
-      const report = { delivered: 2, dead: [a, b], attempts: 0, due: 0, until: 0 }
-      t.ok(await store.reportDelivery(directory.id, fence, report))
-      t.same(await store.deadLetters({ directoryId: directory.id }, page), [b, a], 'newest first')
-      t.same(await store.deadLetters(directory, { ...page, after: { created: late, id: b.id } }), [a])
-      t.same(await store.deadLetters(other, page), [])
-      t.same(await store.deadLetter(one.id), a)
+  t.test('a dead letter is kept with its reason, can be replayed, and is gone once delivered', async t => {
+    const directory = await fresh()
+    const other = await fresh()
+    const [one, two, three] = (await tell(store, directory, 3)) as [StoredEvent, StoredEvent, StoredEvent]
+    const [a, b] = [deadLetter(directory, one, early), deadLetter(directory, two, late)]
+    const { fence } = await claimed(store, directory)
+    const report = { delivered: 2, dead: [a, b], attempts: 0, due: 0, until: 0 }
+    t.ok(await store.reportDelivery(directory.id, fence, report))
+    t.same(await store.deadLetters({ directoryId: directory.id }, page), [b, a], 'newest letters are first')
+    t.same(await store.deadLetters(directory, { ...page, after: { created: late, id: b.id } }), [a])
+    t.same(await store.deadLetters(other, page), [])
+    t.same(await store.deadLetter(one.id), a)
 
-      t.equal(await store.replay(other.id, { id: one.id }), 0, 'not of another directory')
-      t.equal(await store.replay(directory.id, { id: one.id }), 1)
-      t.equal((await store.deadLetter(one.id))?.replay, true)
-      const first = await claimed(store, directory)
-      t.same([first.replays.map(letter => letter.id), sequences(first)], [[one.id], [three.sequence]])
-      const again = { ...a, attempts: 12, problem: 'no answer', failed: late }
-      await store.reportDelivery(directory.id, first.fence, {
-        failedAgain: [again],
-        attempts: 0,
-        due: 9000,
-        until: 0,
-      })
-      t.same(await store.deadLetter(one.id), again, 'failed once more, it stays')
-      t.equal((await store.claimDelivery(directory.id, forAMoment)).kind, 'later', 'and asks for no more')
+    t.equal(await store.replay(other.id, { id: one.id }), 0, 'only its directory can replay a letter')
+    t.equal(await store.replay(directory.id, { id: one.id }), 1)
+    t.equal((await store.deadLetter(one.id))?.replay, true)
+    const first = await claimed(store, directory)
+    t.same([first.replays.map(letter => letter.id), sequences(first)], [[one.id], [three.sequence]])
+    const again = { ...a, attempts: 12, problem: 'no answer', failed: late }
+    await store.reportDelivery(directory.id, first.fence, {
+      failedAgain: [again],
+      attempts: 0,
+      due: 9000,
+      until: 0,
+    })
+    t.same(await store.deadLetter(one.id), again, 'a dead letter whose replay fails is kept')
+    t.equal((await store.claimDelivery(directory.id, forAMoment)).kind, 'later', 'the next delivery waits')
 
-      t.equal(await store.replay(directory.id, { webhookId: 'default', after: 0 }), 2)
-      t.ok(await isWaiting(directory))
-      const second = await claimed(store, directory)
-      t.same([second.replays.map(letter => letter.id), second.events], [[one.id, two.id], []])
-      const revived = { revived: [one.id, two.id], attempts: 0, due: 0, until: 0 }
-      await store.reportDelivery(directory.id, second.fence, revived)
-      t.same(await store.deadLetters({ directoryId: directory.id }, page), [])
-      const { fence: third } = await claimed(store, directory)
-      await store.reportDelivery(directory.id, third, { dead: [a, b], attempts: 0, due: 0, until: 0 })
-      t.same([await store.deleteDeadLetter(a.id), await store.deleteDeadLetter(a.id)], [true, false])
-      t.same(await store.deadLetters({ directoryId: directory.id }, page), [b])
-      t.equal(await store.replay(directory.id, { id: b.id }), 1)
-      const last = await claimed(store, directory)
-      t.same(sequences(last), [3])
-      await store.deleteDeadLetter(b.id)
-      const failed = { failedAgain: [b], attempts: 0, due: 0, until: 0 }
-      await store.reportDelivery(directory.id, last.fence, failed)
-      t.equal(await store.deadLetter(b.id), undefined, 'deleted while it was tried once more, it stays away')
-    },
-  )
+    t.equal(await store.replay(directory.id, { webhookId: 'default', after: 0 }), 2)
+    t.ok(await isWaiting(directory))
+    const second = await claimed(store, directory)
+    t.same([second.replays.map(letter => letter.id), second.events], [[one.id, two.id], []])
+    const revived = { revived: [one.id, two.id], attempts: 0, due: 0, until: 0 }
+    await store.reportDelivery(directory.id, second.fence, revived)
+    t.same(await store.deadLetters({ directoryId: directory.id }, page), [])
+    const { fence: third } = await claimed(store, directory)
+    await store.reportDelivery(directory.id, third, { dead: [a, b], attempts: 0, due: 0, until: 0 })
+    t.same([await store.deleteDeadLetter(a.id), await store.deleteDeadLetter(a.id)], [true, false])
+    t.same(await store.deadLetters({ directoryId: directory.id }, page), [b])
+    t.equal(await store.replay(directory.id, { id: b.id }), 1)
+    const last = await claimed(store, directory)
+    t.same(sequences(last), [3])
+    await store.deleteDeadLetter(b.id)
+    const failed = { failedAgain: [b], attempts: 0, due: 0, until: 0 }
+    await store.reportDelivery(directory.id, last.fence, failed)
+    t.equal(
+      await store.deadLetter(b.id),
+      undefined,
+      'a dead letter that is deleted during its replay is not restored',
+    )
+  })
 
-  t.test('the webhook log has one entry for a message, however often it is tried', async t => {
+  t.test('the webhook log has one entry per message, whatever the number of attempts', async t => {
     const directory = await fresh()
     await tell(store, directory, 1)
     const entry = logEntry(directory, early)
@@ -177,7 +178,7 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
     t.same(
       await store.webhookLogEntry(entry.id),
       { ...entry, ...outcome },
-      'the time is that of the first attempt',
+      'the entry keeps the time of the first attempt',
     )
     t.same(await store.webhookLog(directory, page), [newer, { ...entry, ...outcome }])
     t.same(await store.webhookLog({ directoryId: directory.id }, { ...page, offset: 1 }), [
@@ -188,7 +189,7 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
     t.equal(await store.webhookLogEntry(entry.id), undefined)
   })
 
-  t.test('what is too old is pruned, but no event that still waits for its delivery', async t => {
+  t.test('old records are pruned, except events that still wait for their delivery', async t => {
     const directory = await fresh()
     await tell(store, directory, 2)
     const events = await tell(store, directory, 2, { created: late })
@@ -217,7 +218,7 @@ export function eventContract(t: Test, store: Store, fresh: () => Promise<Direct
     t.same(sequences(await store.feed(directory.id, 2, 10)), [3, 4])
   })
 
-  t.test('a removed directory leaves nothing of its events', async t => {
+  t.test('a removed directory leaves no events, dead letters or log entries', async t => {
     const directory = await fresh()
     const [event] = (await tell(store, directory, 2)) as [StoredEvent]
     const { fence } = await claimed(store, directory)

@@ -27,7 +27,7 @@ async function twoProcesses(t: Test, more: NodeJS.ProcessEnv) {
 }
 
 function consents(t: Test, more: NodeJS.ProcessEnv): void {
-  t.test('who knows a directory id connects nothing, connected or not', async t => {
+  t.test('a directory id alone connects nothing, whether the directory is connected or not', async t => {
     const [service] = await twoProcesses(t, more)
     const id = await external(service)
     const path = `/api/scim/oauth/authorize?directoryId=${id}`
@@ -46,20 +46,24 @@ function consents(t: Test, more: NodeJS.ProcessEnv): void {
     t.equal(await tokenOf(service, id), before)
   })
 
-  t.test('a link connects once, opened at one process and ended at another', async t => {
+  t.test('a link connects once, even when it is opened at one process and completed at another', async t => {
     const [one, two] = await twoProcesses(t, more)
     const id = await external(one)
     const link = await linkTo(one, id)
     t.match(link.href, /^https:\/\/sync\.example\.com\/dir\/api\/scim\/oauth\/authorize\?link=[\w-]{43}$/)
     const preview = await openLink(two, link)
-    t.equal(preview.answer.status, 302, 'opening alone uses nothing up: mail programs do it')
+    t.equal(preview.answer.status, 302, 'opening a link does not use it up, because mail programs open links')
     const begun = await openLink(two, link)
     const late = await openLink(one, link)
     const both = await Promise.all([
       comeBack(one, begun, { cookie: begun.cookie }),
       comeBack(two, late, { cookie: late.cookie }),
     ])
-    t.same(both.map(answer => answer.status).sort(), [200, 403], 'of two at once one')
+    t.same(
+      both.map(answer => answer.status).sort(),
+      [200, 403],
+      'of two simultaneous callbacks exactly one connects',
+    )
     const before = await tokenOf(two, id)
     t.match(before, /^access-canary/)
     for (const again of [begun, preview]) {
@@ -75,11 +79,11 @@ function consents(t: Test, more: NodeJS.ProcessEnv): void {
     if (more.MONGODB_URL) return
     for (const name of readdirSync(one.dataDir, { encoding: 'utf8' })) {
       const kept = readFileSync(join(one.dataDir, name)).toString('latin1')
-      t.notMatch(kept, link.searchParams.get('link') ?? '', `${name} holds no link`)
+      t.notMatch(kept, link.searchParams.get('link') ?? '', `${name} does not contain the link`)
     }
   })
 
-  t.test('the consent ends in the browser that began it', async t => {
+  t.test('only the browser that began the consent can complete it', async t => {
     const [service] = await twoProcesses(t, more)
     const id = await external(service)
     const mine = await openLink(service, await linkTo(service, id))
@@ -95,11 +99,11 @@ function consents(t: Test, more: NodeJS.ProcessEnv): void {
     }
     t.equal(await tokenOf(service, id), '')
     const ended = await comeBack(service, mine, { cookie: `a=b; ${other.cookie}; ${mine.cookie}` })
-    t.equal(ended.status, 200, 'two tabs do not disturb one another')
+    t.equal(ended.status, 200, 'the cookie of another consent in the same browser does no harm')
     t.match(ended.headers.get('set-cookie'), new RegExp(`^${name}=; .*Max-Age=0`))
   })
 
-  t.test('a management key needs neither link nor cookie, and its consent is used up, too', async t => {
+  t.test('a management key needs neither link nor cookie, and its consent works only once', async t => {
     const [service] = await twoProcesses(t, more)
     const id = await external(service)
     const path = `/api/scim/oauth/authorize?directoryId=${id}`
@@ -110,7 +114,7 @@ function consents(t: Test, more: NodeJS.ProcessEnv): void {
     t.equal((await comeBack(service, { state }, { authorization })).status, 403)
   })
 
-  t.test('links end: by time, by wish, and with a connection', async t => {
+  t.test('a link ends when it expires, when it is deleted and when its directory is connected', async t => {
     const [service] = await twoProcesses(t, more)
     const id = await external(service)
     const made = await service.manage('POST', `/${id}/consent-link`, { lifetime_seconds: 60 })
@@ -125,7 +129,7 @@ function consents(t: Test, more: NodeJS.ProcessEnv): void {
     const begun = await openLink(service, link)
     t.equal((await openLink(service, other)).answer.status, 302)
     t.equal((await comeBack(service, begun, { cookie: begun.cookie })).status, 200)
-    t.equal((await openLink(service, other)).answer.status, 403, 'the other link went with the connection')
+    t.equal((await openLink(service, other)).answer.status, 403, 'connecting through one link ends the other')
 
     const third = await linkTo(service, id)
     t.same((await service.manage('DELETE', `/${id}/consent-link`)).body, { data: null, error: null })

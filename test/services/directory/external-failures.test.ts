@@ -2,7 +2,7 @@ import t from 'tap'
 import { json, people, person, teams } from './provider.js'
 import { startPulling } from './pulling.js'
 
-t.test('after an incomplete read nothing is deleted, and what was read is kept', async t => {
+t.test('after an incomplete read nothing is deleted, and new users are kept', async t => {
   const { standIn, connect, pull, held, logged } = await startPulling(t)
   const directory = await connect()
   standIn.users = people(6)
@@ -83,7 +83,7 @@ t.test('after an incomplete read nothing is deleted, and what was read is kept',
     const { outcome, problem } = await pull(directory)
     t.equal(outcome, 'incomplete', name)
     t.match(problem, /Nothing was deleted, because not everything could be read\.$/, name)
-    t.notMatch(problem, /@/, 'no address of a person')
+    t.notMatch(problem, /@/, 'the problem names no e-mail address')
     t.same(await held(directory), { ...before, users: [...before.users, 'person7'] }, name)
   }
   standIn.disturb = () => false
@@ -94,7 +94,7 @@ t.test('after an incomplete read nothing is deleted, and what was read is kept',
   t.notMatch(logged.join(), /canary|@acme/)
 })
 
-t.test('what is endless or too large is bounded', async t => {
+t.test('the pages, users, bytes and time of a pull are bounded', async t => {
   const small = { pages: 5, users: 50, memberships: 20, answerBytes: 20_000, readMs: 700 }
   const { standIn, connect, pull } = await startPulling(t, { bounds: small })
   const directory = await connect()
@@ -127,7 +127,7 @@ t.test('what is endless or too large is bounded', async t => {
   t.match(await pull(directory), { problem: /took too long/ })
 })
 
-t.test('pages without items in between are no end', async t => {
+t.test('a page without items does not end the list', async t => {
   const { standIn, connect, pull, held } = await startPulling(t)
   const directory = await connect()
   standIn.users = people(4)
@@ -140,7 +140,7 @@ t.test('pages without items in between are no end', async t => {
   t.equal((await held(directory)).users.length, 4)
 })
 
-t.test('a provider that is asked too much is given the time it asks for', async t => {
+t.test('a provider that limits requests is given the time that it asks for', async t => {
   const { standIn, connect, pull } = await startPulling(t)
   const directory = await connect()
   standIn.users = people(3)
@@ -159,7 +159,7 @@ t.test('a provider that is asked too much is given the time it asks for', async 
   }
   t.match(await pull(directory), { outcome: 'complete', counts: { users: { created: 3 } } })
   t.equal(refusals.size, 0)
-  t.ok((times[1] ?? 0) - (times[0] ?? 0) >= 990, 'Retry-After was waited for')
+  t.ok((times[1] ?? 0) - (times[0] ?? 0) >= 990, 'the pull waits as long as Retry-After says')
 
   standIn.disturb = ({ path }, response) => {
     if (path === '/api/users') json(response, 429, {}, { 'retry-after': '3600' })
@@ -168,11 +168,11 @@ t.test('a provider that is asked too much is given the time it asks for', async 
   t.match(
     await pull(directory),
     { outcome: 'failed', problem: /asks us to wait 3600 s/ },
-    'an hour is left to the next pull',
+    'a wait of an hour is left to the next pull',
   )
 })
 
-t.test('an access token that ends is renewed, kept, and used from then on', async t => {
+t.test('an access token that expires is renewed, stored and used from then on', async t => {
   const { standIn, connect, pull, store } = await startPulling(t)
   const directory = await connect()
   standIn.users = people(6)
@@ -189,27 +189,23 @@ t.test('an access token that ends is renewed, kept, and used from then on', asyn
   t.equal(standIn.grants[1]?.get('grant_type'), 'refresh_token')
   const second = await tokensOf()
   t.not(second?.access, first?.access)
-  t.ok(second?.refresh, 'the refresh token stays')
+  t.ok(second?.refresh, 'the refresh token is kept')
   t.match(await pull(directory), { outcome: 'complete' })
-  t.equal(standIn.grants.length, 2, 'the next pull uses the stored one')
+  t.equal(standIn.grants.length, 2, 'the next pull uses the stored access token')
 
   standIn.lifeSeconds = 30
   standIn.tokens.clear()
   await pull(directory)
   await pull(directory)
-  t.equal(standIn.grants.length, 4, 'one that is about to end is renewed before it is used')
+  t.equal(standIn.grants.length, 4, 'an access token about to expire is renewed before it is used')
 
   standIn.rotates = true
   await pull(directory)
-  t.match(
-    await pull(directory),
-    { outcome: 'complete' },
-    'a new refresh token takes the place of the old one',
-  )
+  t.match(await pull(directory), { outcome: 'complete' }, 'a new refresh token replaces the old one')
   t.equal(standIn.grants.length, 6)
 })
 
-t.test('a directory that fails says why and stops no other', async t => {
+t.test('a directory whose pull fails reports why and does not stop the others', async t => {
   const { standIn, connect, pullAll, state, held } = await startPulling(t)
   const dead = await connect()
   standIn.refreshTokens.clear()
@@ -237,7 +233,7 @@ t.test('a directory that fails says why and stops no other', async t => {
   t.equal((await held(alive)).users.length, 3)
 })
 
-t.test('a callback that throws ends its directory’s pull; the next one goes on', async t => {
+t.test('a callback that throws ends the pull, and the next pull continues', async t => {
   const { standIn, connect, pull, held } = await startPulling(t)
   const directory = await connect()
   standIn.users = people(3)
@@ -246,6 +242,6 @@ t.test('a callback that throws ends its directory’s pull; the next one goes on
     if (++calls === 2) throw new Error('no room')
   }
   t.match(await pull(directory, { callback }), { outcome: 'failed', problem: 'The callback threw: no room' })
-  t.equal((await held(directory)).users.length, 2, 'what was told is stored')
+  t.equal((await held(directory)).users.length, 2, 'the users whose events were sent are stored')
   t.match(await pull(directory), { outcome: 'complete', counts: { users: { created: 1 } } })
 })

@@ -17,7 +17,7 @@ async function pulls(t: Test, store?: Store): Promise<void> {
   standIn.users = people(5)
   standIn.groups = teams()
 
-  t.test('the first pull brings all pages of users, groups and members, as events in order', async t => {
+  t.test('the first pull brings all pages of users, groups and members, with events in order', async t => {
     t.match(await pull(directory), { outcome: 'complete', problem: null })
     t.same(await held(directory), {
       users: ['person1', 'person2', 'person3', 'person4', 'person5'],
@@ -45,7 +45,7 @@ async function pulls(t: Test, store?: Store): Promise<void> {
     t.equal(standIn.asks.find(ask => ask.path === '/api/users')?.params.get('domain'), 'acme.example')
   })
 
-  t.test('a pull without a change tells nothing', async t => {
+  t.test('a pull without changes sends no events', async t => {
     t.match(await pull(directory), {
       outcome: 'complete',
       counts: { users: { created: 0, updated: 0, deleted: 0 } },
@@ -53,7 +53,7 @@ async function pulls(t: Test, store?: Store): Promise<void> {
     t.same(news(), [])
   })
 
-  t.test('changes come as the events that SCIM would have made', async t => {
+  t.test('changes send the same events as SCIM changes would', async t => {
     standIn.users = [
       person(1, { primaryEmail: 'renamed@acme.example' }),
       person(2, { suspended: true }),
@@ -90,7 +90,7 @@ async function pulls(t: Test, store?: Store): Promise<void> {
     })
   })
 
-  t.test('a name goes over to another user or group in one pull', async t => {
+  t.test('a name can move to another user or group within one pull', async t => {
     standIn.users = [
       person(1, { primaryEmail: 'person3@acme.example' }),
       person(2),
@@ -111,7 +111,7 @@ async function pulls(t: Test, store?: Store): Promise<void> {
     news()
   })
 
-  t.test('groups of one name are told apart by their address', async t => {
+  t.test('groups with the same name are told apart by their address', async t => {
     standIn.groups = [
       ...standIn.groups,
       { id: 'g5', name: 'Support', email: 'second@acme.example', members: ['p6'] },
@@ -126,8 +126,8 @@ async function pulls(t: Test, store?: Store): Promise<void> {
   })
 }
 
-t.test('Pulls on SQLite', async t => pulls(t))
-t.test('Pulls on MongoDB', async t => {
+t.test('pulls on SQLite', async t => pulls(t))
+t.test('pulls on MongoDB', async t => {
   const url = await mongoUrl(t)
   if (url === undefined) return
   const store = await openMongodb(url)
@@ -135,7 +135,7 @@ t.test('Pulls on MongoDB', async t => {
   await pulls(t, store)
 })
 
-t.test('an empty or much shorter list deletes nothing until it is allowed once', async t => {
+t.test('a pull that would delete too many users deletes none until it is allowed to', async t => {
   const { standIn, connect, pull, held, news } = await startPulling(t)
   const directory = await connect()
   standIn.users = people(10)
@@ -154,10 +154,14 @@ t.test('an empty or much shorter list deletes nothing until it is allowed once',
   standIn.users = [...people(6), person(11)]
   standIn.groups = [{ ...teams()[0], members: people(6).map(user => user.id) } as never]
   t.match(await pull(directory), { outcome: 'refused', problem: /4 of 10 users would be deleted/ })
-  t.same(news(), ['user.created person11'], 'what is new comes all the same')
+  t.same(news(), ['user.created person11'], 'new users are still created')
 
   standIn.users = [...people(7), person(11)]
-  t.match(await pull(directory), { outcome: 'complete', counts: { users: { deleted: 3 } } }, '3 of 11 may go')
+  t.match(
+    await pull(directory),
+    { outcome: 'complete', counts: { users: { deleted: 3 } } },
+    'the deletion of 3 of 11 users is allowed',
+  )
   standIn.users = [person(11)]
   t.match(await pull(directory), { outcome: 'refused' })
   t.match(await pull(directory, { allowDeletions: true }), {
@@ -167,7 +171,7 @@ t.test('an empty or much shorter list deletes nothing until it is allowed once',
   t.same((await held(directory)).users, ['person11'])
 })
 
-t.test('a membership list that shrinks by half is refused too', async t => {
+t.test('a pull that would remove too many memberships is refused too', async t => {
   const { standIn, connect, pull, held } = await startPulling(t)
   const directory = await connect()
   standIn.users = people(30)
@@ -178,7 +182,7 @@ t.test('a membership list that shrinks by half is refused too', async t => {
   t.equal((await held(directory)).groups.Sales?.length, 30)
 })
 
-t.test('users that SCIM brought first are taken over; others are left alone', async t => {
+t.test('a user created by SCIM is adopted by address, and other users are left alone', async t => {
   const { standIn, connect, pull, store, held } = await startPulling(t)
   const directory = await connect()
   const head = await store.head(directory.id)
@@ -215,7 +219,7 @@ t.test('users that SCIM brought first are taken over; others are left alone', as
   t.same((await held(directory)).groups, { Sales: ['by-hand', 'person1'] })
 })
 
-t.test('of two groups with one name only the first takes over the group that is here', async t => {
+t.test('of two provider groups with one name only the first adopts the local group', async t => {
   const { standIn, connect, pull, store, held } = await startPulling(t)
   const directory = await connect()
   const sales = newResource(directory, 'group', 'Sales')
@@ -232,7 +236,7 @@ t.test('of two groups with one name only the first takes over the group that is 
   t.match(kept?.raw, { externalId: 'g1' })
 })
 
-t.test('a group without a name has its address, and its id if a group has that name', async t => {
+t.test('a group without a name is called by its address, with its id when that name is taken', async t => {
   const { standIn, connect, pull, held } = await startPulling(t)
   const directory = await connect()
   const address = 'sales@acme.example'
@@ -244,7 +248,7 @@ t.test('a group without a name has its address, and its id if a group has that n
   t.same((await held(directory)).groups, { [address]: [], [`${address} (g2)`]: [] })
 })
 
-t.test('a pull that another process takes over at once asks the provider nothing', async t => {
+t.test('a pull that loses its lease at once sends the provider no request', async t => {
   const key = randomBytes(32)
   const one = await startPulling(t, { key })
   const directory = await one.connect()
@@ -260,7 +264,7 @@ t.test('a pull that another process takes over at once asks the provider nothing
   t.equal(await one.state(directory), undefined)
 })
 
-t.test('whatever happens at the provider, a pull leaves the directory as the provider is', async t => {
+t.test('after any changes at the provider, a pull makes the directory equal to the provider', async t => {
   const { standIn, connect, pull, held, events, news } = await startPulling(t)
   const letters = ['a', 'b', 'c', 'd', 'e']
   const names = fc.shuffledSubarray(letters, { minLength: 1 })
@@ -294,7 +298,7 @@ t.test('whatever happens at the provider, a pull leaves the directory as the pro
           seen.groups,
           Object.fromEntries(groups.map((name, n) => [name, (membersOf[n] ?? []).map(u => users[u]).sort()])),
         )
-        t.same(told(events), { users: seen.users, groups: seen.groups }, 'as the events tell it')
+        t.same(told(events), { users: seen.users, groups: seen.groups }, 'the events give the same directory')
       }
     }),
     { numRuns: 10 },
@@ -332,7 +336,7 @@ function told(events: readonly DirectoryEvent[]) {
   }
 }
 
-t.test('one process at a time pulls a directory; what a dead one left is taken over', async t => {
+t.test('one process at a time pulls a directory, and another takes over after its lease ends', async t => {
   const key = randomBytes(32)
   const one = await startPulling(t, { key, bounds: { answerMs: 20_000 } })
   const other = await startPulling(t, { store: one.store, standIn: one.standIn, key })
@@ -347,7 +351,7 @@ t.test('one process at a time pulls a directory; what a dead one left is taken o
   await one.begin(directory)
   await waitUntil('the pull is under way', () => held > 0)
   t.equal((await one.state(directory))?.outcome, 'running')
-  t.same(await other.pullAll(), [], 'the other leaves it alone')
+  t.same(await other.pullAll(), [], 'the other process does not pull the directory')
   release()
   await waitUntil('the pull is over', async () => (await one.state(directory))?.outcome === 'complete')
 
@@ -360,12 +364,12 @@ t.test('one process at a time pulls a directory; what a dead one left is taken o
   t.equal(
     await one.store.reportPull(directory.id, fence ?? 0, report),
     false,
-    'the dead one cannot come back',
+    'a report under the expired lease is refused',
   )
   t.equal((await one.state(directory))?.outcome, 'complete')
 })
 
-t.test('with an interval a directory is pulled by itself, by one process once', async t => {
+t.test('with an interval a directory is pulled by one of two processes per interval', async t => {
   const key = randomBytes(32)
   const env = { DSYNC_EXTERNAL_CRON_INTERVAL: '1' }
   const one = await startPulling(t, { key, env })
@@ -374,6 +378,6 @@ t.test('with an interval a directory is pulled by itself, by one process once', 
   const lists = () => one.standIn.asks.filter(ask => ask.path === '/api/users').length
   const begun = Date.now()
   await waitUntil('a second pull', () => lists() >= 2)
-  t.ok(Date.now() - begun > 900, 'not more often than asked for')
+  t.ok(Date.now() - begun > 900, 'the second pull does not come before its interval')
   await other.close()
 })

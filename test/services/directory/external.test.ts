@@ -75,7 +75,7 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
   const users = (await service.manage('GET', '/users?tenant=acme&product=crm')).body.data
   t.match(users[0], { first_name: 'Person', email: 'person1@acme.example', raw: { externalId: 'p1' } })
   const list = (await service.manage('GET', '?tenant=acme&product=crm')).body.data
-  t.same(list[0].external_sync, sync, 'in lists too')
+  t.same(list[0].external_sync, sync, 'a list shows the state of the pull too')
 
   standIn.users = people(1)
   await service.manage('POST', `/cron/sync-external?directoryId=${id}`)
@@ -97,23 +97,23 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
   t.equal((await service.manage('DELETE', `/${id}`)).status, 200)
   t.equal((await service.manage('POST', `/cron/sync-external?directoryId=${id}`)).status, 404)
   await service.close()
-  t.notMatch(service.logged.join('\n'), /canary|@acme/, 'the log holds no secret and no person')
+  t.notMatch(service.logged.join('\n'), /canary|@acme/, 'the log holds no secret and no personal data')
   for (const name of readdirSync(service.dataDir, { recursive: true, encoding: 'utf8' })) {
     t.notMatch(
       readFileSync(join(service.dataDir, name)).toString('latin1'),
       /canary/,
-      `${name} holds no token in clear`,
+      `${name} holds no token in plain text`,
     )
   }
 }
 
-t.test('from the consent to the events, on SQLite', async t => lifecycle(t, {}))
-t.test('from the consent to the events, on MongoDB', async t => {
+t.test('an external directory is connected, pulled and deleted, on SQLite', async t => lifecycle(t, {}))
+t.test('an external directory is connected, pulled and deleted, on MongoDB', async t => {
   const url = await mongoUrl(t)
   if (url !== undefined) await lifecycle(t, { MONGODB_URL: url })
 })
 
-t.test('what cannot be connected is refused with a sentence', async t => {
+t.test('a connection that cannot be made is refused with a message that says why', async t => {
   const standIn = await startProvider(t)
   const service = await startService(t, { ...standIn.env, BASE_URL: 'https://sync.example.com' })
   const { body } = await service.manage('POST', '', { tenant: 'acme', product: 'crm', type: 'google' })
@@ -189,7 +189,11 @@ t.test('what cannot be connected is refused with a sentence', async t => {
     if (path === '/token') json(response, 200, { access_token: 'access-canary' })
     return path === '/token'
   }
-  t.equal((await consent(service, id)).ended.status, 200, 'the refresh token of before stays')
+  t.equal(
+    (await consent(service, id)).ended.status,
+    200,
+    'a grant without a refresh token keeps the earlier one',
+  )
   const another = await service.manage('POST', '', { tenant: 'acme', product: 'crm', type: 'external' })
   const unrefreshed = await consent(service, another.body.data.id)
   t.match(unrefreshed.ended.body.error, { code: 400, message: /refreshToken is required/ })
@@ -202,7 +206,7 @@ t.test('what cannot be connected is refused with a sentence', async t => {
   t.match([answer.status, answer.body.error.message], [501, /EXTERNAL_CLIENT_ID/])
 })
 
-t.test('a pull that hangs holds up neither the API nor the end of the service', async t => {
+t.test('a hanging pull delays neither the API nor the shutdown of the service', async t => {
   const standIn = await startProvider(t)
   const dataDir = t.testdir()
   const service = await startService(t, { ...standIn.env, DATA_DIR: dataDir })
@@ -219,13 +223,13 @@ t.test('a pull that hangs holds up neither the API nor the end of the service', 
   t.match([special.status, special.body.error.message], [409, /being pulled right now/])
   const begun = Date.now()
   await service.close()
-  t.ok(Date.now() - begun < 2000, 'it does not wait for the provider')
+  t.ok(Date.now() - begun < 2000, 'the service closes without waiting for the provider')
   const next = await startService(t, { ...standIn.env, DATA_DIR: dataDir })
   const after = (await next.manage('GET', `/${id}`)).body.data.external_sync
   t.match(after, { status: 'failed', error: 'The service was stopped during the pull' })
 })
 
-t.test('a state is good for ten minutes', async t => {
+t.test('a state is valid for ten minutes', async t => {
   const signer = createStateSigner(randomBytes(32))
   const bound = { directoryId: 'a-directory', link: newSecret(), browser: newSecret() }
   const state = signer.sign(bound)
@@ -238,7 +242,7 @@ t.test('a state is good for ten minutes', async t => {
   t.equal(signer.read(state), undefined)
 })
 
-t.test('the three steps as library calls', async t => {
+t.test('a directory is connected by three library calls and pulled by a fourth', async t => {
   const standIn = await startProvider(t)
   const service = await library(t, standIn, {})
   const created = await service.directories.create({ tenant: 'acme', product: 'crm', type: 'external' })
@@ -300,7 +304,7 @@ t.test('the three steps as library calls', async t => {
   t.match(
     await service.sync(),
     { data: [{ status: 'complete', users: { created: 0 } }] },
-    'also without a callback',
+    'a pull works without a callback',
   )
   t.match((await service.directories.get(directoryId)).data?.external_sync, { status: 'complete' })
 })
@@ -316,7 +320,7 @@ async function library(t: Test, standIn: StandIn, env: NodeJS.ProcessEnv) {
   return service
 }
 
-t.test('a wrong setting stops the start with a sentence that names it', async t => {
+t.test('a wrong setting is refused with a message that names it', async t => {
   for (const [env, sentence] of [
     [{ EXTERNAL_CLIENT_ID: 'x' }, /EXTERNAL_CLIENT_ID and EXTERNAL_CLIENT_SECRET belong together/],
     [{ EXTERNAL_TOKEN_URL: 'http://provider.example/token' }, /EXTERNAL_TOKEN_URL must be an https address/],

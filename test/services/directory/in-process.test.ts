@@ -88,15 +88,15 @@ async function wholeLife(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   )
 }
 
-t.test('every SCIM request by the handler, its events by the callback, on SQLite', async t =>
+t.test('the handler serves every SCIM request and passes its events to the callback, on SQLite', async t =>
   wholeLife(t, {}),
 )
-t.test('every SCIM request by the handler, its events by the callback, on MongoDB', async t => {
+t.test('the handler serves every SCIM request and passes its events to the callback, on MongoDB', async t => {
   const url = await mongoUrl(t)
   if (url !== undefined) await wholeLife(t, { MONGODB_URL: url })
 })
 
-t.test('refusals are SCIM errors, whatever is passed in', async t => {
+t.test('the handler refuses any wrong input with a SCIM error', async t => {
   const { service, of, events } = await opened(t)
   const user = of('POST', 'users', '', okta('ada@acme.example'))
   const cyclic: Record<string, unknown> = { userName: 'x' }
@@ -141,7 +141,11 @@ t.test('refusals are SCIM errors, whatever is passed in', async t => {
     )
   }
   t.match(await service.handle(undefined as never), { status: 400 })
-  t.match(await service.handle({ ...user, body: JSON.stringify(user.body) }), { status: 201 }, 'JSON as text')
+  t.match(
+    await service.handle({ ...user, body: JSON.stringify(user.body) }),
+    { status: 201 },
+    'a body may be JSON text',
+  )
   t.match(await service.handle(user), { status: 409, data: { scimType: 'uniqueness' } })
   t.match(await service.handle({ ...of('GET', 'users'), query: { count: '1' as never } }), {
     data: { itemsPerPage: 1 },
@@ -156,7 +160,7 @@ t.test('refusals are SCIM errors, whatever is passed in', async t => {
 })
 
 t.test(
-  'the callback comes after the change is stored and before the answer, and each gets its own events',
+  'the callback runs after the change is stored and before the response, and gets only its own events',
   async t => {
     const { service, of, ask } = await opened(t)
     let answered = false
@@ -194,15 +198,15 @@ t.test(
       throw new Error('no room')
     })
     await t.rejects(failing, { message: 'no room' })
-    t.match(await ask('GET', 'users', ada), { status: 404 }, 'the change stays')
+    t.match(await ask('GET', 'users', ada), { status: 404 }, 'the deletion stays done')
     const silent = await service.handle(of('PATCH', 'users', 'unknown', patchOp()), () => {
-      t.fail('no event without a change')
+      t.fail('a request without a change calls no callback')
     })
     t.equal(silent.status, 404)
   },
 )
 
-t.test('beside HTTP: one service, the same answers, and the webhook hears of all', async t => {
+t.test('beside HTTP the handler serves the same data, and the webhook gets the events of both', async t => {
   const receiver = await startReceiver(t)
   const env = { DATA_DIR: t.testdir(), API_KEYS: 'test-key-0123456789', WEBHOOK_ALLOW_PRIVATE: 'true' }
   const service = await start({ env, log })
@@ -245,13 +249,13 @@ t.test('beside HTTP: one service, the same answers, and the webhook hears of all
   t.equal(ids.size, told)
   t.ok(
     events.every(event => ids.has(event.id)),
-    'the same events under the same ids',
+    'the webhook gets the same events under the same ids',
   )
 })
 
 const built = inProject('dist', 'services', 'directory', 'index.js')
 t.test(
-  'the example in examples/ works as it stands',
+  'the example in examples/ runs unchanged',
   { skip: !existsSync(built) && 'npm run build makes dist/' },
   async t => {
     const child: ChildProcess = spawn(process.execPath, [inProject('examples', 'in-process.mjs')], {
@@ -289,6 +293,6 @@ t.test(
       ['user.created', 'group.created', 'group.user_added', 'group.user_removed', 'user.deleted'],
     )
     child.kill('SIGTERM')
-    t.same(await once(child, 'exit'), [0, null], 'and ends when it is told to')
+    t.same(await once(child, 'exit'), [0, null], 'the example exits on SIGTERM')
   },
 )

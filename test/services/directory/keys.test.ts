@@ -23,7 +23,7 @@ function sealedBefore(key: Buffer, secret: string, owner: string, field: string)
   return ['v1', ...[nonce, cipher.getAuthTag(), text].map(part => part.toString('base64url'))].join('.')
 }
 
-t.test('the first key seals, every key opens, and each text names its own', async t => {
+t.test('the first key encrypts, every key decrypts, and each sealed text names its key', async t => {
   const [before, both, after] = [[old], [fresh, old], [fresh]].map(keys =>
     createSecretBox(keys as [Buffer, ...Buffer[]]),
   )
@@ -32,15 +32,16 @@ t.test('the first key seals, every key opens, and each text names its own', asyn
   t.match(sealed, /^v2\.[\w-]{8}\./)
   t.equal(both.open(sealed, 'a', 'scim'), 'hush')
   t.throws(() => after.open(sealed, 'a', 'scim'), { message: /key that is not in ENCRYPTION_KEY/ })
-  t.throws(() => both.open(sealed, 'b', 'scim'), 'of another owner')
-  t.throws(() => both.open(sealed.replace(/\.[\w-]+$/, '.AAAAAA'), 'a', 'scim'), 'altered')
+  t.throws(() => both.open(sealed, 'b', 'scim'), 'a text sealed for another owner is refused')
+  t.throws(() => both.open(sealed.replace(/\.[\w-]+$/, '.AAAAAA'), 'a', 'scim'), 'an altered text is refused')
 
   const resealed = both.reseal(sealed, 'a', 'scim')
   t.equal(after.open(resealed, 'a', 'scim'), 'hush')
   t.equal(both.reseal(resealed, 'a', 'scim'), resealed)
 
   const earlier = sealedBefore(old, 'hush', 'a', 'scim')
-  for (const box of [before, both]) t.equal(box.open(earlier, 'a', 'scim'), 'hush', 'without an id')
+  for (const box of [before, both])
+    t.equal(box.open(earlier, 'a', 'scim'), 'hush', 'a text without a key id is opened')
   t.throws(() => after.open(earlier, 'a', 'scim'))
   t.equal(after.open(both.reseal(earlier, 'a', 'scim'), 'a', 'scim'), 'hush')
 })
@@ -57,7 +58,7 @@ const databases: [string, (t: Test) => Promise<NodeJS.ProcessEnv | undefined>][]
 ]
 
 for (const [name, database] of databases) {
-  t.test(`keys are changed while the service runs, and no write is lost, ${name}`, async t => {
+  t.test(`keys are rotated while the service runs, and no write is lost, ${name}`, async t => {
     const env = await database(t)
     if (env === undefined) return
     const DATA_DIR = t.testdir()
@@ -94,7 +95,7 @@ for (const [name, database] of databases) {
       t.equal(
         (await third.call('GET', path, undefined, { authorization })).status,
         200,
-        'the old secret, too',
+        'the SCIM secret from before the rotation still works',
       )
     }
     const { data } = (await third.manage('GET', `/${hooked.id}`)).body
@@ -105,40 +106,43 @@ for (const [name, database] of databases) {
     t.teardown(() => store.close())
     const known = createSecretBox([old]).seal('', '', '').split('.')[1] as string
     for (const directory of await store.everyDirectory({ after: undefined, limit: 200 })) {
-      t.notOk(JSON.stringify(directory).includes(`v2.${known}.`), 'nothing is left under the old key')
+      t.notOk(JSON.stringify(directory).includes(`v2.${known}.`), 'no text is sealed with the old key')
     }
     t.match(await rotateAll(store, createSecretBox([fresh, old])), { reencrypted: 0, done: true })
     t.match((await rotateAll(store, createSecretBox([old]))).unreadable, { length: 105 })
   })
 }
 
-t.test('further webhooks, their headers and what a removal still has to tell come along', async t => {
-  const receiver = await startReceiver(t, () => 500)
-  const DATA_DIR = t.testdir()
-  const run = (...keys: Buffer[]) =>
-    startService(t, { DATA_DIR, WEBHOOK_ALLOW_PRIVATE: 'true', ENCRYPTION_KEY: listed(...keys) })
-  const first = await run(old)
-  const [kept, gone] = [await first.directory(), await first.directory()]
-  const webhook = { endpoint: receiver.url, secret: 'hush-hush', headers: { 'X-Key': 'hushed' } }
-  for (const { id } of [kept, gone]) await first.manage('POST', `/${id}/webhooks`, webhook)
-  await first.manage('DELETE', `/${gone.id}`)
-  await waitUntil('the first attempt', () => receiver.calls.length === 1)
-  await first.close()
+t.test(
+  'a rotation covers further webhooks, their headers and the announcements of removed directories',
+  async t => {
+    const receiver = await startReceiver(t, () => 500)
+    const DATA_DIR = t.testdir()
+    const run = (...keys: Buffer[]) =>
+      startService(t, { DATA_DIR, WEBHOOK_ALLOW_PRIVATE: 'true', ENCRYPTION_KEY: listed(...keys) })
+    const first = await run(old)
+    const [kept, gone] = [await first.directory(), await first.directory()]
+    const webhook = { endpoint: receiver.url, secret: 'hush-hush', headers: { 'X-Key': 'hushed' } }
+    for (const { id } of [kept, gone]) await first.manage('POST', `/${id}/webhooks`, webhook)
+    await first.manage('DELETE', `/${gone.id}`)
+    await waitUntil('the first attempt', () => receiver.calls.length === 1)
+    await first.close()
 
-  const ENCRYPTION_KEY = listed(fresh, old)
-  t.match(await rotateKeys({ env: { DATA_DIR, ENCRYPTION_KEY } }), {
-    directories: 2,
-    reencrypted: 2,
-    done: true,
-  })
-  const second = await run(fresh)
-  await waitUntil('the next attempt', () => receiver.calls.length === 2, 20_000)
-  t.match(receiver.calls[1], { headers: { 'x-key': 'hushed' }, event: { event: 'dsync.deleted' } })
-  const { data } = (await second.manage('GET', `/${kept.id}/webhooks`)).body
-  t.match(data, [{ secret: 'hush-hush', header_names: ['X-Key'] }])
-})
+    const ENCRYPTION_KEY = listed(fresh, old)
+    t.match(await rotateKeys({ env: { DATA_DIR, ENCRYPTION_KEY } }), {
+      directories: 2,
+      reencrypted: 2,
+      done: true,
+    })
+    const second = await run(fresh)
+    await waitUntil('the next attempt', () => receiver.calls.length === 2, 20_000)
+    t.match(receiver.calls[1], { headers: { 'x-key': 'hushed' }, event: { event: 'dsync.deleted' } })
+    const { data } = (await second.manage('GET', `/${kept.id}/webhooks`)).body
+    t.match(data, [{ secret: 'hush-hush', header_names: ['X-Key'] }])
+  },
+)
 
-t.test('a directory that changes under every attempt is left for another time, and that is told', async t => {
+t.test('a rotation reports as unfinished when a directory changes during every attempt', async t => {
   const store = await openStore({ mongodbUrl: '', dataDir: t.testdir() })
   t.teardown(() => store.close())
   const directory = newDirectory()
@@ -150,7 +154,7 @@ t.test('a directory that changes under every attempt is left for another time, a
   t.match(await rotateAll(store, box), { directories: 1, reencrypted: 1, done: true })
 })
 
-t.test('a key that is left out while a directory still needs it stops the start', async t => {
+t.test('the service refuses to start without a key that a directory still needs', async t => {
   const DATA_DIR = t.testdir()
   const run = (...keys: Buffer[]) => startService(t, { DATA_DIR, ENCRYPTION_KEY: listed(...keys) })
   for (const keys of [[fresh], [old, fresh]]) {
@@ -162,7 +166,7 @@ t.test('a key that is left out while a directory still needs it stops the start'
   await (await run(old, fresh)).close()
 })
 
-t.test('a key file that is empty or damaged stops the start', async t => {
+t.test('an empty or damaged key file stops the start', async t => {
   for (const [text, message] of [
     ['', /encryption\.key is damaged: it must hold 32 bytes in base64/],
     ['c2hvcnQ=', /encryption\.key is damaged/],
@@ -179,6 +183,6 @@ t.test('a key file that is empty or damaged stops the start', async t => {
   await t.rejects(startService(t, { DATA_DIR }), { message: /is damaged/ })
 })
 
-t.test('a rotation in the wrong place makes no database of its own', async t => {
+t.test('a rotation in a folder without a database is refused', async t => {
   await t.rejects(rotateKeys({ env: { DATA_DIR: t.testdir() } }), { message: /holds no directory\.db/ })
 })

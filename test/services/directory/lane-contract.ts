@@ -26,7 +26,7 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
   }
   const done = (delivered: number) => ({ delivered, attempts: 0, due: 0, until: 0 })
 
-  t.test('each webhook has a queue of its own: order, attempts, dead letters and log', async t => {
+  t.test('each webhook has a queue of its own with its order, attempts, dead letters and log', async t => {
     const directory = await fresh()
     const { id } = directory
     const second = { id: `${id}.whk_2` }
@@ -76,15 +76,23 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
       payload: '{}',
     }
     await store.reportDelivery(second.id, two.fence, { ...done(1), dead: [dead], log: [logged] })
-    t.same(sequences(await claimed(store, directory)), [1, 3], 'the other has it still to come')
+    t.same(
+      sequences(await claimed(store, directory)),
+      [1, 3],
+      'the other webhook still has the event to come',
+    )
     t.same(sequences(await claimed(store, second)), [2])
     t.same(await store.deadLetters({ directoryId: id }, page), [dead])
     t.same(await store.webhookLog({ directoryId: id }, page), [logged])
 
-    t.equal(await store.replay(id, { webhookId: 'default', after: 0 }), 0, 'not one of the other webhook')
+    t.equal(
+      await store.replay(id, { webhookId: 'default', after: 0 }),
+      0,
+      'a webhook has no dead letters of another to replay',
+    )
     t.equal(await store.replay(id, { webhookId: 'whk_2', after: 0 }), 1)
     t.ok((await store.lanesWithEvents()).includes(second.id))
-    t.same((await claimed(store, directory)).replays, [], 'not one of the other webhook')
+    t.same((await claimed(store, directory)).replays, [], 'the other webhook gets no replay')
     const again = await claimed(store, second)
     t.same(again.replays, [{ ...dead, replay: true }])
     await store.reportDelivery(second.id, again.fence, { ...done(2), revived: [dead.id] })
@@ -93,7 +101,7 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.same(await store.claimDelivery(id, forAMoment), { kind: 'nothing' })
   })
 
-  t.test('what waits for one of several webhooks is not pruned', async t => {
+  t.test('an event that waits for one of several webhooks is not pruned', async t => {
     const directory = await fresh()
     await tell(store, directory, 2, { to: ['default', 'whk_2'] })
     const { fence } = await claimed(store, directory)
@@ -103,7 +111,7 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.same(sequences(await claimed(store, { id: `${directory.id}.whk_2` })), [1, 2])
   })
 
-  t.test('a change of a directory and its event are kept together, or neither is', async t => {
+  t.test('a change of a directory and its event are stored together or not at all', async t => {
     const directory = await fresh()
     const head = await headOf(store, directory)
     const after = { ...directory, deactivated: true }
@@ -116,12 +124,16 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.same(await store.directory(directory.id), after)
     t.same(sequences(await store.feed(directory.id, 0, 9)), [1])
     t.same(sequences(await claimed(store, directory)), [1])
-    t.equal(await store.replaceDirectory(after, directory, told), false, 'the head is stale')
+    t.equal(
+      await store.replaceDirectory(after, directory, told),
+      false,
+      'a change with a stale head is refused',
+    )
     await write(store, directory, [save(newResource(directory, 'user', 'next'))], 1)
-    t.same(sequences(await store.feed(directory.id, 0, 9)), [1, 2], 'what comes after is numbered on')
+    t.same(sequences(await store.feed(directory.id, 0, 9)), [1, 2], 'the next event takes the next number')
   })
 
-  t.test('a removal tells its event after all else is gone, with the directory as it was', async t => {
+  t.test('a removal delivers its event after all else is purged, with the directory as it was', async t => {
     const directory = await fresh()
     const { id } = directory
     await write(store, directory, [save(newResource(directory, 'user', 'u'))], 3)
@@ -142,7 +154,11 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.equal(await store.replaceDeparted(directory, resealed), false)
 
     const last = await claimed(store, directory)
-    t.same([sequences(last), last.attempts, last.due], [[4], 0, 0], 'with attempts of its own')
+    t.same(
+      [sequences(last), last.attempts, last.due],
+      [[4], 0, 0],
+      'the event of the removal has its own count of attempts',
+    )
     await store.reportDelivery(id, last.fence, done(4))
     const bounds = { log: early, events: early, dead: early }
     const settle = async () => {
@@ -150,7 +166,7 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
       while (await store.purgeSome());
     }
     await settle()
-    t.ok(await store.departed(id), 'the second webhook has not heard of it')
+    t.ok(await store.departed(id), 'the directory is kept while the second webhook has not got the event')
     const second = { id: `${id}.whk_2` }
     const { tenant, product } = directory
     const about = {
@@ -167,7 +183,7 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     const other = await claimed(store, second)
     await store.reportDelivery(second.id, other.fence, { ...done(4), dead: [dead] })
     await settle()
-    t.ok(await store.departed(id), 'a dead letter may be replayed')
+    t.ok(await store.departed(id), 'the directory is kept while a dead letter can be replayed')
     await store.replay(id, { id: dead.id })
     const replay = await claimed(store, second)
     await store.reportDelivery(second.id, replay.fence, { ...done(4), revived: [dead.id] })
@@ -176,7 +192,7 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.same(await store.claimDelivery(id, forAMoment), { kind: 'nothing' })
   })
 
-  t.test('a removal is told however long its receiver is down', async t => {
+  t.test('the event of a removal is delivered, however long its receiver was down', async t => {
     const directory = await fresh()
     const { id } = directory
     const head = await headOf(store, directory)
@@ -200,7 +216,7 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.notOk((await store.lanesWithEvents()).includes(id))
   })
 
-  t.test('a removal that nobody is told of leaves nothing', async t => {
+  t.test('a removal without receivers leaves nothing', async t => {
     const directory = await fresh()
     const head = await headOf(store, directory)
     t.equal(await store.removeDirectory(directory.id, { head, events: [event(1, [])] }), true)

@@ -7,7 +7,7 @@ const quiet = () => undefined
 const faults: unknown[] = []
 const log = { debug: quiet, info: quiet, warn: quiet, error: (...of: unknown[]) => faults.push(of) }
 
-t.test('SCIM requests: the same status and the same body', async t => {
+t.test('the handler and HTTP respond to SCIM requests with the same status and body', async t => {
   const env = { DATA_DIR: t.testdir(), API_KEYS: 'test-key-0123456789', BASE_URL: 'https://scim.example' }
   const service = await start({ env, log })
   t.teardown(() => service.close())
@@ -83,16 +83,20 @@ t.test('SCIM requests: the same status and the same body', async t => {
 
   t.match(await ask('GET', 'Users', '', { query: null, headers: null }), { status: 200 })
   const conditions = { body: { userName: 'ada' }, headers: new Headers({ 'If-Match': 'W/"nope"' }) }
-  t.match(await ask('PUT', 'Users', user, conditions), { status: 412 }, 'conditions in Headers')
+  t.match(await ask('PUT', 'Users', user, conditions), { status: 412 }, 'conditions can be given as Headers')
   t.match(await ask('PUT', 'Users', user, { ...conditions, headers: { 'If-Match': 'W/"nope"' } }), {
     status: 412,
   })
   const apiSecret = `Bearer ${directory.scim.secret}`
-  t.match(await ask('GET', 'Users', user, { apiSecret }), { status: 200 }, 'the secret as it was sent')
-  t.same(faults, [], 'nothing of this is a fault of the service')
+  t.match(
+    await ask('GET', 'Users', user, { apiSecret }),
+    { status: 200 },
+    'the secret is accepted with its Bearer prefix',
+  )
+  t.same(faults, [], 'no request was logged as a fault of the service')
 })
 
-t.test('management calls answer {data, error}, whatever they are given', async t => {
+t.test('management calls return data and error, whatever they are given', async t => {
   const service = await start({ env: { DATA_DIR: t.testdir(), API_KEYS: 'test-key-0123456789' }, log })
   const { data: directory } = await service.directories.create({ tenant: 'acme', product: 'crm' })
   if (!directory) throw new Error('no directory')

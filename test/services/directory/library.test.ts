@@ -26,7 +26,7 @@ async function started(env: NodeJS.ProcessEnv) {
   return { service, ask, manage, describe }
 }
 
-t.test('each operation of the management API has a call, and reads answer the same', async t => {
+t.test('each operation of the management API has a library call, and reads return the same', async t => {
   const { service, manage, describe } = await started({
     ...{ DATA_DIR: t.testdir(), EXTERNAL_CLIENT_ID: 'client', EXTERNAL_CLIENT_SECRET: 'secret' },
   })
@@ -116,7 +116,11 @@ t.test('each operation of the management API has a call, and reads answer the sa
   const operations = Object.entries(document.paths)
     .filter(([path]) => !path.startsWith('/api/scim/v2.0/'))
     .flatMap(([, methods]) => Object.values(methods).map(({ operationId }) => operationId))
-  t.same([...operations].sort(), Object.keys(calls).sort(), 'the library lacks none, and this test knows all')
+  t.same(
+    [...operations].sort(),
+    Object.keys(calls).sort(),
+    'the calls of this test are exactly the operations of the document',
+  )
   for (const [name, [call, path]] of Object.entries(calls)) {
     const answer = await call()
     t.equal(answer.error === null, !unknown.has(name), `${name} ${JSON.stringify(answer.error)}`)
@@ -131,7 +135,7 @@ t.test('each operation of the management API has a call, and reads answer the sa
   t.match(await groups.members(team, { ...of, ...(pageToken ? { pageToken } : {}) }), { data: { length: 1 } })
 })
 
-t.test('each operation of the SCIM intake is handled as HTTP handles it', async t => {
+t.test('the handler responds to each operation of the SCIM API as HTTP does', async t => {
   const { service, ask, describe } = await started({ DATA_DIR: t.testdir() })
   t.teardown(() => service.close())
   const { data: directory } = await service.directories.create({ tenant: 'acme', product: 'crm' })
@@ -164,12 +168,12 @@ t.test('each operation of the SCIM intake is handled as HTTP handles it', async 
   }
 })
 
-t.test('conditions, projections, order, discovery, search and Bulk work in process', async t => {
+t.test('conditions, projections, sorting, discovery, search and Bulk work in process', async t => {
   const service = await open({ env: { DATA_DIR: t.testdir() }, log })
   t.teardown(() => service.close())
   const { data: directory } = await service.directories.create({ tenant: 'acme', product: 'crm' })
   if (!directory) throw new Error('no directory')
-  t.equal(directory.scim.endpoint, directory.scim.path, 'a path where BASE_URL is not set')
+  t.equal(directory.scim.endpoint, directory.scim.path, 'without BASE_URL the endpoint is a path')
   const handle = (method: string, resourceType: string, more: Partial<DirectoryRequest> = {}) =>
     service.handle({
       method,
@@ -218,7 +222,7 @@ t.test('conditions, projections, order, discovery, search and Bulk work in proce
   t.match(await handle('GET', 'Me'), { status: 501 })
 })
 
-t.test('ids that would lead elsewhere are refused', async t => {
+t.test('library calls refuse malformed ids and never send them elsewhere', async t => {
   const service = await open({ env: { DATA_DIR: t.testdir() }, log })
   t.teardown(() => service.close())
   for (const id of ['', '.', '..', undefined, 7]) {

@@ -12,7 +12,7 @@ export function linkContract(t: Test, store: Store, fresh: () => Promise<Directo
     return hash
   }
 
-  t.test('a link is there until its end, and is taken once', async t => {
+  t.test('a link is valid until it expires, and can be taken once', async t => {
     const { id } = await fresh()
     const hash = await keep(id)
     t.same(await store.link(hash, 1999), { hash, directoryId: id, until: 2000 })
@@ -24,7 +24,7 @@ export function linkContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.equal(await store.link(hash, 1500), undefined)
   })
 
-  t.test('the links of a directory go together, by wish and with the directory', async t => {
+  t.test('the links of a directory are dropped together, and removed with it', async t => {
     const [{ id }, other] = [await fresh(), await fresh()]
     const [one, two, kept] = [await keep(id), await keep(id), await keep(other.id)]
     await store.dropLinks(id)
@@ -35,7 +35,7 @@ export function linkContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.equal(await store.link(kept, 1000), undefined)
   })
 
-  t.test('what has ended is forgotten when the next is made', async t => {
+  t.test('expired links are deleted when the next one is made', async t => {
     const { id } = await fresh()
     const old = await keep(id, 500)
     t.ok(await store.link(old, 400))

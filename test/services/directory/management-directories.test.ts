@@ -6,62 +6,68 @@ import { apiKey, okta, patchOp, type Service, startReceiver, startService } from
 const idsOf = (answer: { body: { data: { id: string }[] } }): string[] => answer.body.data.map(({ id }) => id)
 
 function changes(t: Test, service: Service): void {
-  t.test('a directory is renamed and its webhook and log are changed; what is not sent stays', async t => {
-    const { id } = await service.directory({
-      webhook_url: 'https://example.com/a',
-      webhook_secret: 'hush-hush',
-    })
-    const before = (await service.manage('GET', `/${id}`)).body.data
-    const patch = async (body: unknown) => service.manage('PATCH', `/${id}`, body)
-    const renamed = await patch({ name: 'New name', log_webhook_events: true })
-    t.same(renamed.body, { data: { ...before, name: 'New name', log_webhook_events: true }, error: null })
-    t.same((await service.manage('GET', `/${id}`)).body, renamed.body)
-    const steps: [object, object][] = [
-      [{ webhook_url: 'https://example.com/b' }, { endpoint: 'https://example.com/b', secret: 'hush-hush' }],
-      [
-        { webhook: { secret: 'other-secret' } },
-        { endpoint: 'https://example.com/b', secret: 'other-secret' },
-      ],
-      [{ webhook_url: '' }, { endpoint: '', secret: '' }],
-      [
-        { webhook: { endpoint: 'https://example.com/c', secret: 'third-secret' } },
-        { endpoint: 'https://example.com/c', secret: 'third-secret' },
-      ],
-      [{ webhook: null }, { endpoint: '', secret: '' }],
-    ]
-    for (const [body, webhook] of steps) {
-      t.match((await patch(body)).body.data.webhook, webhook, JSON.stringify(body))
-    }
-    t.match((await service.manage('GET', `/${id}`)).body.data, { name: 'New name', scim: before.scim })
-    const refused: [unknown, RegExp][] = [
-      [{}, /none of the fields that can be changed: name, /],
-      [{ id }, /none of the fields that can be changed/],
-      [{ webhookUrl: 'https://example.com' }, /Unknown field "webhookUrl". Did you mean "webhook_url"\?/],
-      [{ name: 'Other', log_webhook_event: true }, /Did you mean "log_webhook_events"\?/],
-      [{ colour: 'red' }, /Unknown field "colour". Known here: name, /],
-      [{ webhook: { url: 'https://example.com' } }, /Unknown field "url" in webhook/],
-      [{ webhook: { secret: 'hush-hush' }, webhook_url: '' }, /send one or the other/],
-      [{ scim: { secret: 'mine' } }, /scim is made by the service: POST .*scim-secret/],
-      [{ external_access_token: 'x' }, /comes from a consent/],
-      [{ ['x'.repeat(5000)]: 1 }, /Unknown field "x{60}…"/],
-      [JSON.stringify({ a: 1 }).replace('a', '__proto__'), /Unknown field "__proto__"/],
-      [{ tenant: 'other' }, /tenant cannot be changed/],
-      [{ type: 'azure-scim-v2' }, /type cannot be changed/],
-      [{ deactivated: 'yes' }, /deactivated must be true or false/],
-      [{ name: 7 }, /name must be a string/],
-      [{ webhook_url: 'https://example.com' }, /belong together/],
-      [{ webhook_secret: 'hush-hush' }, /belong together/],
-      [{ webhook_url: 'ftp://x/', webhook_secret: 'hush-hush' }, /http or https/],
-      [{ webhook: 'https://example.com' }, /must be a JSON object/],
-      [[], /must be a JSON object/],
-    ]
-    for (const [body, message] of refused) {
-      t.match(await patch(body), { status: 400, body: { error: { message, code: 400 } } })
-    }
-    t.match(await service.manage('PATCH', '/unknown', { name: 'x' }), { status: 404 })
-  })
+  t.test(
+    'a PATCH changes the name, webhook and log setting of a directory, and keeps fields that are not sent',
+    async t => {
+      const { id } = await service.directory({
+        webhook_url: 'https://example.com/a',
+        webhook_secret: 'hush-hush',
+      })
+      const before = (await service.manage('GET', `/${id}`)).body.data
+      const patch = async (body: unknown) => service.manage('PATCH', `/${id}`, body)
+      const renamed = await patch({ name: 'New name', log_webhook_events: true })
+      t.same(renamed.body, { data: { ...before, name: 'New name', log_webhook_events: true }, error: null })
+      t.same((await service.manage('GET', `/${id}`)).body, renamed.body)
+      const steps: [object, object][] = [
+        [
+          { webhook_url: 'https://example.com/b' },
+          { endpoint: 'https://example.com/b', secret: 'hush-hush' },
+        ],
+        [
+          { webhook: { secret: 'other-secret' } },
+          { endpoint: 'https://example.com/b', secret: 'other-secret' },
+        ],
+        [{ webhook_url: '' }, { endpoint: '', secret: '' }],
+        [
+          { webhook: { endpoint: 'https://example.com/c', secret: 'third-secret' } },
+          { endpoint: 'https://example.com/c', secret: 'third-secret' },
+        ],
+        [{ webhook: null }, { endpoint: '', secret: '' }],
+      ]
+      for (const [body, webhook] of steps) {
+        t.match((await patch(body)).body.data.webhook, webhook, JSON.stringify(body))
+      }
+      t.match((await service.manage('GET', `/${id}`)).body.data, { name: 'New name', scim: before.scim })
+      const refused: [unknown, RegExp][] = [
+        [{}, /none of the fields that can be changed: name, /],
+        [{ id }, /none of the fields that can be changed/],
+        [{ webhookUrl: 'https://example.com' }, /Unknown field "webhookUrl". Did you mean "webhook_url"\?/],
+        [{ name: 'Other', log_webhook_event: true }, /Did you mean "log_webhook_events"\?/],
+        [{ colour: 'red' }, /Unknown field "colour". Known here: name, /],
+        [{ webhook: { url: 'https://example.com' } }, /Unknown field "url" in webhook/],
+        [{ webhook: { secret: 'hush-hush' }, webhook_url: '' }, /send one or the other/],
+        [{ scim: { secret: 'mine' } }, /scim is made by the service: POST .*scim-secret/],
+        [{ external_access_token: 'x' }, /comes from a consent/],
+        [{ ['x'.repeat(5000)]: 1 }, /Unknown field "x{60}…"/],
+        [JSON.stringify({ a: 1 }).replace('a', '__proto__'), /Unknown field "__proto__"/],
+        [{ tenant: 'other' }, /tenant cannot be changed/],
+        [{ type: 'azure-scim-v2' }, /type cannot be changed/],
+        [{ deactivated: 'yes' }, /deactivated must be true or false/],
+        [{ name: 7 }, /name must be a string/],
+        [{ webhook_url: 'https://example.com' }, /belong together/],
+        [{ webhook_secret: 'hush-hush' }, /belong together/],
+        [{ webhook_url: 'ftp://x/', webhook_secret: 'hush-hush' }, /http or https/],
+        [{ webhook: 'https://example.com' }, /must be a JSON object/],
+        [[], /must be a JSON object/],
+      ]
+      for (const [body, message] of refused) {
+        t.match(await patch(body), { status: 400, body: { error: { message, code: 400 } } })
+      }
+      t.match(await service.manage('PATCH', '/unknown', { name: 'x' }), { status: 404 })
+    },
+  )
 
-  t.test('a new directory takes what a PATCH takes, and refuses what it does not know', async t => {
+  t.test('a new directory takes the fields of a PATCH and refuses unknown ones', async t => {
     const owner = { tenant: 'forms', product: `p-${Math.random()}` }
     const make = async (more: unknown) =>
       service.manage('POST', '', typeof more === 'string' ? more : { ...owner, ...(more as object) })
@@ -94,7 +100,7 @@ function changes(t: Test, service: Service): void {
   })
 
   t.test(
-    'a deactivated directory takes no SCIM requests and tells so only to who knows the secret',
+    'a deactivated directory refuses SCIM requests, and says so only to clients with its secret',
     async t => {
       const { id, scim } = await service.directory()
       await scim('POST', '/Users', okta('ada'))
@@ -113,14 +119,14 @@ function changes(t: Test, service: Service): void {
       t.equal(
         idsOf(await service.manage('GET', `/users?directoryId=${id}`)).length,
         1,
-        'integrators still read',
+        'integrators can still read its users',
       )
       await service.manage('PATCH', `/${id}`, { deactivated: false })
       t.equal((await scim('GET', '/Users')).body.totalResults, 1)
     },
   )
 
-  t.test('a rotated SCIM secret works at once, the old one for as long as was asked', async t => {
+  t.test('a rotated SCIM secret works at once, and the old one until its overlap ends', async t => {
     const { id, scim, secret } = await service.directory()
     const status = async (token: string) =>
       (await scim('GET', '/Users', undefined, { authorization: `Bearer ${token}` })).status
@@ -129,14 +135,22 @@ function changes(t: Test, service: Service): void {
     const fresh = first.body.data.scim.secret
     t.not(fresh, secret)
     const left = Date.parse(first.body.data.scim.old_secret_valid_until) - Date.now()
-    t.ok(Math.abs(left - 24 * 60 * 60 * 1000) < 60_000, 'a day of overlap')
+    t.ok(Math.abs(left - 24 * 60 * 60 * 1000) < 60_000, 'the default overlap is a day')
     t.same([await status(secret), await status(fresh)], [200, 200])
     const next = (await rotate({ overlap_seconds: 60 })).body.data.scim
-    t.equal(next.old_secret_valid_until, first.body.data.scim.old_secret_valid_until, 'the longest promise')
+    t.equal(
+      next.old_secret_valid_until,
+      first.body.data.scim.old_secret_valid_until,
+      'a shorter overlap does not shorten an earlier one',
+    )
     t.same([await status(secret), await status(fresh), await status(next.secret)], [200, 200, 200])
     const now = Date.now()
     const clock = t.capture(Date, 'now', () => now + 61_000)
-    t.same([await status(secret), await status(fresh)], [200, 401], 'each until its promised time')
+    t.same(
+      [await status(secret), await status(fresh)],
+      [200, 401],
+      'each old secret is valid until its own time',
+    )
     clock.restore()
     const second = await rotate({ overlap_seconds: 0 })
     t.notOk('old_secret_valid_until' in second.body.data.scim)
@@ -157,7 +171,7 @@ function changes(t: Test, service: Service): void {
     t.equal((await service.manage('POST', '/unknown/scim-secret')).status, 404)
   })
 
-  t.test('parallel changes of a directory lose nothing', async t => {
+  t.test('parallel changes of a directory are all kept', async t => {
     const { id } = await service.directory()
     const answers = await Promise.all([
       service.manage('PATCH', `/${id}`, { name: 'Both' }),
@@ -176,7 +190,7 @@ function changes(t: Test, service: Service): void {
     })
   })
 
-  t.test('a removed directory takes everything along, and nothing of its neighbour', async t => {
+  t.test('removing a directory removes its contents, and nothing of another directory', async t => {
     const tenant = `removal-${Math.random()}`
     const gone = await service.directory({ tenant })
     const kept = await service.directory({ tenant })
@@ -196,7 +210,7 @@ function changes(t: Test, service: Service): void {
     t.equal((await kept.scim('GET', '/Groups')).body.Resources[0].members.length, 1)
   })
 
-  t.test('lists go on from a token, whatever comes and goes before it', async t => {
+  t.test('a page token continues a list, even when earlier entries are deleted', async t => {
     const tenant = `pages-${Math.random()}`
     const product = `product-${Math.random()}`
     const [one, two, three] = [
@@ -242,7 +256,7 @@ function changes(t: Test, service: Service): void {
       'GET',
       `/users?${scope}&pageLimit=2&pageToken=${first.body.pageToken}`,
     )
-    t.same(idsOf(second), made.slice(2, 4), 'nothing is skipped')
+    t.same(idsOf(second), made.slice(2, 4), 'no entry is skipped')
     for (const query of [
       'pageToken=x',
       `pageToken=${first.body.pageToken}&pageOffset=1`,
@@ -258,14 +272,14 @@ function changes(t: Test, service: Service): void {
 }
 
 for (const store of ['SQLite', 'MongoDB']) {
-  t.test(`Directories on ${store}`, async t => {
+  t.test(`directories on ${store}`, async t => {
     const MONGODB_URL = store === 'MongoDB' ? await mongoUrl(t) : ''
     if (MONGODB_URL === undefined) return
     changes(t, await startService(t, { MONGODB_URL }))
   })
 }
 
-t.test('what the API document says of answers is what is answered', async t => {
+t.test('the responses match their schemas in the API document', async t => {
   const receiver = await startReceiver(t)
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE: 'true' })
   const { status, body: document } = await service.call('GET', '/api/v1/openapi.json')
@@ -274,14 +288,14 @@ t.test('what the API document says of answers is what is answered', async t => {
   const paths: string[] = Object.keys(document.paths)
   t.notOk(
     paths.some(path => path.startsWith('/api/v1/dsync')),
-    'the alias is left out',
+    'the alias of the API is left out',
   )
   const operations = paths.flatMap(path =>
     Object.entries<{ security?: unknown; summary?: string }>(document.paths[path]),
   )
   t.ok(
     operations.every(([, each]) => each.summary && each.security),
-    'each has a summary and says how to sign in',
+    'each operation has a summary and its security',
   )
   const names = operations.map(([, each]) => (each as { operationId?: string }).operationId)
   t.ok(names.every(name => name && /^[a-z][A-Za-z]+$/.test(name)) && new Set(names).size === names.length)
@@ -354,7 +368,7 @@ t.test('what the API document says of answers is what is answered', async t => {
   t.match(
     html,
     /<a href="#schema-NewDirectory">NewDirectory<\/a>.*<details id="schema-NewDirectory">/s,
-    'shapes are one link away',
+    'the page links to the schema',
   )
-  t.notMatch(html, /<script|src=/, 'one request, so the burst of a small plan is enough')
+  t.notMatch(html, /<script|src=/, 'the page needs one request only')
 })

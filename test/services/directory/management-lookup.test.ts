@@ -42,16 +42,24 @@ async function lookups(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
     return pages
   }
 
-  t.same(await idsOf(`/users?${scope}&email=shared@example.COM`), made, 'over all directories, in order')
+  t.same(
+    await idsOf(`/users?${scope}&email=shared@example.COM`),
+    made,
+    'users of all directories are found, in order of creation',
+  )
   t.same(await idsOf(`/users?${scope}&email=second%40example.com&pageOffset=1`), made.slice(1))
   t.same(await walk(`/users?${scope}&email=shared@example.com`), [made.slice(0, 2), made.slice(2)])
   t.same(await idsOf(`/users?directoryId=${two.id}&email=shared@example.com`), [made[1]])
-  t.same(await idsOf(`/users?${scope}&email=zoe@example.com`), [plain], 'a userName is one, too')
+  t.same(
+    await idsOf(`/users?${scope}&email=zoe@example.com`),
+    [plain],
+    'a userName without e-mails counts as the e-mail address',
+  )
   t.same(await idsOf(`/users?${scope}&email=nobody@example.com`), [])
 
   t.same(await idsOf(`/groups?${scope}&name=sales`), [group, twin])
   t.same(await idsOf(`/groups?directoryId=${one.id}&name=Sales`), [group])
-  t.same(await idsOf(`/groups?${scope}&name=Sal`), [], 'the whole name')
+  t.same(await idsOf(`/groups?${scope}&name=Sal`), [], 'a group is found by its whole name only')
 
   const sorted = [made[0], made[2], plain].toSorted()
   t.same(await walk(`/users?${scope}&group=${group}`), [sorted.slice(0, 2), sorted.slice(2)])
@@ -78,17 +86,17 @@ async function lookups(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
   t.equal(
     (await idsOf(`/users?${scope}&pageLimit=99999`)).length,
     4,
-    'more than the most is taken as the most',
+    'a page limit above the maximum means the maximum',
   )
 }
 
-t.test('users by e-mail and by group, groups by name, on SQLite', async t => lookups(t, {}))
-t.test('users by e-mail and by group, groups by name, on MongoDB', async t => {
+t.test('users are found by e-mail and group, and groups by name, on SQLite', async t => lookups(t, {}))
+t.test('users are found by e-mail and group, and groups by name, on MongoDB', async t => {
   const MONGODB_URL = await mongoUrl(t)
   if (MONGODB_URL !== undefined) await lookups(t, { MONGODB_URL })
 })
 
-t.test('a query parameter that is not known is refused rather than ignored', async t => {
+t.test('an unknown query parameter is refused rather than ignored', async t => {
   const service = await startService(t)
   const { id } = await service.directory()
   const ask = async (method: string, path: string) => {
@@ -110,5 +118,5 @@ t.test('a query parameter that is not known is refused rather than ignored', asy
   for (const alias of ['offset=0', 'limit=1', 'page_size=1']) {
     t.match(await ask('GET', `/users?directoryId=${id}&${alias}`), [200], alias)
   }
-  t.match(await ask('GET', `/${id}?tenant=acme&product=app`), [200], 'the scope beside an id')
+  t.match(await ask('GET', `/${id}?tenant=acme&product=app`), [200], 'the scope is accepted beside an id')
 })

@@ -6,7 +6,7 @@ import { apiKey, okta, startService } from './harness.js'
 
 const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
-t.test('a directory is created and read back as the spec shows it', async t => {
+t.test('a directory is created and read back with the documented fields', async t => {
   const service = await startService(t)
   const fields = { name: 'Acme', tenant: 'acme', product: 'crm', type: 'okta-scim-v2' }
   const webhook = { webhook_url: 'https://example.com/hook', webhook_secret: 'hush-hush' }
@@ -42,17 +42,17 @@ t.test('a directory is created and read back as the spec shows it', async t => {
   t.equal(alias.body.data.id, id)
   t.match(alias.body.data.scim.endpoint, `${service.url}/api/scim/v2.0/`)
   const evil = await service.manage('GET', `/${id}`, undefined, { 'x-forwarded-host': 'a b"<' })
-  t.match(evil.body.data.scim.endpoint, service.url, 'a malformed host is not repeated')
+  t.match(evil.body.data.scim.endpoint, service.url, 'a malformed forwarded host is ignored')
 })
 
-t.test('defaults', async t => {
+t.test('a directory gets a default name, type and webhook, and an endpoint under BASE_URL', async t => {
   const service = await startService(t, { BASE_URL: 'https://fixed.example/' })
   const { body } = await service.manage('POST', '', { tenant: 't', product: 'p' })
   t.match(body.data, { name: 'scim-t-p', type: 'generic-scim-v2', webhook: { endpoint: '', secret: '' } })
   t.match(body.data.scim.endpoint, 'https://fixed.example/api/scim/v2.0/')
 })
 
-t.test('refusals: status, envelope and a sentence that helps', async t => {
+t.test('each refusal has the right status, the error envelope and a helpful message', async t => {
   const service = await startService(t)
   const good = { tenant: 't', product: 'p' }
   const hook = (webhook_url: string, webhook_secret = 'hush-hush') => ({ webhook_url, webhook_secret })
@@ -188,7 +188,7 @@ t.test('lists cover all directories of a tenant and product, page by page, and n
   })
 })
 
-t.test('the first start makes a key, shows it once, and keeps nothing readable', async t => {
+t.test('the first start creates a key, shows it once and stores no secret in plain text', async t => {
   const dataDir = join(t.testdir(), 'data')
   const first = await start({ env: { DATA_DIR: dataDir }, log: quiet })
   const [note = '', advice] = first.notes
@@ -213,7 +213,7 @@ t.test('the first start makes a key, shows it once, and keeps nothing readable',
   await first.close()
   t.notOk(
     readdirSync(dataDir).some(file => /-(wal|shm)$/.test(file)),
-    'all of the database is in its file',
+    'a closed database leaves no log files',
   )
   t.equal(statSync(dataDir).mode & 0o777, 0o700)
   for (const file of readdirSync(dataDir)) {
@@ -231,7 +231,7 @@ t.test('the first start makes a key, shows it once, and keeps nothing readable',
   })
 })
 
-t.test('a start that fails keeps no key that nobody has seen', async t => {
+t.test('a failed start stores no key that nobody has seen', async t => {
   const dataDir = t.testdir({ 'directory.db': { 'a folder': '' } })
   await t.rejects(start({ env: { DATA_DIR: dataDir }, log: quiet }), {
     message: /directory.db cannot be opened/,
@@ -239,7 +239,7 @@ t.test('a start that fails keeps no key that nobody has seen', async t => {
   t.notOk(readdirSync(dataDir).includes('api-key.sha256'))
 })
 
-t.test('a wrong setting stops the start with a sentence that names it', async t => {
+t.test('a wrong setting stops the start with a message that names it', async t => {
   const DATA_DIR = t.testdir({ file: '' })
   const table: [NodeJS.ProcessEnv, RegExp][] = [
     [{ MONGODB_URL: 'localhost' }, /MONGODB_URL must begin with mongodb:/],

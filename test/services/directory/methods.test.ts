@@ -15,7 +15,7 @@ function call(url: string, method: string, authorization: string, body = ''): Pr
   })
 }
 
-t.test('a method that a path does not have is 405 with Allow, whatever comes with it', async t => {
+t.test('a method that a path does not support gets 405 with Allow, with or without a body', async t => {
   const service = await startService(t)
   const { id, secret } = await service.directory()
   const key = `Api-Key ${apiKey}`

@@ -17,7 +17,7 @@ import {
   write,
 } from './store-fixtures.js'
 
-t.test('the database is the one the URL names, else sluice', async t => {
+t.test('the database is the one that the URL names, or else sluice', async t => {
   for (const [url, database] of [
     ['mongodb://localhost', 'sluice'],
     ['mongodb://u:p@a:1,b:2/?replicaSet=r', 'sluice'],
@@ -38,7 +38,7 @@ t.test('MongoDB', async t => {
   storeContract(t, store)
 
   t.test(
-    'a change whose process died after the commit is finished by the next one, also when repeated',
+    'a committed change of a dead process is applied once by the next one, even when it is found again',
     async t => {
       const client = new MongoClient(url)
       t.teardown(() => client.close())
@@ -62,7 +62,10 @@ t.test('MongoDB', async t => {
       const _id = `${directory.id}/0000000000000002`
       const rest = { directory: directory.id, version: 2, sequence: 1 }
       await commits.insertOne({ _id, pending, ...rest })
-      t.ok((await store.lanesWithEvents()).includes(directory.id), 'found without another write')
+      t.ok(
+        (await store.lanesWithEvents()).includes(directory.id),
+        'the queued event is found without another write',
+      )
       t.same(await store.head(directory.id), { version: 2, sequence: 1 })
       t.same(await store.resource({ directoryId: directory.id }, 'user', user.id), user)
       t.same(await store.members(group.id, page), [{ userId: user.id, label: 'kept' }])
@@ -76,23 +79,27 @@ t.test('MongoDB', async t => {
       t.equal(
         await store.resource({ directoryId: directory.id }, 'user', user.id),
         undefined,
-        'not brought back',
+        'the deleted user is not restored',
       )
       t.same(await store.members(group.id, page), [])
-      t.same(await store.claimDelivery(directory.id, forAMoment), { kind: 'nothing' }, 'not delivered again')
-      t.equal((await store.feed(directory.id, 0, 9)).events.length, 1, 'nor told twice in the feed')
+      t.same(
+        await store.claimDelivery(directory.id, forAMoment),
+        { kind: 'nothing' },
+        'the event is not delivered again',
+      )
+      t.equal((await store.feed(directory.id, 0, 9)).events.length, 1, 'the feed has the event once')
       const left = client
         .db()
         .collection('directory_memberships')
         .find({ group: { $exists: false } })
       t.ok(
         (await left.toArray()).every(tombstone => tombstone.deletedAt),
-        'what is left of it will be swept',
+        'the remaining membership records are marked for deletion',
       )
     },
   )
 
-  t.test('a removal whose process died is finished by the next one, and told', async t => {
+  t.test('a removal that a dead process committed is finished and announced by the next one', async t => {
     const client = new MongoClient(url)
     t.teardown(() => client.close())
     const commits = client.db().collection<{ _id: string }>('directory_commits')
@@ -116,7 +123,7 @@ t.test('MongoDB', async t => {
     t.same(sequences(await claimed(store, directory)), [1])
   })
 
-  t.test('an event of a directory that is gone is not kept waiting', async t => {
+  t.test('an event of a directory that no longer exists is deleted', async t => {
     const client = new MongoClient(url)
     t.teardown(() => client.close())
     const event = { event: 'evt_late', sequence: 3, created: early, body: '{}' }
@@ -127,7 +134,7 @@ t.test('MongoDB', async t => {
     t.notOk((await store.lanesWithEvents()).includes('gone'))
   })
 
-  t.test('what is from before several webhooks is that of the first one', async t => {
+  t.test('a dead letter from before there were several webhooks belongs to the first one', async t => {
     const client = new MongoClient(url)
     t.teardown(() => client.close())
     const directory = newDirectory()
@@ -148,7 +155,7 @@ t.test('MongoDB', async t => {
     t.match((await claimed(store, directory)).replays, [{ id: 'evt_old' }])
   })
 
-  t.test('every query that the suite above made is served by an index', async t => {
+  t.test('every query of the suite above is served by an index', async t => {
     const client = new MongoClient(url)
     t.teardown(() => client.close())
     const collections = new Set([...heard.values()].map(({ collection }) => collection))
@@ -159,12 +166,12 @@ t.test('MongoDB', async t => {
         (await client.db().collection(name).indexes()).map(({ key }) => key),
       )
     }
-    t.ok(heard.size > 40, `${heard.size} kinds of queries were heard`)
+    t.ok(heard.size > 40, `${heard.size} kinds of queries were recorded`)
     for (const [form, query] of heard) t.ok(isServed(query, indexes.get(query.collection) ?? []), form)
     const [about = []] = indexes.values()
     for (const filter of [{ nobody: 1 }, {}]) {
       const unserved = { collection: '', command: 'find', filter, sort: {} }
-      t.notOk(isServed(unserved, about), 'what no index serves is told')
+      t.notOk(isServed(unserved, about), 'a query that no index serves is noticed')
     }
   })
 })

@@ -19,7 +19,7 @@ const stateOf = (started: string, outcome: PullState['outcome'] = 'running'): Pu
 
 /** Adds the cases to the suite of one store. */
 export function pullContract(t: Test, store: Store, fresh: () => Promise<Directory>): void {
-  t.test('only enlisted directories are pulled, until they are removed', async t => {
+  t.test('only enlisted directories can be pulled, until they are removed', async t => {
     const { id } = await fresh()
     t.equal(await store.claimPull(id, { now: 1000, until: 2000 }), undefined)
     await store.enlistPull(id)
@@ -32,7 +32,7 @@ export function pullContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.equal(
       (await store.pullStates([id])).get(id)?.state.outcome,
       'complete',
-      'connecting anew keeps the state',
+      'enlisting again keeps the state',
     )
     t.equal((await store.pulledDirectories()).filter(other => other === id).length, 1)
     await store.removeDirectory(id)
@@ -41,19 +41,27 @@ export function pullContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.same(await store.pullStates([id]), new Map())
   })
 
-  t.test('a pull is leased to one process, and a lease that was lost reports no more', async t => {
+  t.test('a pull is leased to one process, and a report under a lost lease is refused', async t => {
     const { id } = await fresh()
     await store.enlistPull(id)
     const first = (await store.claimPull(id, { now: 1000, until: 2000 })) ?? 0
     t.ok(first > 0)
-    t.equal(await store.claimPull(id, { now: 1999, until: 5000 }), undefined, 'held')
+    t.equal(
+      await store.claimPull(id, { now: 1999, until: 5000 }),
+      undefined,
+      'a leased pull cannot be claimed',
+    )
     t.equal(await store.reportPull(id, first, { until: 3000, state: stateOf('first') }), true)
-    t.equal(await store.claimPull(id, { now: 2500, until: 5000 }), undefined, 'renewed')
+    t.equal(await store.claimPull(id, { now: 2500, until: 5000 }), undefined, 'a report renews the lease')
     t.same((await store.pullStates([id])).get(id), { state: stateOf('first'), until: 3000 })
 
     const second = (await store.claimPull(id, { now: 3001, until: 4000 })) ?? 0
     t.ok(second > first)
-    t.same((await store.pullStates([id])).get(id)?.state, stateOf('first'), 'until the second has reported')
+    t.same(
+      (await store.pullStates([id])).get(id)?.state,
+      stateOf('first'),
+      'the first state stays until the second process reports',
+    )
     t.equal(await store.reportPull(id, first, { until: 9000, state: stateOf('late') }), false)
     t.equal(await store.reportPull(id, second, { until: 0, state: stateOf('second', 'complete') }), true)
     t.same((await store.pullStates([id])).get(id), { state: stateOf('second', 'complete'), until: 0 })
@@ -61,12 +69,12 @@ export function pullContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.equal(
       await store.claimPull(id, { now: 5000, until: 6000, idleSince: 3000 }),
       undefined,
-      'began at 3001',
+      'a directory whose pull began after idleSince is not claimed',
     )
     t.ok(await store.claimPull(id, { now: 5000, until: 6000, idleSince: 3001 }))
   })
 
-  t.test('of many that want a pull at once exactly one gets it', async t => {
+  t.test('of many simultaneous claims of a pull exactly one succeeds', async t => {
     const { id } = await fresh()
     await store.enlistPull(id)
     for (const now of [1000, 3000, 5000]) {

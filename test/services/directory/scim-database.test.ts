@@ -33,39 +33,42 @@ async function startLine(t: Test, port: number) {
   return { port: (line.address() as AddressInfo).port, silence, cut }
 }
 
-t.test('a database that is silent or gone is answered 503, in both shapes, and comes back', async t => {
-  const url = await mongoUrl(t)
-  if (url === undefined) return
-  const address = new URL(url)
-  const line = await startLine(t, Number(address.port))
-  address.port = String(line.port)
-  for (const name of ['connectTimeoutMS', 'socketTimeoutMS', 'serverSelectionTimeoutMS']) {
-    address.searchParams.set(name, '400')
-  }
-  const service = await startService(t, { MONGODB_URL: address.href })
-  const { scim, tenant } = await service.directory()
-  t.equal((await scim('POST', '/Users', okta('ada'))).status, 201)
-  const unavailable = { status: 503, body: { status: '503', detail: /cannot be reached/ } }
-  line.silence(true)
-  const answer = await scim('GET', '/Users', undefined, { 'x-sluice-request-id': 'req-1' })
-  t.match(answer, unavailable)
-  t.equal(answer.headers.get('retry-after'), '1')
-  t.ok(
-    service.logged.some(entry => entry.includes('requests that need it get 503')),
-    'one line says what fails',
-  )
-  line.silence(false)
-  await waitUntil('the database', async () => (await scim('GET', '/Users')).status === 200)
+t.test(
+  'without its database the service responds 503 in the format of each API, and recovers after a silence',
+  async t => {
+    const url = await mongoUrl(t)
+    if (url === undefined) return
+    const address = new URL(url)
+    const line = await startLine(t, Number(address.port))
+    address.port = String(line.port)
+    for (const name of ['connectTimeoutMS', 'socketTimeoutMS', 'serverSelectionTimeoutMS']) {
+      address.searchParams.set(name, '400')
+    }
+    const service = await startService(t, { MONGODB_URL: address.href })
+    const { scim, tenant } = await service.directory()
+    t.equal((await scim('POST', '/Users', okta('ada'))).status, 201)
+    const unavailable = { status: 503, body: { status: '503', detail: /cannot be reached/ } }
+    line.silence(true)
+    const answer = await scim('GET', '/Users', undefined, { 'x-sluice-request-id': 'req-1' })
+    t.match(answer, unavailable)
+    t.equal(answer.headers.get('retry-after'), '1')
+    t.ok(
+      service.logged.some(entry => entry.includes('requests that need it get 503')),
+      'a log line says what fails',
+    )
+    line.silence(false)
+    await waitUntil('the database', async () => (await scim('GET', '/Users')).status === 200)
 
-  line.cut()
-  t.match(await scim('POST', '/Users', okta('eve')), unavailable)
-  const listed = await service.manage('GET', `?tenant=${tenant}&product=app`)
-  t.match(listed, { status: 503, body: { data: null, error: { code: 503, message: /cannot be reached/ } } })
-  t.equal(listed.headers.get('retry-after'), '1')
-})
+    line.cut()
+    t.match(await scim('POST', '/Users', okta('eve')), unavailable)
+    const listed = await service.manage('GET', `?tenant=${tenant}&product=app`)
+    t.match(listed, { status: 503, body: { data: null, error: { code: 503, message: /cannot be reached/ } } })
+    t.equal(listed.headers.get('retry-after'), '1')
+  },
+)
 
 t.test(
-  'the intake is guarded: unknown directory, wrong secret, in this order and as SCIM errors',
+  'the SCIM API refuses unknown directories, wrong secrets and malformed requests with SCIM errors',
   async t => {
     const service = await startService(t)
     const one = await service.directory()

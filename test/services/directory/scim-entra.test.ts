@@ -64,131 +64,137 @@ function entra(t: Test, service: Service): void {
   }
 
   for (const { name, op, no, leave, change } of dialects) {
-    t.test(`Entra ID ${name}: connection test, users, manager, groups`, async t => {
-      const { directory, scim } = await connect()
-      const tested = await scim('GET', `/Users${find(`userName eq "${randomUUID()}"`)}`)
-      t.match(tested, { status: 200, body: { schemas: [listUrn], totalResults: 0, Resources: [] } })
-      t.match(tested.headers.get('content-type'), /^application\/scim\+json/)
+    t.test(
+      `Entra ID ${name}: the connection test works, and users, managers and groups are provisioned`,
+      async t => {
+        const { directory, scim } = await connect()
+        const tested = await scim('GET', `/Users${find(`userName eq "${randomUUID()}"`)}`)
+        t.match(tested, { status: 200, body: { schemas: [listUrn], totalResults: 0, Resources: [] } })
+        t.match(tested.headers.get('content-type'), /^application\/scim\+json/)
 
-      const ada = (await scim('POST', '/Users', user('ada@contoso.com'))).body.id
-      const boss = (await scim('POST', '/Users', user('boss@contoso.com'))).body.id
-      for (const filter of [
-        'externalId eq "ext-ada@contoso.com"',
-        'emails[type eq "work"].value eq "ADA@contoso.com"',
-        'userName eq "ada@contoso.com" and active eq true',
-      ]) {
-        t.match(
-          (await scim('GET', `/Users${find(filter)}`)).body,
-          { totalResults: 1, Resources: [{ id: ada }] },
-          filter,
-        )
-      }
-      const update = (...operations: object[]) => scim('PATCH', `/Users/${ada}`, patch(...operations))
-      t.equal(
-        (
-          await update(
-            { op: op('add'), path: 'emails[type eq "home"].value', value: 'ada@home.example' },
-            { op: op('add'), path: 'phoneNumbers[type eq "mobile"].value', value: '+1 555 0100' },
-            { op: op('add'), path: 'addresses[type eq "work"].formatted', value: 'Redmond' },
-            { op: op('replace'), path: 'emails[type eq "work"].value', value: 'ada.king@contoso.com' },
-            { op: op('add'), path: `${enterprise}:department`, value: 'Research' },
-            { op: op('add'), path: `${enterprise}:manager`, value: boss },
-            { op: op('add'), path: 'roles[primary eq "True"].value', value: 'Admin' },
+        const ada = (await scim('POST', '/Users', user('ada@contoso.com'))).body.id
+        const boss = (await scim('POST', '/Users', user('boss@contoso.com'))).body.id
+        for (const filter of [
+          'externalId eq "ext-ada@contoso.com"',
+          'emails[type eq "work"].value eq "ADA@contoso.com"',
+          'userName eq "ada@contoso.com" and active eq true',
+        ]) {
+          t.match(
+            (await scim('GET', `/Users${find(filter)}`)).body,
+            { totalResults: 1, Resources: [{ id: ada }] },
+            filter,
           )
-        ).status,
-        200,
-      )
-      const changed = await update(
-        ...change({
+        }
+        const update = (...operations: object[]) => scim('PATCH', `/Users/${ada}`, patch(...operations))
+        t.equal(
+          (
+            await update(
+              { op: op('add'), path: 'emails[type eq "home"].value', value: 'ada@home.example' },
+              { op: op('add'), path: 'phoneNumbers[type eq "mobile"].value', value: '+1 555 0100' },
+              { op: op('add'), path: 'addresses[type eq "work"].formatted', value: 'Redmond' },
+              { op: op('replace'), path: 'emails[type eq "work"].value', value: 'ada.king@contoso.com' },
+              { op: op('add'), path: `${enterprise}:department`, value: 'Research' },
+              { op: op('add'), path: `${enterprise}:manager`, value: boss },
+              { op: op('add'), path: 'roles[primary eq "True"].value', value: 'Admin' },
+            )
+          ).status,
+          200,
+        )
+        const changed = await update(
+          ...change({
+            displayName: 'Ada King',
+            'name.familyName': 'King',
+            [`${enterprise}:employeeNumber`]: '7',
+            title: 'Countess',
+          }),
+        )
+        t.match(changed.body, {
           displayName: 'Ada King',
-          'name.familyName': 'King',
-          [`${enterprise}:employeeNumber`]: '7',
+          name: { givenName: 'Test', familyName: 'King' },
           title: 'Countess',
-        }),
-      )
-      t.match(changed.body, {
-        displayName: 'Ada King',
-        name: { givenName: 'Test', familyName: 'King' },
-        title: 'Countess',
-        emails: [
-          { type: 'work', value: 'ada.king@contoso.com' },
-          { type: 'home', value: 'ada@home.example' },
-        ],
-        phoneNumbers: [{ type: 'mobile', value: '+1 555 0100' }],
-        addresses: [{ type: 'work', formatted: 'Redmond' }],
-        roles: [{ primary: true, value: 'Admin' }],
-        [enterprise]: { department: 'Research', manager: { value: boss }, employeeNumber: '7' },
-      })
-      t.notOk(
-        'manager' in
-          ((await update({ op: op('remove'), path: `${enterprise}:manager` })).body[enterprise] ?? {}),
-      )
-      t.equal((await update({ op: op('replace'), path: 'active', value: no })).body.active, false)
-      t.match(
-        (await scim('GET', `/Users${find('userName eq "ada@contoso.com"')}`)).body,
-        {
-          totalResults: 1,
-          Resources: [{ active: false }],
-        },
-        'a disabled user is still found',
-      )
-      t.equal(
-        (await update(...change({ userName: 'ada.king@contoso.com', active: no === false ? true : 'True' })))
-          .body.active,
-        true,
-      )
-      t.equal((await scim('GET', `/Users${find('userName eq "ada@contoso.com"')}`)).body.totalResults, 0)
+          emails: [
+            { type: 'work', value: 'ada.king@contoso.com' },
+            { type: 'home', value: 'ada@home.example' },
+          ],
+          phoneNumbers: [{ type: 'mobile', value: '+1 555 0100' }],
+          addresses: [{ type: 'work', formatted: 'Redmond' }],
+          roles: [{ primary: true, value: 'Admin' }],
+          [enterprise]: { department: 'Research', manager: { value: boss }, employeeNumber: '7' },
+        })
+        t.notOk(
+          'manager' in
+            ((await update({ op: op('remove'), path: `${enterprise}:manager` })).body[enterprise] ?? {}),
+        )
+        t.equal((await update({ op: op('replace'), path: 'active', value: no })).body.active, false)
+        t.match(
+          (await scim('GET', `/Users${find('userName eq "ada@contoso.com"')}`)).body,
+          {
+            totalResults: 1,
+            Resources: [{ active: false }],
+          },
+          'a disabled user is still found',
+        )
+        t.equal(
+          (
+            await update(
+              ...change({ userName: 'ada.king@contoso.com', active: no === false ? true : 'True' }),
+            )
+          ).body.active,
+          true,
+        )
+        t.equal((await scim('GET', `/Users${find('userName eq "ada@contoso.com"')}`)).body.totalResults, 0)
 
-      const made = await scim('POST', '/Groups', group('Engineering'))
-      t.match(made, { status: 201, body: { displayName: 'Engineering', meta: { resourceType: 'Group' } } })
-      const { id } = made.body
-      t.equal((await scim('POST', '/Groups', group('Engineering'))).status, 409)
-      const light = await scim(
-        'GET',
-        `/Groups${find('displayName eq "Engineering"', '&excludedAttributes=members')}`,
-      )
-      t.match(light.body, { totalResults: 1, Resources: [{ id }] })
-      t.notOk('members' in light.body.Resources[0])
-      const regroup = async (...operations: object[]) =>
-        t.ok([200, 204].includes((await scim('PATCH', `/Groups/${id}`, patch(...operations))).status))
-      await regroup({
-        op: op('add'),
-        path: 'members',
-        value: [
-          { $ref: null, value: ada },
-          { $ref: null, value: boss },
-        ],
-      })
-      await regroup({ op: op('add'), path: 'members', value: [{ value: ada }] })
-      await regroup({ op: op('replace'), path: 'displayName', value: 'Research' })
-      t.same((await seen(service, directory)).groups, {
-        Research: ['ada.king@contoso.com', 'boss@contoso.com'],
-      })
-      await regroup(leave(boss))
-      t.same(
-        (await seen(service, directory)).groups,
-        { Research: ['ada.king@contoso.com'] },
-        'only the one named',
-      )
-      t.equal(
-        (await scim('GET', `/Groups${find(`id eq "${id}" and members eq "${ada}"`, '&attributes=id')}`)).body
-          .totalResults,
-        1,
-      )
-      t.equal((await scim('DELETE', `/Users/${ada}`)).status, 204)
-      t.equal((await scim('GET', `/Users/${ada}`)).status, 404)
-      t.same((await seen(service, directory)).groups, { Research: [] })
-      t.equal((await scim('DELETE', `/Groups/${id}`)).status, 204)
-    })
+        const made = await scim('POST', '/Groups', group('Engineering'))
+        t.match(made, { status: 201, body: { displayName: 'Engineering', meta: { resourceType: 'Group' } } })
+        const { id } = made.body
+        t.equal((await scim('POST', '/Groups', group('Engineering'))).status, 409)
+        const light = await scim(
+          'GET',
+          `/Groups${find('displayName eq "Engineering"', '&excludedAttributes=members')}`,
+        )
+        t.match(light.body, { totalResults: 1, Resources: [{ id }] })
+        t.notOk('members' in light.body.Resources[0])
+        const regroup = async (...operations: object[]) =>
+          t.ok([200, 204].includes((await scim('PATCH', `/Groups/${id}`, patch(...operations))).status))
+        await regroup({
+          op: op('add'),
+          path: 'members',
+          value: [
+            { $ref: null, value: ada },
+            { $ref: null, value: boss },
+          ],
+        })
+        await regroup({ op: op('add'), path: 'members', value: [{ value: ada }] })
+        await regroup({ op: op('replace'), path: 'displayName', value: 'Research' })
+        t.same((await seen(service, directory)).groups, {
+          Research: ['ada.king@contoso.com', 'boss@contoso.com'],
+        })
+        await regroup(leave(boss))
+        t.same(
+          (await seen(service, directory)).groups,
+          { Research: ['ada.king@contoso.com'] },
+          'only the named member is removed',
+        )
+        t.equal(
+          (await scim('GET', `/Groups${find(`id eq "${id}" and members eq "${ada}"`, '&attributes=id')}`))
+            .body.totalResults,
+          1,
+        )
+        t.equal((await scim('DELETE', `/Users/${ada}`)).status, 204)
+        t.equal((await scim('GET', `/Users/${ada}`)).status, 404)
+        t.same((await seen(service, directory)).groups, { Research: [] })
+        t.equal((await scim('DELETE', `/Groups/${id}`)).status, 204)
+      },
+    )
   }
 
-  t.test("the steps of Entra ID's SCIM validator", async t => {
+  t.test("each step of Entra ID's SCIM validator gets the expected response", async t => {
     const { scim } = await connect()
     const { Resources } = (await scim('GET', '/Schemas')).body
     const described = Resources.find((each: { id: string }) => each.id === `${core}:User`)
     t.ok(
       described.attributes.some((each: { name: string }) => each.name === 'userName'),
-      'it draws attributes from Schemas',
+      'the schemas describe userName',
     )
     const full = user('val@contoso.com', {
       nickName: 'Val',
@@ -325,7 +331,7 @@ function entra(t: Test, service: Service): void {
     t.equal(
       (await scim('PATCH', path, patch({ op: 'replace', value: { displayName: 'Val 2' } }))).status,
       200,
-      'rename it',
+      'rename the group',
     )
     await scim('PATCH', path, patch({ op: 'add', path: 'members', value: [{ value: manager }] }))
     t.match(

@@ -52,7 +52,7 @@ function intakeOf(groupCount: number, busyMs = 0) {
 }
 
 t.test(
-  'a page of users ends early rather than carry more than 20,000 groups; the next goes on there',
+  'a page of users ends before it exceeds 20,000 groups, and the next page continues from there',
   async t => {
     const { list, users, groups, asked } = intakeOf(150)
     const first = await list(['user'], 1)
@@ -60,7 +60,7 @@ t.test(
     const display = groups[0]?.label ?? ''
     t.match(first.Resources[0]?.groups?.[0], { value: groups[0]?.id, $ref: /^\/base\/Groups\//, display })
     t.ok(first.Resources.every(user => user.groups?.length === 150))
-    t.equal(asked.flat().length, 150, 'a group that many share is read once')
+    t.equal(asked.flat().length, 150, 'a group shared by many users is read once')
     t.ok(asked.every(ids => ids.length <= 100))
     const more = [await list(['user'], 134), await list(['user'], 267)]
     t.same(
@@ -70,13 +70,13 @@ t.test(
   },
 )
 
-t.test('one user is shown whole, whatever the number of groups', async t => {
+t.test('a single user is shown with all groups, even with more than 20,000', async t => {
   const { Resources } = await intakeOf(20_001).list(['user'], 1)
   t.equal(Resources.length, 1)
   t.equal(Resources[0]?.groups?.length, 20_001)
 })
 
-t.test('more than 100,000 groups of a user are refused, with what to ask instead', async t => {
+t.test('a user with more than 100,000 groups is refused with advice on what to ask for instead', async t => {
   const { list } = intakeOf(100_001)
   await t.rejects(list(['user'], 1), {
     status: 400,
@@ -85,7 +85,7 @@ t.test('more than 100,000 groups of a user are refused, with what to ask instead
   })
 })
 
-t.test('more than 100,000 members are in no answer; what was changed is answered without them', async t => {
+t.test('a group with more than 100,000 members is shown without them or not at all', async t => {
   const directory = newDirectory()
   const group = newResource(directory, 'group', 'all')
   let count = 100_001
@@ -110,7 +110,7 @@ t.test('more than 100,000 members are in no answer; what was changed is answered
   t.equal(whole.members.length, 7)
 })
 
-t.test('over both types, groups come only once the users are through', async t => {
+t.test('a search over both types lists all users before the groups', async t => {
   const { list, users, groups } = intakeOf(150)
   const seen: string[] = []
   while (seen.length < 450) {
@@ -124,7 +124,7 @@ t.test('over both types, groups come only once the users are through', async t =
   )
 })
 
-t.test('others get their turn while a page is made', async t => {
+t.test('other work gets its turn while a page is built', async t => {
   const { list } = intakeOf(10, 2)
   let turns = 0
   let done = false

@@ -3,7 +3,7 @@ import type { Json } from '../../../services/directory/model.js'
 import { enterpriseUrn } from '../../../services/directory/scim/attributes.js'
 import { base, patched, refuses } from './scim-tools.js'
 
-t.test('PATCH understands what identity providers send', async t => {
+t.test('PATCH accepts what identity providers send', async t => {
   const table: [string, Json[], object][] = [
     ['Okta deactivates', [{ op: 'replace', value: { active: false } }], { active: false }],
     ['Entra deactivates', [{ op: 'Replace', path: 'active', value: 'False' }], { active: false }],
@@ -15,7 +15,7 @@ t.test('PATCH understands what identity providers send', async t => {
     ],
     ['dotted key', [{ op: 'replace', value: { 'name.givenName': 'E' } }], { name: { givenName: 'E' } }],
     [
-      'complex merges',
+      'a complex attribute is merged',
       [{ op: 'replace', value: { name: { familyName: 'L' } } }],
       { name: { givenName: 'Ada', familyName: 'L' } },
     ],
@@ -25,7 +25,7 @@ t.test('PATCH understands what identity providers send', async t => {
       { emails: [{ type: 'work', value: 'n', primary: true }] },
     ],
     [
-      'missing element is made',
+      'a missing element is added',
       [{ op: 'Add', path: 'emails[type eq "home"].value', value: 'h' }],
       {
         emails: [
@@ -35,7 +35,7 @@ t.test('PATCH understands what identity providers send', async t => {
       },
     ],
     [
-      'a new primary takes over',
+      'a new primary value makes the old one secondary',
       [{ op: 'add', path: 'emails', value: [{ value: 'h', primary: true }] }],
       {
         emails: [
@@ -45,7 +45,7 @@ t.test('PATCH understands what identity providers send', async t => {
       },
     ],
     [
-      'equal value is not added twice',
+      'an equal value is not added twice',
       [{ op: 'add', path: 'emails', value: { type: 'work', value: 'w', primary: true } }],
       {},
     ],
@@ -56,7 +56,7 @@ t.test('PATCH understands what identity providers send', async t => {
       { emails: undefined },
     ],
     [
-      'an element without its value is gone',
+      'an element whose value is removed is removed',
       [
         { op: 'add', path: 'emails', value: [{ type: 'home', value: 'h', primary: false }] },
         { op: 'remove', path: 'emails[type eq "home"].value' },
@@ -64,7 +64,7 @@ t.test('PATCH understands what identity providers send', async t => {
       {},
     ],
     [
-      'the same without a filter',
+      'elements whose values are removed without a filter are removed',
       [
         { op: 'add', path: 'ims', value: [{ value: 'i' }, { value: 'j', type: 'x' }] },
         { op: 'remove', path: 'ims.value' },
@@ -72,7 +72,7 @@ t.test('PATCH understands what identity providers send', async t => {
       {},
     ],
     [
-      'what still says something stays',
+      'an element with other attributes is kept',
       [
         { op: 'add', path: 'addresses', value: [{ type: 'work', locality: 'L', country: 'C' }] },
         { op: 'remove', path: 'addresses[type eq "work"].country' },
@@ -80,7 +80,7 @@ t.test('PATCH understands what identity providers send', async t => {
       { addresses: [{ type: 'work', locality: 'L' }] },
     ],
     [
-      'one value for several elements is theirs apart',
+      'a value added to several elements is copied to each',
       [
         { op: 'add', path: 'ims', value: [{ value: 'i' }, { value: 'j' }] },
         { op: 'add', path: 'ims[value pr].more', value: { n: 1 } },
@@ -94,7 +94,7 @@ t.test('PATCH understands what identity providers send', async t => {
       },
     ],
     [
-      'lists of one, as older jobs of Entra ID send them',
+      'lists of one value, as older jobs of Entra ID send them',
       [
         { op: 'Add', path: 'displayName', value: [{ $ref: null, value: 'D' }] },
         { op: 'Replace', path: 'active', value: ['False'] },
@@ -109,14 +109,18 @@ t.test('PATCH understands what identity providers send', async t => {
       },
     ],
     [
-      'remove what is not there',
+      'removing a missing value changes nothing',
       [
         { op: 'remove', path: 'title' },
         { op: 'remove', path: 'emails[type eq "x"]' },
       ],
       {},
     ],
-    ['null removes', [{ op: 'replace', path: 'name.givenName', value: null }], { name: undefined }],
+    [
+      'null removes the attribute',
+      [{ op: 'replace', path: 'name.givenName', value: null }],
+      { name: undefined },
+    ],
     [
       'extension by path',
       [{ op: 'add', path: `${enterpriseUrn}:department`, value: 'D' }],
@@ -140,7 +144,7 @@ t.test('PATCH understands what identity providers send', async t => {
     ['unknown extension', [{ op: 'add', value: { 'urn:x:1.0:Y': { z: 1 } } }], { 'urn:x:1.0:Y': { z: 1 } }],
     ['unknown attribute', [{ op: 'add', path: 'shoeSize', value: 42 }], { shoeSize: 42 }],
     [
-      'id is passed over in an object',
+      'id and meta in an object are ignored',
       [{ op: 'replace', value: { id: 'x', meta: {}, title: 'T' } }],
       { title: 'T' },
     ],
@@ -159,7 +163,7 @@ t.test('PATCH understands what identity providers send', async t => {
   }
 })
 
-t.test('PATCH refuses what it cannot do, in the words of the RFC', async t => {
+t.test('PATCH refuses invalid operations with the scimType of the RFC', async t => {
   const table: [Json, string][] = [
     [{ op: 'remove' }, 'noTarget'],
     [{ op: 'replace', path: 'emails[type sw "x"].value', value: 'v' }, 'noTarget'],
@@ -198,5 +202,5 @@ t.test('PATCH refuses what it cannot do, in the words of the RFC', async t => {
     )
   }
   t.equal(({} as { polluted?: number }).polluted, undefined)
-  t.notOk('title' in base, 'the operation before the failing one left nothing behind')
+  t.notOk('title' in base, 'the operation before the failing one has no effect')
 })

@@ -14,7 +14,7 @@ const numbered = (count: number, prefix = 'k'): string[] =>
 const keyed = (count: number): JsonObject => Object.fromEntries(numbered(count).map(key => [key, 1]))
 const many = (count: number, prefix?: string): Json[] => numbered(count, prefix).map(value => ({ value }))
 
-t.test('a resource has limits, whether it is sent whole or grown by PATCH', async t => {
+t.test('the size of a resource is limited, whether it is sent whole or grown by PATCH', async t => {
   const grow = (...operations: Json[]) => patched(base, ...operations)
   const whole = (more: JsonObject) => readUser({ userName: 'u', ...more })
   const invalid = { status: 400, scimType: 'invalidValue' }
@@ -39,7 +39,7 @@ t.test('a resource has limits, whether it is sent whole or grown by PATCH', asyn
     ],
     ['14000 keys in name', () => grow({ op: 'add', path: 'name', value: keyed(14_000) }), invalid],
     [
-      'two halves',
+      'two values that are too large together',
       () => grow(...['a', 'b'].map(path => ({ op: 'add', path, value: 'x'.repeat(40_000) }))),
       { status: 413 },
     ],
@@ -50,7 +50,7 @@ t.test('a resource has limits, whether it is sent whole or grown by PATCH', asyn
   t.match(readGroup({ displayName: 'g', members: many(9000) }).members, { length: 9000 })
 })
 
-t.test('no PATCH of 1 MiB costs more than a moment', async t => {
+t.test('a PATCH of up to 1 MiB takes bounded time', async t => {
   const roles = readUser({ userName: 'u', roles: many(1000, 'r'), name: keyed(400) })
   const wide = `roles[${numbered(80, 'x').join(' pr or ')} pr or value pr].type`
   const table: [string, Json[]][] = [
@@ -69,7 +69,7 @@ t.test('no PATCH of 1 MiB costs more than a moment', async t => {
       Array.from({ length: 999 }, () => ({ op: 'replace', path: 'roles.type', value: 'w' })),
     ],
     [
-      'other letter case',
+      'keys in another letter case',
       Array.from({ length: 999 }, () => ({
         op: 'replace',
         path: 'name',
@@ -78,7 +78,7 @@ t.test('no PATCH of 1 MiB costs more than a moment', async t => {
     ],
     ['removals', Array.from({ length: 999 }, () => ({ op: 'remove', path: 'roles', value: many(40, 'z') }))],
     [
-      'growing by itself',
+      'lists added inside lists',
       ['a', 'a.b', 'a.b.c', 'a.b.c.d'].map(path => ({ op: 'add', path, value: many(90) })),
     ],
   ]
@@ -88,7 +88,7 @@ t.test('no PATCH of 1 MiB costs more than a moment', async t => {
   }
 })
 
-t.test('each of many changes within one millisecond is a version of its own', async t => {
+t.test('each of several changes within one millisecond gets a version of its own', async t => {
   const now = '2026-01-01T00:00:00.000Z'
   const identity = { id: 'd', tenant: 't', product: 'p' } as Directory
   const versions = new Set<string>()
@@ -97,10 +97,10 @@ t.test('each of many changes within one millisecond is a version of its own', as
     versions.add(versionOf(user))
     user = changed(user, { userName: `u${n}` }, n === 3 ? '2025-12-31T23:59:59.000Z' : now)
   }
-  t.equal(versions.size, 5, 'also when the clock goes back')
+  t.equal(versions.size, 5, 'the versions differ even when the clock goes back')
 })
 
-t.test('member steps fold into one plan', async t => {
+t.test('the member operations of a PATCH are combined into one plan', async t => {
   const plan = (...Operations: Json[]) => {
     const { reset, add, remove } = planMembership(parsePatch({ Operations }, []))
     return { reset, add: [...add], remove: [...remove] }
@@ -121,7 +121,7 @@ t.test('member steps fold into one plan', async t => {
   t.same(
     plan({ op: 'remove', path: 'members', value: [] }),
     { reset: false, add: [], remove: [] },
-    'naming nobody removes nobody',
+    'removing an empty list of members removes nobody',
   )
   t.same(plan({ op: 'remove', path: 'members', value: null }), { reset: false, add: [], remove: [] })
   t.same(plan({ op: 'replace', path: 'members', value: [member('c')] }), {
@@ -153,38 +153,44 @@ t.test('member steps fold into one plan', async t => {
   )
 })
 
-t.test('a user is checked, and names and address are derived from what was sent', async t => {
-  t.equal(viewUser({ id: 'x', raw: readUser({ userName: 'u' }) }).email, 'u')
-  const emails = [{ value: 'first' }, { value: 'work', type: 'Work' }, { value: 'main', primary: 'True' }]
-  t.equal(viewUser({ id: 'x', raw: readUser({ userName: 'u', emails }) }).email, 'main')
-  t.equal(viewUser({ id: 'x', raw: readUser({ userName: 'u', emails: emails.slice(0, 2) }) }).email, 'work')
-  t.equal(viewUser({ id: 'x', raw: readUser({ userName: 'u', emails: emails.slice(0, 1) }) }).email, 'first')
-  t.match(readUser({ USERNAME: 'u', Name: { GIVENNAME: 'g' }, title: null }), {
-    userName: 'u',
-    name: { givenName: 'g' },
-    active: true,
-  })
-  const deep = JSON.parse(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`)
-  const bad: unknown[] = [
-    null,
-    [],
-    'x',
-    {},
-    { userName: ' ' },
-    { userName: 1 },
-    { userName: 'u', username: 'v' },
-    { userName: 'x'.repeat(2000) },
-    { userName: 'half \ud83d of it' },
-  ]
-  bad.push(
-    { userName: 'u', active: 'yes' },
-    { userName: 'u', emails: [1] },
-    { userName: 'u', name: 7 },
-    { userName: 'u', name: 'Ada' },
-    { userName: 'u', addresses: ['Here'] },
-    { userName: 'u', displayName: ['D'] },
-    { userName: 'u', deep },
-  )
-  for (const body of bad)
-    refuses(t, () => readUser(body), { status: 400 }, JSON.stringify(body)?.slice(0, 50))
-})
+t.test(
+  'a user is validated, and its e-mail address and attribute names are derived from what was sent',
+  async t => {
+    t.equal(viewUser({ id: 'x', raw: readUser({ userName: 'u' }) }).email, 'u')
+    const emails = [{ value: 'first' }, { value: 'work', type: 'Work' }, { value: 'main', primary: 'True' }]
+    t.equal(viewUser({ id: 'x', raw: readUser({ userName: 'u', emails }) }).email, 'main')
+    t.equal(viewUser({ id: 'x', raw: readUser({ userName: 'u', emails: emails.slice(0, 2) }) }).email, 'work')
+    t.equal(
+      viewUser({ id: 'x', raw: readUser({ userName: 'u', emails: emails.slice(0, 1) }) }).email,
+      'first',
+    )
+    t.match(readUser({ USERNAME: 'u', Name: { GIVENNAME: 'g' }, title: null }), {
+      userName: 'u',
+      name: { givenName: 'g' },
+      active: true,
+    })
+    const deep = JSON.parse(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`)
+    const bad: unknown[] = [
+      null,
+      [],
+      'x',
+      {},
+      { userName: ' ' },
+      { userName: 1 },
+      { userName: 'u', username: 'v' },
+      { userName: 'x'.repeat(2000) },
+      { userName: 'half \ud83d of it' },
+    ]
+    bad.push(
+      { userName: 'u', active: 'yes' },
+      { userName: 'u', emails: [1] },
+      { userName: 'u', name: 7 },
+      { userName: 'u', name: 'Ada' },
+      { userName: 'u', addresses: ['Here'] },
+      { userName: 'u', displayName: ['D'] },
+      { userName: 'u', deep },
+    )
+    for (const body of bad)
+      refuses(t, () => readUser(body), { status: 400 }, JSON.stringify(body)?.slice(0, 50))
+  },
+)

@@ -27,7 +27,7 @@ function readerOf(count: number, scan: (asked: Scan, users: Resource[]) => Resou
 
 const refused = { status: 400, scimType: 'tooMany', message: /More than 200000 users .* by eq/ }
 
-t.test('a filter or order that would walk a large directory is refused before the first step', async t => {
+t.test('a filter or order that would scan a large directory is refused before the scan starts', async t => {
   let steps = 0
   const ask = readerOf(1_000_000, () => {
     steps++
@@ -46,16 +46,13 @@ t.test('a filter or order that would walk a large directory is refused before th
   t.equal(steps, 0)
 })
 
-t.test(
-  'what is looked up is answered there all the same, also with more conditions and in order',
-  async t => {
-    const ask = readerOf(1_000_000, ({ terms, after }, users) => (terms && !after ? users : []))
-    t.match(await ask({ filter: 'displayName eq "Ada" and title pr', sortBy: 'userName' }), { total: 100 })
-    t.match(await ask({ filter: 'userName eq "user1" and userName sw "u"' }), { total: 1 })
-  },
-)
+t.test('a lookup by index works in a large directory, even with further conditions and an order', async t => {
+  const ask = readerOf(1_000_000, ({ terms, after }, users) => (terms && !after ? users : []))
+  t.match(await ask({ filter: 'displayName eq "Ada" and title pr', sortBy: 'userName' }), { total: 100 })
+  t.match(await ask({ filter: 'userName eq "user1" and userName sw "u"' }), { total: 1 })
+})
 
-t.test('a name that very many share ends at the same bound', async t => {
+t.test('a lookup of a name that too many users share is refused at the same bound', async t => {
   let looked = 0
   const ask = readerOf(1_000_000, (_asked, users) => {
     looked += users.length
@@ -65,7 +62,7 @@ t.test('a name that very many share ends at the same bound', async t => {
   t.equal(looked, 200_100)
 })
 
-t.test('a directory within the bound is walked', async t => {
+t.test('a directory within the bound is scanned', async t => {
   const ask = readerOf(200_000, ({ after }, users) => (after ? [] : users))
   t.match(await ask({ filter: 'title pr' }), { total: 100 })
   t.match(await ask({ sortBy: 'userName', sortOrder: 'descending', count: 1 }), {

@@ -7,7 +7,7 @@ const values = (members: { value: string }[]): string[] => members.map(member =>
 
 function users(t: Test, service: Service): void {
   t.test(
-    'a user is created, found, changed and removed with the statuses and fields of RFC 7644',
+    'a user is created, found, changed and deleted with the statuses and fields of RFC 7644',
     async t => {
       const { scim, id: directoryId } = await service.directory()
       const created = await scim(
@@ -20,7 +20,11 @@ function users(t: Test, service: Service): void {
       )
       t.equal(created.status, 201)
       const { id, meta, ...rest } = created.body
-      t.same(rest, okta('Ada@Example.com', { externalId: 'x1' }), 'as sent, without the password')
+      t.same(
+        rest,
+        okta('Ada@Example.com', { externalId: 'x1' }),
+        'the user is returned as sent, without the password',
+      )
       const location = `${service.url}/api/scim/v2.0/${directoryId}/Users/${id}`
       t.match(meta, { resourceType: 'User', created: /Z$/, lastModified: meta.created, location })
       t.equal(created.headers.get('location'), location)
@@ -64,18 +68,18 @@ function users(t: Test, service: Service): void {
         t.match(await scim('PATCH', `/Users/${id}`, patchOp(op)), { status: 200, body: { active: false } })
       }
       const nulled = await scim('PUT', `/Users/${id}`, { userName: 'eve@example.com', active: null })
-      t.match(nulled.body, { active: false }, 'nobody is let in again by a word that was taken away')
+      t.match(nulled.body, { active: false }, 'replacing active by null does not reactivate the user')
       t.match((await scim('GET', `/Users${find('active eq false')}`)).body, { totalResults: 1 })
       t.same(await scim('DELETE', `/Users/${id}`).then(({ status, body }) => [status, body]), [
         204,
         undefined,
       ])
       for (const method of ['GET', 'DELETE']) t.equal((await scim(method, `/Users/${id}`)).status, 404)
-      t.equal((await scim('PUT', `/Users/${id}`, okta('x'))).status, 404, 'PUT creates nothing')
+      t.equal((await scim('PUT', `/Users/${id}`, okta('x'))).status, 404, 'PUT does not create a user')
     },
   )
 
-  t.test('userName is unique whatever its letter case, in one directory only', async t => {
+  t.test('userName is unique within a directory, whatever its letter case', async t => {
     const tenant = `unique-${Math.random()}`
     const one = await service.directory({ tenant })
     const two = await service.directory({ tenant })
@@ -96,13 +100,13 @@ function users(t: Test, service: Service): void {
     t.equal(
       (await one.scim('PUT', `/Users/${first.body.id}`, okta('ADA'))).status,
       200,
-      'its own name in another case',
+      'a user may change the letter case of its own userName',
     )
     for (const method of ['GET', 'DELETE'])
       t.equal((await two.scim(method, `/Users/${first.body.id}`)).status, 404)
   })
 
-  t.test('lists page in a stable order and count everything', async t => {
+  t.test('lists are paged in a stable order and report the total', async t => {
     const { scim } = await service.directory()
     for (let n = 0; n < 7; n++)
       await scim('POST', '/Users', okta(`user${n}`, { nickName: n % 2 ? 'odd' : 'even' }))
@@ -123,7 +127,7 @@ function users(t: Test, service: Service): void {
     t.same(await names(find('userName sw "user" and not (nickName eq "even")')), [3, 1, '135'])
   })
 
-  t.test('an unchanged request answers 200 and leaves lastModified alone', async t => {
+  t.test('a request that changes nothing gets 200 and keeps lastModified', async t => {
     const { scim } = await service.directory()
     const { id, meta } = (await scim('POST', '/Users', okta('ada'))).body
     await new Promise(resolve => setTimeout(resolve, 5))
@@ -134,26 +138,23 @@ function users(t: Test, service: Service): void {
     })
   })
 
-  t.test(
-    'parallel writes lose nothing: every PATCH of one user counts, one of many equal POSTs wins',
-    async t => {
-      const { scim, tenant, product } = await service.directory()
-      const { id } = (await scim('POST', '/Users', okta('ada'))).body
-      const keys = Array.from({ length: 50 }, (_, n) => `key${n}`)
-      await Promise.all(
-        keys.map(key => scim('PATCH', `/Users/${id}`, patchOp({ op: 'add', path: key, value: key }))),
-      )
-      const { body } = await scim('GET', `/Users/${id}`)
-      t.same(
-        keys.filter(key => body[key] !== key),
-        [],
-      )
-      const answers = await Promise.all(keys.map(() => scim('POST', '/Users', okta('twin'))))
-      t.same(answers.map(answer => answer.status).sort(), [201, ...keys.slice(1).map(() => 409)])
-      const all = await service.manage('GET', `/users?tenant=${tenant}&product=${product}`)
-      t.equal(all.body.data.length, 2)
-    },
-  )
+  t.test('parallel PATCHes of a user are all kept, and only one of several equal POSTs succeeds', async t => {
+    const { scim, tenant, product } = await service.directory()
+    const { id } = (await scim('POST', '/Users', okta('ada'))).body
+    const keys = Array.from({ length: 50 }, (_, n) => `key${n}`)
+    await Promise.all(
+      keys.map(key => scim('PATCH', `/Users/${id}`, patchOp({ op: 'add', path: key, value: key }))),
+    )
+    const { body } = await scim('GET', `/Users/${id}`)
+    t.same(
+      keys.filter(key => body[key] !== key),
+      [],
+    )
+    const answers = await Promise.all(keys.map(() => scim('POST', '/Users', okta('twin'))))
+    t.same(answers.map(answer => answer.status).sort(), [201, ...keys.slice(1).map(() => 409)])
+    const all = await service.manage('GET', `/users?tenant=${tenant}&product=${product}`)
+    t.equal(all.body.data.length, 2)
+  })
 }
 
 function groups(t: Test, service: Service): void {
@@ -163,7 +164,7 @@ function groups(t: Test, service: Service): void {
     return ids.sort()
   }
 
-  t.test('members count in POST, PUT and PATCH; unknown ones are left out', async t => {
+  t.test('POST, PUT and PATCH change the members of a group, and unknown members are ignored', async t => {
     const directory = await service.directory()
     const { scim } = directory
     const [a = '', b = '', c = ''] = await made(directory, 3)
@@ -203,12 +204,12 @@ function groups(t: Test, service: Service): void {
       { op: 'replace', path: 'id', value: 'x' },
     )
     t.equal((await scim('PATCH', path, half)).status, 400)
-    t.same(await current(), [], 'all operations or none')
+    t.same(await current(), [], 'a PATCH applies all of its operations or none')
     t.equal((await scim('DELETE', path)).status, 204)
     t.equal((await scim('GET', path)).status, 404)
   })
 
-  t.test('a deleted user leaves its groups; parallel joins all count', async t => {
+  t.test('parallel joins are all kept, and a deleted user leaves its groups', async t => {
     const directory = await service.directory()
     const ids = await made(directory, 8)
     const { scim } = directory
@@ -228,7 +229,7 @@ function groups(t: Test, service: Service): void {
   })
 
   t.test(
-    'groups are found by name and by member; displayName is unique; members can be left out',
+    'groups are found by name and member, have unique names, and can be shown without members',
     async t => {
       const directory = await service.directory()
       const { scim } = directory

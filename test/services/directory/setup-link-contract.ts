@@ -12,7 +12,7 @@ export function setupLinkContract(t: Test, store: Store, fresh: () => Promise<Di
     return link
   }
 
-  t.test('a set-up link is there until its end, and shows the secret once', async t => {
+  t.test('a set-up link is valid until it expires, and can show the secret once', async t => {
     const { id } = await fresh()
     const link = await keep(id)
     t.same(await store.setupLink(link.hash, 1999), link)
@@ -26,10 +26,10 @@ export function setupLinkContract(t: Test, store: Store, fresh: () => Promise<Di
     t.equal(await store.setupLink(`${link.hash}.shown`, 1600), undefined)
   })
 
-  t.test('a set-up link makes two new secrets at most', async t => {
+  t.test('a set-up link can create two new secrets at most', async t => {
     const { id } = await fresh()
     const link = await keep(id)
-    t.equal(await store.countNewSecret(link.hash, 2000), false, 'none after its end')
+    t.equal(await store.countNewSecret(link.hash, 2000), false, 'an expired link can create none')
     t.equal(await store.countNewSecret(link.hash, 1500), true)
     t.same(await store.setupLink(link.hash, 1500), { ...link, made: 1 })
     const more = await Promise.all(Array.from({ length: 9 }, () => store.countNewSecret(link.hash, 1500)))
@@ -54,7 +54,7 @@ export function setupLinkContract(t: Test, store: Store, fresh: () => Promise<Di
     t.equal(await count(), 20)
   })
 
-  t.test('set-up links end one by one, together and with their directory', async t => {
+  t.test('set-up links are deleted one by one, together or with their directory', async t => {
     const [{ id }, other] = [await fresh(), await fresh()]
     const [one, two, three] = [await keep(id), await keep(id, 2000, 1001), await keep(id, 2000, 1002)]
     const kept = await keep(other.id)
@@ -64,7 +64,7 @@ export function setupLinkContract(t: Test, store: Store, fresh: () => Promise<Di
       [one.id, two.id, three.id],
     )
     t.same(await store.setupLinks(id, 2000), [])
-    t.equal(await store.dropSetupLinks(other.id, two.id), 0, 'not of another directory')
+    t.equal(await store.dropSetupLinks(other.id, two.id), 0, 'a link of another directory is not deleted')
     t.equal(await store.dropSetupLinks(id, two.id), 1)
     t.equal(await store.dropSetupLinks(id), 2)
     t.equal(await store.setupLink(one.hash, 1500), undefined)

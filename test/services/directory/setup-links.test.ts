@@ -24,7 +24,7 @@ async function ask(service: Service, path: string, method = 'GET') {
 
 const at = (path: string, page: string) => path.replace('/page?', `/${page}?`)
 
-t.test('a link is listed without its token, shows its own directory only, and ends when told to', async t => {
+t.test('a link is listed without its token, shows only its own directory, and can be deleted', async t => {
   const service = await startService(t)
   const [one, other] = [await service.directory({ name: 'Acme <at> "Okta"' }), await service.directory()]
   const list = async () => (await service.manage('GET', `/${one.id}/setup-links`)).body.data
@@ -43,7 +43,7 @@ t.test('a link is listed without its token, shows its own directory only, and en
   t.match(page.text, 'Connect Acme &lt;at&gt; &quot;Okta&quot;')
   t.match(page.text, `/api/scim/v2.0/${one.id}"`)
   t.notMatch(page.text, other.id)
-  t.notMatch(page.text, one.secret, 'reading the page shows no secret')
+  t.notMatch(page.text, one.secret, 'the page does not show the secret by itself')
 
   t.match(await service.manage('DELETE', `/${other.id}/setup-links/${second.id}`), { status: 404 })
   t.match(await service.manage('DELETE', `/${one.id}/setup-links/${second.id}`), { status: 200 })
@@ -70,7 +70,7 @@ t.test('a link is listed without its token, shows its own directory only, and en
   t.equal(typeof url, 'string')
 })
 
-t.test('a link ends by itself, with its directory, and is not made without end', async t => {
+t.test('a link expires, ends with its directory, and a directory has at most 20', async t => {
   const service = await startService(t)
   const directory = await service.directory()
   const { path } = await linkOf(service, directory)
@@ -86,59 +86,59 @@ t.test('a link ends by itself, with its directory, and is not made without end',
   t.equal((await ask(service, path)).status, 403)
 })
 
+t.test('the token is shown once, and a new one can be created while the old one stays valid', async t => {
+  const service = await startService(t)
+  const directory = await service.directory()
+  const { path } = await linkOf(service, directory)
+  t.notMatch((await ask(service, at(path, 'new-token'), 'POST')).text, /value="[\w-]{43}"/)
+  const shows = await Promise.all([1, 2, 3].map(() => ask(service, at(path, 'token'), 'POST')))
+  const withSecret = shows.filter(({ text }) => text.includes(`value="${directory.secret}"`))
+  t.equal(withSecret.length, 1)
+  const again = await ask(service, path)
+  t.match(again.text, /The token was shown on \d{4}-\d\d-\d\d/)
+  t.notMatch(again.text, directory.secret)
+  const fresh = await ask(service, at(path, 'new-token'), 'POST')
+  const secret = /id="secret" value="([\w-]{43})"/.exec(fresh.text)?.[1] ?? ''
+  t.not(secret, directory.secret)
+  for (const good of [secret, directory.secret]) {
+    t.match(await directory.scim('GET', '/Users', undefined, { authorization: `Bearer ${good}` }), {
+      status: 200,
+    })
+  }
+  t.notMatch(service.logged.join('\n'), secret)
+})
+
 t.test(
-  'the token is shown once; a new one is made by choice, and the old one stays good meanwhile',
+  'a link creates two new tokens at most, and all links together leave some for the operator',
   async t => {
     const service = await startService(t)
     const directory = await service.directory()
-    const { path } = await linkOf(service, directory)
-    t.notMatch((await ask(service, at(path, 'new-token'), 'POST')).text, /value="[\w-]{43}"/)
-    const shows = await Promise.all([1, 2, 3].map(() => ask(service, at(path, 'token'), 'POST')))
-    const withSecret = shows.filter(({ text }) => text.includes(`value="${directory.secret}"`))
-    t.equal(withSecret.length, 1)
-    const again = await ask(service, path)
-    t.match(again.text, /The token was shown on \d{4}-\d\d-\d\d/)
-    t.notMatch(again.text, directory.secret)
-    const fresh = await ask(service, at(path, 'new-token'), 'POST')
-    const secret = /id="secret" value="([\w-]{43})"/.exec(fresh.text)?.[1] ?? ''
-    t.not(secret, directory.secret)
-    for (const good of [secret, directory.secret]) {
-      t.match(await directory.scim('GET', '/Users', undefined, { authorization: `Bearer ${good}` }), {
-        status: 200,
-      })
+    const links = []
+    for (let n = 0; n < 3; n++) links.push((await linkOf(service, directory)).path)
+    const renew = (path: string) => ask(service, at(path, 'new-token'), 'POST')
+    for (const path of links) await ask(service, at(path, 'token'), 'POST')
+    const [first = '', second = '', third = ''] = links
+    for (const path of [first, first, second, second]) t.match((await renew(path)).text, /id="secret"/)
+    for (const page of [await renew(third), await renew(third)]) {
+      t.match(page, { status: 409, text: /ask the person who sent you this link/ })
+      t.notMatch(page.text, /id="secret"|overlap_seconds/)
     }
-    t.notMatch(service.logged.join('\n'), secret)
+    const spent = await ask(service, first)
+    t.match(spent, { status: 200, text: /This link cannot create more tokens/ })
+    t.notMatch(spent.text, /Create a new token/)
+    t.match(await service.manage('POST', `/${directory.id}/scim-secret`, {}), { status: 200 })
+    await service.manage('POST', `/${directory.id}/scim-secret`, { overlap_seconds: 0 })
+    const late = await renew(second)
+    t.match(late.text, /This link cannot create more tokens/)
+    t.notMatch(late.text, /id="secret"/)
+    t.match((await renew(third)).text, /id="secret"/, 'a refused attempt does not count')
+    const told = service.logged.filter(line => line.startsWith('a set-up link made a new SCIM secret'))
+    t.equal(told.length, 5)
+    t.match(told[0], directory.id)
   },
 )
 
-t.test('a link makes two new tokens, and links together leave room for the operator', async t => {
-  const service = await startService(t)
-  const directory = await service.directory()
-  const links = []
-  for (let n = 0; n < 3; n++) links.push((await linkOf(service, directory)).path)
-  const renew = (path: string) => ask(service, at(path, 'new-token'), 'POST')
-  for (const path of links) await ask(service, at(path, 'token'), 'POST')
-  const [first = '', second = '', third = ''] = links
-  for (const path of [first, first, second, second]) t.match((await renew(path)).text, /id="secret"/)
-  for (const page of [await renew(third), await renew(third)]) {
-    t.match(page, { status: 409, text: /ask the person who sent you this link/ })
-    t.notMatch(page.text, /id="secret"|overlap_seconds/)
-  }
-  const spent = await ask(service, first)
-  t.match(spent, { status: 200, text: /This link cannot create more tokens/ })
-  t.notMatch(spent.text, /Create a new token/)
-  t.match(await service.manage('POST', `/${directory.id}/scim-secret`, {}), { status: 200 })
-  await service.manage('POST', `/${directory.id}/scim-secret`, { overlap_seconds: 0 })
-  const late = await renew(second)
-  t.match(late.text, /This link cannot create more tokens/)
-  t.notMatch(late.text, /id="secret"/)
-  t.match((await renew(third)).text, /id="secret"/, 'what was refused is not counted')
-  const told = service.logged.filter(line => line.startsWith('a set-up link made a new SCIM secret'))
-  t.equal(told.length, 5)
-  t.match(told[0], directory.id)
-})
-
-t.test('the page says so when the directory is deactivated', async t => {
+t.test('the page says when the directory is deactivated', async t => {
   const service = await startService(t)
   const directory = await service.directory()
   const { path } = await linkOf(service, directory)
@@ -147,7 +147,7 @@ t.test('the page says so when the directory is deactivated', async t => {
   t.match((await ask(service, path)).text, /switched off: Okta will be refused/)
 })
 
-t.test('the page is sealed: nothing loaded, nothing kept, told to nobody, in no frame', async t => {
+t.test('the page loads nothing, is not cached or framed, and sends no referrer', async t => {
   const service = await startService(t)
   const directory = await service.directory()
   const { path } = await linkOf(service, directory)
@@ -165,10 +165,10 @@ t.test('the page is sealed: nothing loaded, nothing kept, told to nobody, in no 
   const store = openSqlite(`${service.dataDir}/directory.db`)
   t.teardown(() => store.close())
   const [link] = await store.setupLinks(directory.id, 0)
-  t.notOk(path.includes(String(link?.hash)), 'the token is kept as its hash')
+  t.notOk(path.includes(String(link?.hash)), 'the token of the link is stored as a hash')
 })
 
-t.test('in a browser', async t => {
+t.test('the set-up page in a browser', async t => {
   const browser = await launchBrowser(t)
   if (!browser) return
   const service = await startService(t)
@@ -184,7 +184,7 @@ t.test('in a browser', async t => {
     return page
   }
 
-  await t.test('an admin copies address and token, and sees the first user arrive', async t => {
+  await t.test('an admin copies the address and the token, and sees the first user arrive', async t => {
     const directory = await service.directory({ type: 'azure-scim-v2', name: 'Acme' })
     const { path } = await linkOf(service, directory)
     const permissions = ['clipboard-read', 'clipboard-write']
@@ -206,7 +206,7 @@ t.test('in a browser', async t => {
     await page.getByText('The first user arrived.').waitFor()
   })
 
-  await t.test('each provider has its steps, by keyboard too', async t => {
+  await t.test('the keyboard opens the steps of each provider', async t => {
     const { path } = await linkOf(service, await service.directory())
     const page = await visit(t, path)
     t.equal(await page.getByRole('link', { name: 'Okta' }).getAttribute('aria-current'), 'page')
@@ -221,7 +221,7 @@ t.test('in a browser', async t => {
     t.equal(await page.evaluate('document.activeElement.textContent'), 'Okta')
   })
 
-  await t.test('without scripts all of it works but copying and the mark that changes by itself', async t => {
+  await t.test('without scripts the page works except for copying and automatic updates', async t => {
     const directory = await service.directory()
     const { path } = await linkOf(service, directory)
     const page = await visit(t, path, { javaScriptEnabled: false })

@@ -23,7 +23,7 @@ function watched(pages: number, during: readonly (number | Error)[]) {
   return { checkpoints, done }
 }
 
-t.test('a log is moved into the file on another thread once much has been written', async t => {
+t.test('the log is checkpointed on another thread after 1000 written rows', async t => {
   const { checkpoints, done } = watched(900, [])
   checkpoints.wrote(999)
   await setImmediate()
@@ -33,24 +33,27 @@ t.test('a log is moved into the file on another thread once much has been writte
   t.same(done, ['elsewhere'])
   checkpoints.wrote(999)
   await checkpoints.settled()
-  t.same(done, ['elsewhere'], 'what was moved is not counted again')
+  t.same(done, ['elsewhere'], 'rows that were checkpointed are not counted again')
 })
 
-t.test('the serving thread moves no more than what fewer than 250 rows wrote', async t => {
-  for (const [pages, during, expected] of [
-    [4001, [249], ['elsewhere', 'here']],
-    [4001, [250, 0], ['elsewhere', 'elsewhere', 'here']],
-    [4001, [50_000, 3000, 400, 249], ['elsewhere', 'elsewhere', 'elsewhere', 'elsewhere', 'here']],
-    [4000, [0], ['elsewhere']],
-  ] as const) {
-    const { checkpoints, done } = watched(pages, during)
-    checkpoints.wrote(1000)
-    await checkpoints.settled()
-    t.same(done, expected)
-  }
-})
+t.test(
+  'the serving thread checkpoints only after a pass during which fewer than 250 rows were written',
+  async t => {
+    for (const [pages, during, expected] of [
+      [4001, [249], ['elsewhere', 'here']],
+      [4001, [250, 0], ['elsewhere', 'elsewhere', 'here']],
+      [4001, [50_000, 3000, 400, 249], ['elsewhere', 'elsewhere', 'elsewhere', 'elsewhere', 'here']],
+      [4000, [0], ['elsewhere']],
+    ] as const) {
+      const { checkpoints, done } = watched(pages, during)
+      checkpoints.wrote(1000)
+      await checkpoints.settled()
+      t.same(done, expected)
+    }
+  },
+)
 
-t.test('a pass that fails is left to the next one', async t => {
+t.test('after a failed pass the next one does the work', async t => {
   const { checkpoints, done } = watched(4001, [new Error('SQLITE_IOERR')])
   checkpoints.wrote(1000)
   await checkpoints.settled()
@@ -69,7 +72,7 @@ function saltOf(log: string): number {
   return bytes.readUInt32BE(16)
 }
 
-t.test('the log of a directory is begun anew while it is written to, and nothing is lost', async t => {
+t.test('the log of a busy directory is restarted, and no write is lost', async t => {
   const file = join(t.testdir(), 'directory.db')
   const store = openSqlite(file)
   const directory = newDirectory()
@@ -86,7 +89,7 @@ t.test('the log of a directory is begun anew while it is written to, and nothing
     )
     users += some.length
   }
-  t.ok(statSync(`${file}-wal`).size < 100 * 1024 * 1024, 'long before SQLite would do so by itself')
+  t.ok(statSync(`${file}-wal`).size < 100 * 1024 * 1024, 'the log is restarted before it reaches 100 MiB')
   await store.close()
   const next = openSqlite(file)
   t.teardown(() => next.close())

@@ -26,7 +26,7 @@ t.test('SQLite', async t => {
   t.teardown(() => store.close())
   storeContract(t, store)
 
-  t.test('what was committed is there for the next process', async t => {
+  t.test('another process sees committed changes', async t => {
     const directory = newDirectory()
     await store.createDirectory(directory)
     await write(store, directory, [save(newResource(directory, 'user', 'kept'))], 1)
@@ -36,46 +36,53 @@ t.test('SQLite', async t => {
     t.same(await other.head(directory.id), { version: 1, sequence: 1 })
   })
 
-  t.test('a file from before several webhooks is read on: its queue, dead letters and log', async t => {
-    const file = join(t.testdir(), 'directory.db')
-    const directory = newDirectory()
-    const { id, tenant, product } = directory
-    const older = openSqlite(file)
-    await older.createDirectory(directory)
-    const [event] = await tell(older, directory, 2)
-    if (!event) throw new Error('no event')
-    const { fence } = await claimed(older, directory)
-    const about = { directoryId: id, webhookId: 'default', tenant, product, attempts: 3, problem: 'x' }
-    const dead = { ...event, ...about, failed: early, replay: false }
-    await older.reportDelivery(id, fence, { delivered: 1, dead: [dead], attempts: 4, due: 7, until: 0 })
-    await older.close()
-    const raw = new Database(file)
-    for (const table of ['dead_letters', 'webhook_log'])
-      raw.exec(`ALTER TABLE ${table} DROP COLUMN webhook_id`)
-    raw.exec('PRAGMA user_version = 1')
-    raw.exec('ALTER TABLE setup_links DROP COLUMN made')
-    raw.close()
+  t.test(
+    'a file from before there were several webhooks keeps its queue and dead letters, and is backed up',
+    async t => {
+      const file = join(t.testdir(), 'directory.db')
+      const directory = newDirectory()
+      const { id, tenant, product } = directory
+      const older = openSqlite(file)
+      await older.createDirectory(directory)
+      const [event] = await tell(older, directory, 2)
+      if (!event) throw new Error('no event')
+      const { fence } = await claimed(older, directory)
+      const about = { directoryId: id, webhookId: 'default', tenant, product, attempts: 3, problem: 'x' }
+      const dead = { ...event, ...about, failed: early, replay: false }
+      await older.reportDelivery(id, fence, { delivered: 1, dead: [dead], attempts: 4, due: 7, until: 0 })
+      await older.close()
+      const raw = new Database(file)
+      for (const table of ['dead_letters', 'webhook_log'])
+        raw.exec(`ALTER TABLE ${table} DROP COLUMN webhook_id`)
+      raw.exec('PRAGMA user_version = 1')
+      raw.exec('ALTER TABLE setup_links DROP COLUMN made')
+      raw.close()
 
-    const said: object[] = []
-    const store = openSqlite(file, { say: fields => said.push(fields) })
-    t.teardown(() => store.close())
-    const backup = `${file}.version-1`
-    t.same(said, [{ file, from: 1, to: 2, backup }])
-    const copy = new Database(backup)
-    t.teardown(() => copy.close())
-    t.equal(statSync(backup).mode & 0o777, 0o600)
-    t.match(copy.prepare('PRAGMA user_version').get(), { user_version: 1 })
-    t.match(copy.prepare('SELECT id FROM directories').get(), { id })
-    t.throws(() => copy.prepare('SELECT webhook_id FROM dead_letters'), /no such column/)
-    t.same(await store.deadLetters({ directoryId: id }, page), [dead])
-    await store.replay(id, { webhookId: 'default', after: 0 })
-    const { attempts, replays, ...delivery } = await claimed(store, directory, { now: 9, until: 9, limit: 9 })
-    t.same([sequences(delivery), attempts, replays], [[2], 4, [{ ...dead, replay: true }]])
-    await store.addSetupLink({ id: 'lnk_1', hash: 'h', directoryId: id, created: 1, until: 9 }, 1)
-    t.equal(await store.countNewSecret('h', 2), true)
-  })
+      const said: object[] = []
+      const store = openSqlite(file, { say: fields => said.push(fields) })
+      t.teardown(() => store.close())
+      const backup = `${file}.version-1`
+      t.same(said, [{ file, from: 1, to: 2, backup }])
+      const copy = new Database(backup)
+      t.teardown(() => copy.close())
+      t.equal(statSync(backup).mode & 0o777, 0o600)
+      t.match(copy.prepare('PRAGMA user_version').get(), { user_version: 1 })
+      t.match(copy.prepare('SELECT id FROM directories').get(), { id })
+      t.throws(() => copy.prepare('SELECT webhook_id FROM dead_letters'), /no such column/)
+      t.same(await store.deadLetters({ directoryId: id }, page), [dead])
+      await store.replay(id, { webhookId: 'default', after: 0 })
+      const { attempts, replays, ...delivery } = await claimed(store, directory, {
+        now: 9,
+        until: 9,
+        limit: 9,
+      })
+      t.same([sequences(delivery), attempts, replays], [[2], 4, [{ ...dead, replay: true }]])
+      await store.addSetupLink({ id: 'lnk_1', hash: 'h', directoryId: id, created: 1, until: 9 }, 1)
+      t.equal(await store.countNewSecret('h', 2), true)
+    },
+  )
 
-  t.test('a file whose copy cannot be made stays as it is', async t => {
+  t.test('a file that cannot be backed up is not migrated', async t => {
     const file = join(t.testdir({ 'directory.db.version-1': {} }), 'directory.db')
     await openSqlite(file).close()
     const raw = new Database(file)
@@ -85,7 +92,7 @@ t.test('SQLite', async t => {
     raw.close()
   })
 
-  t.test('a file of a newer release is refused with a sentence', async t => {
+  t.test('a file of a newer release is refused with a message that says what to do', async t => {
     const file = join(t.testdir(), 'directory.db')
     await openSqlite(file).close()
     const raw = new Database(file)
@@ -97,7 +104,7 @@ t.test('SQLite', async t => {
     })
   })
 
-  t.test('a file of other tables is refused with a sentence that says what to do', async t => {
+  t.test('a file with unknown tables is refused with a message that says what to do', async t => {
     const file = join(t.testdir(), 'directory.db')
     const older = new Database(file)
     older.exec('CREATE TABLE resources (id TEXT PRIMARY KEY)')
@@ -105,7 +112,7 @@ t.test('SQLite', async t => {
     t.throws(() => openSqlite(file), { message: /version 0, not 2\)\. Move it away to start afresh\.$/ })
   })
 
-  t.test('a file from before resources were counted is counted when it is opened', async t => {
+  t.test('the resources of a file without counts are counted when it is opened', async t => {
     const file = join(t.testdir(), 'directory.db')
     const first = openSqlite(file)
     const directory = newDirectory()
@@ -128,7 +135,7 @@ t.test('SQLite', async t => {
     t.equal(await next.count(directory.id, 'user'), 3)
   })
 
-  t.test('changes that come together are flushed together, and are told only then', async t => {
+  t.test('changes of the same turn share a flush, and are confirmed only after it', async t => {
     const statements: string[] = []
     const group = createGroup(text => statements.push(text.split(' ')[0] ?? ''), {
       flush: async () => void statements.push('flush'),
@@ -140,7 +147,7 @@ t.test('SQLite', async t => {
       return kept.then(() => told.push(name))
     }
     const changes = ['a', 'b', 'c'].map(change)
-    t.throws(() => group.join(() => JSON.parse('{')), 'one that fails takes no other along')
+    t.throws(() => group.join(() => JSON.parse('{')), 'a change that fails throws its own error')
     await Promise.resolve()
     t.same(told, [])
     await Promise.all(changes)
@@ -148,30 +155,27 @@ t.test('SQLite', async t => {
     const made = ['SAVEPOINT', 'RELEASE']
     t.same(statements, ['BEGIN', ...made, ...made, 'SAVEPOINT', 'ROLLBACK', 'COMMIT', 'flush'])
     group.flush()
-    t.equal(statements.at(-1), 'flush', 'nothing to flush, nothing done')
+    t.equal(statements.at(-1), 'flush', 'a flush with nothing to flush does nothing')
     const later = group.join(() => undefined).kept
     group.alone(() => statements.push('alone'))
     await later
     t.same(statements.slice(9), ['BEGIN', 'COMMIT', 'flush now', 'alone', 'flush now'])
   })
 
-  t.test(
-    'a first change that fails leaves nothing, and those that come after it in the same turn stand',
-    async t => {
-      const directory = newDirectory()
-      await store.createDirectory(directory)
-      const [first, second] = ['first', 'second'].map(name => newResource(directory, 'user', name))
-      const [broken, good] = [{ ...first, label: null }, second].map(user =>
-        write(store, directory, [save(user as Resource)], 1),
-      )
-      await t.rejects(broken as Promise<unknown>, /NOT NULL/)
-      await good
-      t.equal(await store.count(directory.id, 'user'), 1)
-      t.same(await store.head(directory.id), { version: 1, sequence: 1 })
-    },
-  )
+  t.test('a failing first change has no effect, and later changes of the same turn succeed', async t => {
+    const directory = newDirectory()
+    await store.createDirectory(directory)
+    const [first, second] = ['first', 'second'].map(name => newResource(directory, 'user', name))
+    const [broken, good] = [{ ...first, label: null }, second].map(user =>
+      write(store, directory, [save(user as Resource)], 1),
+    )
+    await t.rejects(broken as Promise<unknown>, /NOT NULL/)
+    await good
+    t.equal(await store.count(directory.id, 'user'), 1)
+    t.same(await store.head(directory.id), { version: 1, sequence: 1 })
+  })
 
-  t.test('a commit that fails undoes all changes of its group, and the next group works', async t => {
+  t.test('a failing commit undoes all changes of its group, and the next group succeeds', async t => {
     const statements: string[] = []
     let full = true
     const group = createGroup(text => {
@@ -189,22 +193,19 @@ t.test('SQLite', async t => {
     t.equal(statements.at(-1), 'COMMIT')
   })
 
-  t.test(
-    'what a commit made before the disk failed is not confirmed, nor is anything told of it',
-    async t => {
-      const fail = () => {
-        throw new Error('the disk is broken')
-      }
-      const group = createGroup(() => undefined, { flush: async () => fail(), flushNow: fail })
-      await t.rejects(group.join(() => undefined).kept, { message: 'the disk is broken' })
-      await group.settled()
-      t.throws(() => group.flush(), { message: 'the disk is broken' })
-      t.throws(() => group.join(() => undefined), { message: 'the disk is broken' })
-      t.throws(() => group.alone(() => undefined), { message: 'the disk is broken' })
-    },
-  )
+  t.test('after a failed flush nothing is confirmed, and further changes are refused', async t => {
+    const fail = () => {
+      throw new Error('the disk is broken')
+    }
+    const group = createGroup(() => undefined, { flush: async () => fail(), flushNow: fail })
+    await t.rejects(group.join(() => undefined).kept, { message: 'the disk is broken' })
+    await group.settled()
+    t.throws(() => group.flush(), { message: 'the disk is broken' })
+    t.throws(() => group.join(() => undefined), { message: 'the disk is broken' })
+    t.throws(() => group.alone(() => undefined), { message: 'the disk is broken' })
+  })
 
-  t.test('what is committed while the disk works shares the next flush', async t => {
+  t.test('changes committed during a flush share the next one', async t => {
     const flushes: Array<() => void> = []
     const flush = () => new Promise<void>(resolve => flushes.push(resolve))
     const group = createGroup(() => undefined, { flush, flushNow: () => undefined })
@@ -223,7 +224,7 @@ t.test('SQLite', async t => {
     t.same([kept, flushes.length], [['a', 'b', 'c'], 2])
   })
 
-  t.test('what is told while a flush is under way is flushed first', async t => {
+  t.test('a synchronous flush during another one does not wait for it', async t => {
     let now = 0
     let done = (): void => undefined
     const disk = { flush: () => new Promise<void>(resolve => (done = resolve)), flushNow: () => void now++ }
@@ -236,23 +237,26 @@ t.test('SQLite', async t => {
     await kept
     await group.settled()
     group.flush()
-    t.equal(now, 1, 'and not once more afterwards')
+    t.equal(now, 1, 'flushed changes are not flushed again')
   })
 
-  t.test('a change that ends the transaction itself fails with all that were made before it', async t => {
-    let broken = false
-    const group = createGroup(text => {
-      if (broken && text.startsWith('ROLLBACK')) throw new Error('no transaction is active')
-    }, idle)
-    const before = group.join(() => undefined).kept
-    broken = true
-    t.throws(() =>
-      group.join(() => {
-        throw new Error('the disk is full')
-      }),
-    )
-    await t.rejects(before, { message: 'the disk is full' })
-    broken = false
-    await group.join(() => undefined).kept
-  })
+  t.test(
+    'when a failing change has ended the transaction, the changes before it fail too, and the next succeeds',
+    async t => {
+      let broken = false
+      const group = createGroup(text => {
+        if (broken && text.startsWith('ROLLBACK')) throw new Error('no transaction is active')
+      }, idle)
+      const before = group.join(() => undefined).kept
+      broken = true
+      t.throws(() =>
+        group.join(() => {
+          throw new Error('the disk is full')
+        }),
+      )
+      await t.rejects(before, { message: 'the disk is full' })
+      broken = false
+      await group.join(() => undefined).kept
+    },
+  )
 })

@@ -31,7 +31,7 @@ export function storeContract(t: Test, store: Store): void {
     return directory
   }
 
-  t.test('directories are found by id, and by tenant and product in order of creation', async t => {
+  t.test('directories are found by id, and listed by tenant and product in order of creation', async t => {
     const first = await fresh('acme', 'app')
     const second = await fresh('acme', 'app')
     await fresh('acme', 'other')
@@ -44,7 +44,7 @@ export function storeContract(t: Test, store: Store): void {
     t.ok(await store.oldestDirectory())
   })
 
-  t.test('a resource comes back as it was written, whatever its attribute names and values', async t => {
+  t.test('a resource is read as it was written, whatever its attribute names and values', async t => {
     const directory = await fresh()
     const more = {
       'urn:x:2.0:User': { 'a.b': 1, $set: { $gt: '' }, '': '\u0000"\\ud800' },
@@ -53,7 +53,11 @@ export function storeContract(t: Test, store: Store): void {
     const user = newResource(directory, 'user', 'Ada', more)
     await write(store, directory, [save(user)])
     t.same(await store.resource({ directoryId: directory.id }, 'user', user.id), user)
-    t.same(await store.resource(directory, 'user', user.id), user, 'by tenant and product')
+    t.same(
+      await store.resource(directory, 'user', user.id),
+      user,
+      'the resource is found by tenant and product',
+    )
     t.equal(await store.resource({ directoryId: directory.id }, 'group', user.id), undefined)
     t.equal(await store.resource({ directoryId: randomUUID() }, 'user', user.id), undefined)
     t.equal(await store.resource({ tenant: directory.tenant, product: 'x' }, 'user', user.id), undefined)
@@ -62,7 +66,7 @@ export function storeContract(t: Test, store: Store): void {
     t.same(await store.idsAmong(directory.id, 'group', [user.id]), new Set())
   })
 
-  t.test('lists keep the order of creation, page by page, over all directories of a tenant', async t => {
+  t.test('lists keep the order of creation, page by page, across all directories of a tenant', async t => {
     const one = await fresh('many', 'app')
     const two = await fresh('many', 'app')
     const users = [one, two, one, one, two].map((directory, n) => newResource(directory, 'user', `u${n}`))
@@ -82,7 +86,7 @@ export function storeContract(t: Test, store: Store): void {
     t.same(ids(await store.scan({ ...scan, after: own[1] })), ids(own.slice(2)))
   })
 
-  t.test('terms follow a rename: the old name is free, the new one found', async t => {
+  t.test('after a rename a resource is found by its new name and not by the old one', async t => {
     const directory = await fresh()
     const user = newResource(directory, 'user', 'Before')
     const renamed = { ...user, raw: { userName: 'After' }, label: 'After', modified: tick() }
@@ -104,13 +108,13 @@ export function storeContract(t: Test, store: Store): void {
     await write(store, directory, [{ kind: 'delete', id: user.id }])
     const next = newResource(directory, 'user', 'Next')
     await write(store, directory, [save(next)])
-    t.same(await find(user), [], 'and who comes next does not inherit them')
+    t.same(await find(user), [], 'the next resource does not inherit the terms of a deleted one')
     t.same(await find(renamed), [])
     t.same(await find(next), [next.id])
   })
 
   t.test(
-    'those who share a term are walked through in order of creation, whoever goes meanwhile',
+    'resources that share a term are listed in order of creation, even when one is deleted meanwhile',
     async t => {
       const directory = await fresh()
       const users = ['a', 'b', 'c', 'd', 'e', 'f'].map(name =>
@@ -125,11 +129,11 @@ export function storeContract(t: Test, store: Store): void {
       await write(store, directory, [{ kind: 'delete', id: third.id }])
       t.same(ids(await store.scan({ ...some, terms, after: third })), ids(users.slice(3, 5)))
       t.same(ids(await store.scan({ ...some, terms, after: users.at(-1) })), [])
-      t.equal(await store.count(directory.id, 'user'), 5, 'and the count follows')
+      t.equal(await store.count(directory.id, 'user'), 5, 'the count follows the deletion')
     },
   )
 
-  t.test('memberships are pairs that come, go and vanish with either side', async t => {
+  t.test('memberships can be added and removed, and end with their user or group', async t => {
     const directory = await fresh()
     const users = ['a', 'b', 'c'].map(name => newResource(directory, 'user', name))
     const groups = ['g', 'h'].map(name => newResource(directory, 'group', name))
@@ -152,7 +156,7 @@ export function storeContract(t: Test, store: Store): void {
     await write(store, directory, [{ kind: 'leave', groupId: g, userIds: [b] }])
     t.same(await labels(g), ['a', 'c'])
     await write(store, directory, [{ kind: 'join', groupId: g, userIds: [b] }])
-    t.same(await labels(g), ['a', 'b', 'c'], 'who left can join again')
+    t.same(await labels(g), ['a', 'b', 'c'], 'a user who left can join again')
     await write(store, directory, [{ kind: 'delete', id: a }])
     t.same([await labels(g), await labels(h), await store.groupIdsOf(a)], [['b', 'c'], [], []])
     t.equal(await store.resource({ directoryId: directory.id }, 'user', a), undefined)
@@ -161,7 +165,7 @@ export function storeContract(t: Test, store: Store): void {
     t.same([await labels(g), await store.groupIdsOf(b)], [[], []])
   })
 
-  t.test('of two changes computed from one head only the first is kept, events and all', async t => {
+  t.test('of several changes based on one head only one is stored, with its event', async t => {
     const directory = await fresh()
     const head = await headOf(store, directory)
     const change = (name: string) => ({
@@ -185,7 +189,7 @@ export function storeContract(t: Test, store: Store): void {
   linkContract(t, store, fresh)
   setupLinkContract(t, store, fresh)
 
-  t.test('a change with thousands of members and megabytes of events is one change', async t => {
+  t.test('a change with thousands of members and megabytes of events is stored as one', async t => {
     const directory = await fresh()
     const group = newResource(directory, 'group', 'big')
     const userIds = Array.from({ length: 1500 }, () => randomUUID())

@@ -26,7 +26,7 @@ async function underWay(t: Test, settings: Record<string, string> = {}) {
 }
 
 for (const store of ['SQLite', 'MongoDB']) {
-  t.test(`${store}: what waits for a webhook never reaches the next one in its place`, async t => {
+  t.test(`${store}: events that wait for a webhook never reach the webhook that replaces it`, async t => {
     const MONGODB_URL = store === 'MongoDB' ? await mongoUrl(t) : ''
     if (MONGODB_URL === undefined) return
     const { service, directory, old, next, change, answer } = await underWay(t, { MONGODB_URL })
@@ -36,11 +36,11 @@ for (const store of ['SQLite', 'MongoDB']) {
     answer(410)
     await waitUntil('the new event', () => next.calls.length > 0)
     t.same(sequences(next.calls), [12])
-    t.equal(old.calls.length, 1, 'nor the one that was taken away')
+    t.equal(old.calls.length, 1, 'the removed webhook gets no further call')
 
     const scope = `?directoryId=${directory.id}`
     const [letter] = (await service.manage('GET', `/dead-letters${scope}`)).body.data
-    t.match(letter, { payload: { sequence: 6 } }, 'which refused what it was being told')
+    t.match(letter, { payload: { sequence: 6 } }, 'the refused event is a dead letter')
     t.match(await service.manage('POST', `/dead-letters/${letter.id}/replay`), { status: 409 })
     t.match(await service.manage('POST', `/dead-letters/replay${scope}`), {
       body: { data: { replaying: 0 } },
@@ -48,37 +48,43 @@ for (const store of ['SQLite', 'MongoDB']) {
   })
 }
 
-t.test('a webhook that moves takes along what waits for it', async t => {
+t.test('events that wait for a webhook follow it to its new address', async t => {
   const { old, next, change, answer } = await underWay(t)
   await change({ webhook_url: next.url })
   answer(204)
-  await waitUntil('the others', () => next.calls.length === 5)
+  await waitUntil('the other events', () => next.calls.length === 5)
   t.same([sequences(old.calls), sequences(next.calls)], [[6], [7, 8, 9, 10, 11]])
 })
 
-t.test('an old secret that is ended signs none of the calls that follow', async t => {
+t.test('a secret ended during a delivery signs none of the calls that follow', async t => {
   const { old, change, answer } = await underWay(t)
   await change({ webhook_secret: 'another-secret', overlap_seconds: 0 })
   await change({ webhook_secret: 'third-secret' })
   answer(204)
-  await waitUntil('the others', () => old.calls.length === 6)
+  await waitUntil('the other events', () => old.calls.length === 6)
   const signatures = ({ headers }: Received) => String(headers['webhook-signature']).split(' ').length
-  t.same(old.calls.map(signatures), [1, 2, 2, 2, 2, 2], 'the third and the second, as both are good')
+  t.same(
+    old.calls.map(signatures),
+    [1, 2, 2, 2, 2, 2],
+    'later calls are signed with the second and third secrets, which are both valid',
+  )
 })
 
-t.test('a webhook that is switched off is called no more, and goes on when it is on again', async t => {
+t.test('a webhook that is disabled during a delivery gets no more calls until it is enabled', async t => {
   const { service, directory, old, answer } = await underWay(t)
   const path = `/${directory.id}/webhooks/default`
   await service.manage('PATCH', path, { disabled: true })
   answer(204)
-  await waitUntil('five wait', async () => /directory_events_waiting 5/.test(await service.metrics()))
+  await waitUntil('five waiting events', async () =>
+    /directory_events_waiting 5/.test(await service.metrics()),
+  )
   t.equal(old.calls.length, 1)
   await service.manage('PATCH', path, { disabled: false })
-  await waitUntil('the others', () => old.calls.length === 6)
+  await waitUntil('the other events', () => old.calls.length === 6)
   t.same(sequences(old.calls), [6, 7, 8, 9, 10, 11])
 })
 
-t.test('batch mode: a batch loses what was for the webhook before', async t => {
+t.test('batch mode: a batch leaves out events for the replaced webhook', async t => {
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE, DSYNC_WEBHOOK_BATCH_SIZE: '10' })
   const [old, next] = [await startReceiver(t), await startReceiver(t)]
   const directory = await hooked(service, old.url)

@@ -23,7 +23,7 @@ async function choosy(t: Test, refuses: (sequence: number) => number | undefined
   return receiver
 }
 
-t.test('metrics count SCIM answers and the outcomes of events, and show how many wait', async t => {
+t.test('metrics count SCIM responses and outcomes of events, and show how many events wait', async t => {
   const receiver = await startReceiver(t, call => (call === 0 ? 500 : 204))
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
   const shows = async (...lines: string[]) => {
@@ -49,7 +49,7 @@ t.test('metrics count SCIM answers and the outcomes of events, and show how many
   )
 })
 
-t.test('an event is given up after its last attempt, and the next one goes on', async t => {
+t.test('an event becomes a dead letter after its last attempt, and the next events are sent', async t => {
   let refused = 1
   const receiver = await choosy(t, sequence => (sequence <= refused ? 500 : undefined))
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
@@ -58,14 +58,14 @@ t.test('an event is given up after its last attempt, and the next one goes on', 
   const scope = `?directoryId=${directory.id}`
   for (let attempt = 1; attempt <= 11; attempt++) {
     await waitUntil(`attempt ${attempt}`, () => receiver.calls.length >= attempt)
-    t.same(sequences(receiver.calls).slice(0, attempt), Array(attempt).fill(1), 'the others wait behind')
+    t.same(sequences(receiver.calls).slice(0, attempt), Array(attempt).fill(1), 'the later events wait')
     await waitUntil(
-      'its report',
+      'the logged failure',
       () => service.logged.filter(line => /not delivered|gave up/.test(line)).length === attempt,
     )
     if (attempt < 11) await service.manage('POST', `/dead-letters/replay${scope}`)
   }
-  await waitUntil('the others', () => receiver.calls.length === 13)
+  await waitUntil('the other events', () => receiver.calls.length === 13)
   t.same(sequences(receiver.calls).slice(-2), [2, 3])
   const { body } = await waitUntil('the dead letter', async () => {
     const answer = await service.manage('GET', `/dead-letters${scope}`)
@@ -82,22 +82,26 @@ t.test('an event is given up after its last attempt, and the next one goes on', 
 
   await service.manage('POST', `/dead-letters/${letter.id}/replay`)
   await waitUntil('the replay', () => receiver.calls.length === 14)
-  await waitUntil('the new number', async () => {
+  await waitUntil('the new number of attempts', async () => {
     const again = await service.manage('GET', `/dead-letters${scope}`)
     return again.body.data[0].attempts === 12 && again.body.data[0].replaying === false
   })
   refused = 0
   t.match(await service.manage('POST', `/dead-letters/replay${scope}`), { body: { data: { replaying: 1 } } })
   await waitUntil('the delivery', () => receiver.calls.length === 15)
-  t.equal(receiver.calls[14]?.text, receiver.calls[0]?.text, 'the same event under the same id')
+  t.equal(
+    receiver.calls[14]?.text,
+    receiver.calls[0]?.text,
+    'the replay sends the same event under the same id',
+  )
   await waitUntil('no dead letter', async () => {
     return (await service.manage('GET', `/dead-letters${scope}`)).body.data.length === 0
   })
   t.match(await service.manage('POST', `/dead-letters/${letter.id}/replay`), { status: 404 })
-  t.notMatch(service.logged.join('\n'), /canary/, 'neither address nor secret is logged')
+  t.notMatch(service.logged.join('\n'), /canary/, 'the log shows neither the address nor the secret')
 })
 
-t.test('a receiver that answers 410 is not asked again', async t => {
+t.test('a receiver that responds 410 gets no second attempt', async t => {
   const receiver = await startReceiver(t, () => 410)
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
   const { id, scim } = await hooked(service, receiver.url)
@@ -108,18 +112,18 @@ t.test('a receiver that answers 410 is not asked again', async t => {
   t.equal(receiver.calls.length, 1)
 })
 
-t.test('the waits grow from seconds to a day; only who waits behind a failing event grows stale', async t => {
+t.test('waits grow from 2 s to a day, and events end after 11 attempts, a 410 or about a week', async t => {
   const waits = Array.from({ length: 10 }, (_, index) => backOff(index + 1) / 1000)
   for (const [index, seconds] of [2, 5, 15, 60, 300, 1800, 7200, 21_600, 43_200, 86_400].entries()) {
     const wait = waits[index] ?? 0
-    t.ok(wait >= seconds * 0.75 && wait <= seconds * 1.25, `${wait} s is about ${seconds} s`)
+    t.ok(wait >= seconds * 0.75 && wait <= seconds * 1.25, `a wait of ${wait} s is about ${seconds} s`)
   }
   t.same([isFinal(10, 500), isFinal(11, 500), isFinal(1, 410)], [false, true, true])
   const now = Date.parse('2026-01-10T00:00:00Z')
   t.same([isStale('2026-01-04T00:00:00Z', now), isStale('2026-01-02T00:00:00Z', now)], [false, true])
 })
 
-t.test('a webhook that is mended is tried at once', async t => {
+t.test('a webhook with a new address is tried at once', async t => {
   const [bad, good] = [await startReceiver(t, () => 500), await startReceiver(t)]
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
   const { id, scim } = await hooked(service, bad.url)
@@ -137,7 +141,7 @@ t.test('a webhook that is mended is tried at once', async t => {
   t.ok(Date.now() - before < 2000)
 })
 
-t.test('the log tells of every message of a directory that wants it, for as long as it is kept', async t => {
+t.test('the log has an entry for each message while it is enabled, until the entry expires', async t => {
   const receiver = await startReceiver(t, call => (call === 0 ? 503 : 202))
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
   const { id, scim, tenant, product } = await hooked(service, receiver.url)
@@ -164,7 +168,7 @@ t.test('the log tells of every message of a directory that wants it, for as long
   t.same((await service.manage('GET', `/events/${newest.id}`)).body.data, newest)
   const first = await service.manage('GET', `/events?directoryId=${id}&pageLimit=1`)
   const second = await service.manage('GET', `/events?directoryId=${id}&pageToken=${first.body.pageToken}`)
-  t.same([...first.body.data, ...second.body.data], body.data, 'page by page')
+  t.same([...first.body.data, ...second.body.data], body.data, 'two pages give the whole log')
   t.match(await service.manage('DELETE', `/events?directoryId=${id}`), { status: 200 })
   t.same((await logged()).body.data, [])
   t.match(await service.manage('GET', `/events/${newest.id}`), { status: 404 })
@@ -174,12 +178,12 @@ t.test('the log tells of every message of a directory that wants it, for as long
   await waitUntil('the entry', async () => (await logged()).body.data.length === 1)
   await service.close()
   const brief = await startService(t, { DATA_DIR: service.dataDir, DSYNC_WEBHOOK_LOGS_TTL: '1s' })
-  await waitUntil('its end', async () => {
+  await waitUntil('the expiry of the entry', async () => {
     return (await brief.manage('GET', `/events?directoryId=${id}`)).body.data.length === 0
   })
 })
 
-t.test('the feed gives every event in order to whoever asks on with its cursor', async t => {
+t.test('the feed returns every event in order, from a cursor on', async t => {
   const service = await startService(t)
   const directory = await service.directory()
   const { id, tenant, product } = directory
@@ -197,7 +201,11 @@ t.test('the feed gives every event in order to whoever asks on with its cursor',
     [3],
   )
   const third = await read(`directoryId=${id}&cursor=${second.cursor}`)
-  t.same(third, { data: [], cursor: second.cursor, error: null }, 'the cursor stays good at the end')
+  t.same(
+    third,
+    { data: [], cursor: second.cursor, error: null },
+    'at the end of the feed the cursor stays the same',
+  )
   await writeUsers(directory, ['d'])
   t.equal((await read(`directoryId=${id}&cursor=${third.cursor}`)).data[0].data.email, 'd')
 
@@ -219,35 +227,42 @@ t.test('the feed gives every event in order to whoever asks on with its cursor',
   t.same((await read(`directoryId=${id}`)).data, [])
 })
 
-t.test('after a change of its secret both secrets sign for a day; neither is readable on disk', async t => {
-  const receiver = await startReceiver(t)
-  const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
-  const { id, scim } = await hooked(service, receiver.url, 'the-first-secret')
-  await service.manage('PATCH', `/${id}`, { webhook_secret: 'the-secret-between' })
-  const { body } = await service.manage('PATCH', `/${id}`, { webhook_secret: 'the-second-secret' })
-  t.equal(body.data.webhook.secret, 'the-second-secret')
-  const left = Date.parse(body.data.webhook.old_secret_valid_until) - Date.now()
-  t.ok(Math.abs(left - 24 * 60 * 60 * 1000) < 60_000)
-  await scim('POST', '/Users', okta('ada'))
-  const { headers, text } = await waitUntil('the event', () => receiver.calls[0])
-  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`
-  const sign = (key: string) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
-  const [second, between, first] = ['the-second-secret', 'the-secret-between', 'the-first-secret'].map(sign)
-  t.equal(headers['webhook-signature'], [second, between, first].join(' '), 'each for its own day')
-  const [, code = ''] = /```js\n([\s\S]*?)```/.exec(projectFile('docs/webhooks.md')) ?? []
-  const { isGenuine } = await import(`data:text/javascript,${encodeURIComponent(code)}`)
-  for (const key of ['the-first-secret', 'the-secret-between', 'the-second-secret'])
-    t.ok(isGenuine(headers, text, key), 'as documented')
-  t.notOk(isGenuine(headers, `${text} `, 'the-second-secret'))
-  const [, time, boxyhq] = /^t=(\d+),s=(\w+)$/.exec(String(headers['boxyhq-signature'])) ?? []
-  t.equal(boxyhq, createHmac('sha256', 'the-second-secret').update(`${time}.${text}`).digest('hex'))
-  for (const file of readdirSync(service.dataDir)) {
-    const bytes = readFileSync(join(service.dataDir, file), 'latin1')
-    t.notMatch(bytes, /the-(first|second)-secret|the-secret-between/, file)
-  }
-})
+t.test(
+  'after a change of the secret old secrets sign for a day, and none is stored in plain text',
+  async t => {
+    const receiver = await startReceiver(t)
+    const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
+    const { id, scim } = await hooked(service, receiver.url, 'the-first-secret')
+    await service.manage('PATCH', `/${id}`, { webhook_secret: 'the-secret-between' })
+    const { body } = await service.manage('PATCH', `/${id}`, { webhook_secret: 'the-second-secret' })
+    t.equal(body.data.webhook.secret, 'the-second-secret')
+    const left = Date.parse(body.data.webhook.old_secret_valid_until) - Date.now()
+    t.ok(Math.abs(left - 24 * 60 * 60 * 1000) < 60_000)
+    await scim('POST', '/Users', okta('ada'))
+    const { headers, text } = await waitUntil('the event', () => receiver.calls[0])
+    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`
+    const sign = (key: string) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
+    const [second, between, first] = ['the-second-secret', 'the-secret-between', 'the-first-secret'].map(sign)
+    t.equal(
+      headers['webhook-signature'],
+      [second, between, first].join(' '),
+      'each secret signs until its own end',
+    )
+    const [, code = ''] = /```js\n([\s\S]*?)```/.exec(projectFile('docs/webhooks.md')) ?? []
+    const { isGenuine } = await import(`data:text/javascript,${encodeURIComponent(code)}`)
+    for (const key of ['the-first-secret', 'the-secret-between', 'the-second-secret'])
+      t.ok(isGenuine(headers, text, key), 'the documented function accepts the signature')
+    t.notOk(isGenuine(headers, `${text} `, 'the-second-secret'))
+    const [, time, boxyhq] = /^t=(\d+),s=(\w+)$/.exec(String(headers['boxyhq-signature'])) ?? []
+    t.equal(boxyhq, createHmac('sha256', 'the-second-secret').update(`${time}.${text}`).digest('hex'))
+    for (const file of readdirSync(service.dataDir)) {
+      const bytes = readFileSync(join(service.dataDir, file), 'latin1')
+      t.notMatch(bytes, /the-(first|second)-secret|the-secret-between/, file)
+    }
+  },
+)
 
-t.test('a webhook secret that leaked is ended at once', async t => {
+t.test('a leaked webhook secret can be ended at once', async t => {
   const receiver = await startReceiver(t)
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
   const { id, scim } = await hooked(service, receiver.url, 'the-first-secret')
@@ -261,14 +276,14 @@ t.test('a webhook secret that leaked is ended at once', async t => {
   t.same(ended.body.data.webhook, { endpoint: receiver.url, secret: 'secret-9' })
   await scim('POST', '/Users', okta('ada'))
   const { headers } = await waitUntil('the event', () => receiver.calls[0])
-  t.match(headers['webhook-signature'], /^v1,\S+$/, 'one signature')
+  t.match(headers['webhook-signature'], /^v1,\S+$/, 'the call has one signature')
 
   const path = `/${id}/webhooks/default`
   const hour = await service.manage('PATCH', path, { secret: 'secret-10', overlap_seconds: 3600 })
   const left = Date.parse(hour.body.data.old_secret_valid_until) - Date.now()
   t.ok(Math.abs(left - 3_600_000) < 60_000)
   const again = await service.manage('PATCH', path, { secret: 'secret-10', overlap_seconds: 0 })
-  t.equal(again.body.data.old_secret_valid_until, undefined, 'also without another secret')
+  t.equal(again.body.data.old_secret_valid_until, undefined, 'the overlap can end without a new secret')
   for (const answer of [
     await change({ name: 'New', overlap_seconds: 0 }),
     await service.manage('PATCH', path, { disabled: true, overlap_seconds: 0 }),
@@ -279,7 +294,7 @@ t.test('a webhook secret that leaked is ended at once', async t => {
   }
 })
 
-t.test('a name is judged anew at every resolution, and all its addresses count', async t => {
+t.test('a name is checked at every resolution, and one private address is enough to refuse it', async t => {
   const answers = [['8.8.8.8'], ['127.0.0.1'], ['8.8.8.8', '10.0.0.1'], ['2606:4700::1111', '::1']]
   const lookup = publicOnly((_name, _options, callback) =>
     callback(
@@ -298,7 +313,7 @@ t.test('a name is judged anew at every resolution, and all its addresses count',
   t.match(await outcome(), /has no address/)
 })
 
-t.test('a kept connection that the receiver closes just then is no failure', async t => {
+t.test('a kept-alive connection that the receiver closes is not counted as a failure', async t => {
   const bodies: string[] = []
   const receiver = createServer(socket => {
     let calls = 0
@@ -318,13 +333,13 @@ t.test('a kept connection that the receiver closes just then is no failure', asy
   t.notMatch(service.logged.join('\n'), /not delivered/)
 })
 
-t.test('a call under way ends before the service does, and is not repeated', async t => {
+t.test('closing the service waits for the call in flight, which is not repeated', async t => {
   const receiver = await startReceiver(t, () => sleep(500, 204))
   const service = await startService(t, { WEBHOOK_ALLOW_PRIVATE })
   await writeUsers(await hooked(service, receiver.url), ['a', 'b'])
   await waitUntil('the first call', () => receiver.calls.length === 1)
   await service.close()
-  t.same(sequences(receiver.calls), [1], 'what has not begun waits')
+  t.same(sequences(receiver.calls), [1], 'the second event is not sent while the service closes')
   await startService(t, { WEBHOOK_ALLOW_PRIVATE, DATA_DIR: service.dataDir })
   await waitUntil('the second event', () => receiver.calls.length === 2)
   t.same(sequences(receiver.calls), [1, 2])

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { PERSON, type Reply, started } from './started.js'
 
-t.test('identities of another project do not exist', async t => {
+t.test('identities of another project cannot be read, changed, deleted or listed', async t => {
   const { form, call, json } = await started(t)
   const { id } = (await form(PERSON, { 'x-sluice-project': 'acme:eu' })).json()
   const path = `/admin/identities/${id}`
@@ -18,7 +18,7 @@ t.test('identities of another project do not exist', async t => {
   }
 })
 
-t.test('PUT replaces, PATCH merges and null removes, DELETE deletes', async t => {
+t.test('PUT replaces an identity, PATCH merges and removes what is null, DELETE deletes it', async t => {
   const { call, json } = await started(t)
   const traits = { email: 'a@x.example', name: { first: 'A', last: 'B' }, age: 3 }
   const created = await json('POST', '/admin/identities', { schema_id: 'person', traits })
@@ -38,7 +38,7 @@ t.test('PUT replaces, PATCH merges and null removes, DELETE deletes', async t =>
   t.equal((await call('GET', path)).status, 404)
 })
 
-t.test('many identities are created at once, each by itself and in order', async t => {
+t.test('a PATCH of the list creates many identities independently and in order', async t => {
   const { json, call } = await started(t)
   const person = (email: string) => ({ email, name: { first: 'P' } })
   const reply = await json('PATCH', '/admin/identities', {
@@ -78,12 +78,15 @@ t.test('many identities are created at once, each by itself and in order', async
   const many = Array.from({ length: 1000 }, (_, n) => ({ create: { traits: person(`p${n}@x.example`) } }))
   const pending = json('PATCH', '/admin/identities', { identities: many })
   const between = await call('GET', '/admin/identities?page_size=500')
-  t.ok((between.json().identities as object[]).length < 500, 'others are served in between')
+  t.ok(
+    (between.json().identities as object[]).length < 500,
+    'another request is served while 1000 identities are created',
+  )
   const outcomes = (await pending).json().identities as { action: string }[]
   t.equal(outcomes.filter(({ action }) => action === 'create').length, 1000)
 })
 
-t.test('pages have a size and lead on by a token', async t => {
+t.test('lists are paged with a page size and tokens', async t => {
   const { call, json } = await started(t)
   const ids: string[] = []
   for (let count = 0; count < 5; count++) {
@@ -105,14 +108,14 @@ t.test('pages have a size and lead on by a token', async t => {
   }
   t.same(seen, ids)
   const all = (await call('GET', '/admin/identities?page_size=501')).json().identities as object[]
-  t.equal(all.length, 5, 'more than the most is taken as the most')
+  t.equal(all.length, 5, 'a page size above the maximum means the maximum')
   const first = (await call('GET', '/admin/identities?pageLimit=2')).json()
   const rest = (await call('GET', `/admin/identities?pageToken=${first.next_page_token}`)).json()
   const both = [first, rest].flatMap(page => page.identities as { id: string }[])
   t.same(
     both.map(({ id }) => id),
     ids,
-    "the directory's words do, too",
+    'the parameter names of the directory service work too',
   )
   for (const query of [
     'page_size=0',

@@ -4,7 +4,7 @@ import { parseForm } from '../../../services/identity/index.js'
 import { everyKind as schema, table, text, wrong } from './every-kind.js'
 import { submit, submitEntries, submitJson, traitsSchema, URL_ENCODED } from './submit.js'
 
-t.test('lists come as repeated names or as positions, never both', async t => {
+t.test('a list is sent as repeated names or as positions, and not as both', async t => {
   await table(t, [
     ['tags', ['b', 'a'], { tags: ['b', 'a'] }],
     ['tags', ['', ''], { tags: [] }],
@@ -43,7 +43,7 @@ t.test('lists come as repeated names or as positions, never both', async t => {
 })
 
 t.test(
-  'an optional object stays out when it is sent blank; a partly filled one needs its required fields',
+  'an optional object sent blank is left out, and one sent in part needs its required fields',
   async t => {
     const cases: [Record<string, string>, unknown][] = [
       [{ 'address.city': '', 'address.zip': '' }, {}],
@@ -69,7 +69,7 @@ t.test(
   },
 )
 
-t.test('a blank choice is no item of a list and brings no object to life', async t => {
+t.test('a blank choice adds no item to a list and does not create an object', async t => {
   const choice = { type: 'string', enum: ['', 'a'] }
   const noted = { type: 'object', properties: { note: choice, name: text } }
   const schema = traitsSchema({
@@ -83,7 +83,7 @@ t.test('a blank choice is no item of a list and brings no object to life', async
   t.same(await submit(schema, 'traits.noted.note=&traits.noted.name=x'), { noted: { note: '', name: 'x' } })
 })
 
-t.test('a position of a tuple keeps its place', async t => {
+t.test('the positions of a tuple are kept', async t => {
   const place = { type: 'object', required: ['city'], properties: { city: text } }
   const tuple = (items: object[], rest = {}) => traitsSchema({ it: { type: 'array', items, ...rest } })
   const numbers = tuple([{ type: 'number' }, { type: 'number' }], { additionalItems: { type: 'boolean' } })
@@ -97,16 +97,24 @@ t.test('a position of a tuple keeps its place', async t => {
   const whole = tuple([{ type: 'number' }, { type: ['number', 'null'] }, { type: 'number' }], { minItems: 3 })
   t.same(await submit(whole, 'traits.it.0=1&traits.it.1=&traits.it.2='), ['traits.it.2 required'])
   t.same(await submit(whole, 'traits.it.0=1&traits.it.1=&traits.it.2=3'), { it: [1, null, 3] })
-  t.same(await submit(whole, 'traits.it.0=&traits.it.1=&traits.it.2='), {}, 'an optional one may be left out')
+  t.same(
+    await submit(whole, 'traits.it.0=&traits.it.1=&traits.it.2='),
+    {},
+    'an optional tuple may be left out',
+  )
   const mixed = tuple([{ type: ['integer', 'null'] }, place, { type: 'boolean' }])
   t.same(await submit(mixed, 'traits.it.0=&traits.it.1.city=Rome'), { it: [null, { city: 'Rome' }] })
   t.same(await submit(mixed, 'traits.it.0=5&traits.it.1.city=&traits.it.2=true'), [
     'traits.it.1.city required',
   ])
-  t.same(await submit(mixed, 'traits.it.0=&traits.it.1.city=&traits.it.2=false'), { it: [] }, 'left alone')
+  t.same(
+    await submit(mixed, 'traits.it.0=&traits.it.1.city=&traits.it.2=false'),
+    { it: [] },
+    'an untouched tuple is empty',
+  )
 })
 
-t.test('what is required all the way up is reported at its leaves', async t => {
+t.test('a missing required object is reported at its required leaves', async t => {
   const inner = {
     type: 'object',
     required: ['b', 'c'],
@@ -119,7 +127,7 @@ t.test('what is required all the way up is reported at its leaves', async t => {
   t.same(await submitJson(needy, {}), leaves)
 })
 
-t.test('traits as one JSON text are accepted alone', async t => {
+t.test('traits are accepted as one JSON text, but not together with other fields', async t => {
   t.same(await submitEntries(schema, [['traits', '{"count":1,"nope":2}']]), { count: 1 })
   t.same(
     await submitEntries(schema, [
@@ -145,7 +153,7 @@ t.test('traits as one JSON text are accepted alone', async t => {
   t.same(await submitEntries(schema, [['traits', '[]']]), ['traits type'])
 })
 
-t.test('nested JSON keeps its types, flat dotted JSON types its texts', async t => {
+t.test('nested JSON keeps its types, and texts of flat dotted JSON are converted', async t => {
   t.same(await submitJson(schema, { traits: { count: 29, text: 'a', tags: ['x'] }, other: 1 }), {
     count: 29,
     text: 'a',
@@ -174,7 +182,7 @@ t.test('nested JSON keeps its types, flat dotted JSON types its texts', async t 
   )
 })
 
-t.test('a number that JSON can write but nobody can keep is an error wherever it stands', async t => {
+t.test('a number too large to be stored is an error anywhere in the JSON', async t => {
   const cases: [string, string][] = [
     ['{"traits":{"count":1e400}}', 'traits.count type'],
     ['{"traits":{"size":-1e400}}', 'traits.size type'],
@@ -185,7 +193,7 @@ t.test('a number that JSON can write but nobody can keep is an error wherever it
   for (const [body, error] of cases) t.same(await submit(schema, body, 'application/json'), [error], body)
 })
 
-t.test('unknown JSON fields are dropped, unless the schema speaks of further properties', async t => {
+t.test('unknown JSON fields are dropped, unless the schema sets additionalProperties', async t => {
   const open = traitsSchema({ a: text }, { additionalProperties: { type: 'integer' } })
   t.same(await submitJson(open, { traits: { a: 'x', b: 1 } }), { a: 'x', b: 1 })
   t.same(
@@ -206,36 +214,39 @@ t.test('unknown JSON fields are dropped, unless the schema speaks of further pro
   )
 })
 
-t.test('all errors come at once, each with path and code, and none repeats what was sent', async t => {
-  const strict = traitsSchema({
-    email: { type: 'string', format: 'email' },
-    day: { type: 'string', format: 'date' },
-    at: { type: 'string', format: 'date-time' },
-    time: { type: 'string', format: 'time' },
-    site: { type: 'string', format: 'uri' },
-    phone: { type: 'string', format: 'tel' },
-    code: { type: 'string', pattern: '^[a-z]+$', minLength: 8 },
-    age: { type: 'integer', minimum: 18 },
-    size: { enum: ['S', 'M'] },
-  })
-  const names = ['email', 'day', 'at', 'time', 'site', 'phone', 'code', 'age', 'size']
-  const body = names.map(name => `traits.${name}=${name === 'age' ? '17' : 'SECRET'}`).join('&')
-  const result = await parseForm(strict, { contentType: URL_ENCODED, body: Buffer.from(body) })
-  t.notMatch(JSON.stringify(result), /SECRET|17/)
-  t.same(await submit(strict, body), [
-    'traits.size enum',
-    ...['email', 'day', 'at', 'time', 'site', 'phone'].map(name => `traits.${name} format`),
-    'traits.code minLength',
-    'traits.code pattern',
-    'traits.age minimum',
-  ])
-  const good =
-    'traits.email=a@b.example&traits.day=2024-02-29&traits.at=2024-02-29T10:00:00Z&traits.time=10:00:00Z'
-  const rest = '&traits.site=https://a.example/%3Fb&traits.phone=%2B44+(20)+7946-0000&traits.size=S'
-  t.equal(Array.isArray(await submit(strict, good + rest)), false)
-})
+t.test(
+  'all errors are reported at once with path and code, and without the values that were sent',
+  async t => {
+    const strict = traitsSchema({
+      email: { type: 'string', format: 'email' },
+      day: { type: 'string', format: 'date' },
+      at: { type: 'string', format: 'date-time' },
+      time: { type: 'string', format: 'time' },
+      site: { type: 'string', format: 'uri' },
+      phone: { type: 'string', format: 'tel' },
+      code: { type: 'string', pattern: '^[a-z]+$', minLength: 8 },
+      age: { type: 'integer', minimum: 18 },
+      size: { enum: ['S', 'M'] },
+    })
+    const names = ['email', 'day', 'at', 'time', 'site', 'phone', 'code', 'age', 'size']
+    const body = names.map(name => `traits.${name}=${name === 'age' ? '17' : 'SECRET'}`).join('&')
+    const result = await parseForm(strict, { contentType: URL_ENCODED, body: Buffer.from(body) })
+    t.notMatch(JSON.stringify(result), /SECRET|17/)
+    t.same(await submit(strict, body), [
+      'traits.size enum',
+      ...['email', 'day', 'at', 'time', 'site', 'phone'].map(name => `traits.${name} format`),
+      'traits.code minLength',
+      'traits.code pattern',
+      'traits.age minimum',
+    ])
+    const good =
+      'traits.email=a@b.example&traits.day=2024-02-29&traits.at=2024-02-29T10:00:00Z&traits.time=10:00:00Z'
+    const rest = '&traits.site=https://a.example/%3Fb&traits.phone=%2B44+(20)+7946-0000&traits.size=S'
+    t.equal(Array.isArray(await submit(strict, good + rest)), false)
+  },
+)
 
-t.test('of branches that a fixed value tells apart only the chosen one is judged', async t => {
+t.test('among branches that a fixed value selects, only the selected one is validated', async t => {
   const branch = (kinds: string[], name: string, more: object = {}) => ({
     required: ['kind', name],
     properties: { kind: { enum: kinds }, [name]: text },
@@ -279,7 +290,7 @@ t.test('of branches that a fixed value tells apart only the chosen one is judged
   t.same(await submit(overlapping, 'traits.pay.kind=b&traits.pay.x=1'), { pay: { kind: 'b', x: '1' } })
 })
 
-t.test('an error of anyOf, oneOf or if is told only when no field explains it', async t => {
+t.test('an error of anyOf, oneOf or if is reported only when no error of a field explains it', async t => {
   const either = traitsSchema(
     { kind: { enum: ['a', 'b'] }, a: text, b: text },
     JSON.parse(
@@ -309,5 +320,5 @@ t.test('an error of anyOf, oneOf or if is told only when no field explains it', 
       ],
     },
   })
-  t.same(await submit(typed, 'traits.n=x'), ['traits.n type'], 'a failed conversion is one error')
+  t.same(await submit(typed, 'traits.n=x'), ['traits.n type'], 'a failed conversion gives one error')
 })

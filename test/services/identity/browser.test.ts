@@ -19,7 +19,7 @@ async function visited(t: Test, browser: Browser, address: string): Promise<Page
   return page
 }
 
-t.test('in a browser', async t => {
+t.test('the registration form in a browser', async t => {
   const browser = await launchBrowser(t)
   if (!browser) return
   const { service, call } = await started(t)
@@ -29,88 +29,98 @@ t.test('in a browser', async t => {
   }
   const register = (t: Test) => visited(t, browser, service.url + REGISTRATION)
 
-  await t.test('what is filled in comes back typed, the checkbox left alone or ticked', async t => {
-    for (const newsletter of [false, true]) {
+  await t.test(
+    'a filled-in form is stored with the right types, whether or not its checkbox is ticked',
+    async t => {
+      for (const newsletter of [false, true]) {
+        const page = await register(t)
+        const email = `ann-${newsletter}@x.example`
+        await page.getByLabel('E-mail address').fill(email)
+        await page.getByLabel('First name').fill('Ann "<&é')
+        await page.getByLabel('Age', { exact: true }).fill('29')
+        await page.getByLabel('Height in metres').fill('1.70')
+        await page.getByLabel('Birthday').fill('1997-02-28')
+        await page.getByLabel('Language').selectOption('fr')
+        await page.getByLabel('Interest 1').fill('chess')
+        await page.getByLabel('Interest 3').fill('[x')
+        await page.getByLabel('Send me the newsletter').setChecked(newsletter)
+        await page.getByRole('button', { name: 'Register' }).click()
+        await page.getByRole('heading', { name: 'Registered' }).waitFor()
+        t.same((await stored()).at(-1), {
+          email,
+          name: { first: 'Ann "<&é' },
+          age: 29,
+          height: 1.7,
+          birthday: '1997-02-28',
+          language: 'fr',
+          interests: ['chess', '[x'],
+          newsletter,
+        })
+        await page.getByRole('link', { name: 'Change your details' }).click()
+        t.equal(await page.getByLabel('Age', { exact: true }).inputValue(), '29')
+        t.equal(await page.getByLabel('Send me the newsletter').isChecked(), newsletter)
+        await page.getByLabel('Send me the newsletter').setChecked(!newsletter)
+        await page.getByRole('button', { name: 'Save' }).click()
+        t.match(await page.getByRole('status').innerText(), /saved/)
+        t.match((await stored()).at(-1), { newsletter: !newsletter, interests: ['chess', '[x'] })
+      }
+    },
+  )
+
+  await t.test(
+    'the form works with the keyboard alone, and the summary of errors gets the focus',
+    async t => {
       const page = await register(t)
-      const email = `ann-${newsletter}@x.example`
-      await page.getByLabel('E-mail address').fill(email)
-      await page.getByLabel('First name').fill('Ann "<&é')
-      await page.getByLabel('Age', { exact: true }).fill('29')
-      await page.getByLabel('Height in metres').fill('1.70')
-      await page.getByLabel('Birthday').fill('1997-02-28')
-      await page.getByLabel('Language').selectOption('fr')
-      await page.getByLabel('Interest 1').fill('chess')
-      await page.getByLabel('Interest 3').fill('[x')
-      await page.getByLabel('Send me the newsletter').setChecked(newsletter)
-      await page.getByRole('button', { name: 'Register' }).click()
-      await page.getByRole('heading', { name: 'Registered' }).waitFor()
-      t.same((await stored()).at(-1), {
-        email,
-        name: { first: 'Ann "<&é' },
-        age: 29,
-        height: 1.7,
-        birthday: '1997-02-28',
-        language: 'fr',
-        interests: ['chess', '[x'],
-        newsletter,
-      })
-      await page.getByRole('link', { name: 'Change your details' }).click()
-      t.equal(await page.getByLabel('Age', { exact: true }).inputValue(), '29')
-      t.equal(await page.getByLabel('Send me the newsletter').isChecked(), newsletter)
-      await page.getByLabel('Send me the newsletter').setChecked(!newsletter)
-      await page.getByRole('button', { name: 'Save' }).click()
-      t.match(await page.getByRole('status').innerText(), /saved/)
-      t.match((await stored()).at(-1), { newsletter: !newsletter, interests: ['chess', '[x'] })
-    }
-  })
-
-  await t.test('the keyboard alone is enough, and an error has the focus', async t => {
-    const page = await register(t)
-    const focused = () =>
-      page.evaluate<string>(
-        'document.activeElement.id || document.activeElement.type || document.activeElement.className',
+      const focused = () =>
+        page.evaluate<string>(
+          'document.activeElement.id || document.activeElement.type || document.activeElement.className',
+        )
+      const names: string[] = []
+      for (let presses = 0; presses < 40 && names.at(-1) !== 'submit'; presses++) {
+        await page.keyboard.press('Tab')
+        const name = await focused()
+        if (name !== names.at(-1)) names.push(name)
+      }
+      t.same(names, [
+        ...['email', 'name.first', 'name.last', 'age', 'height', 'birthday', 'language'].map(
+          name => `traits.${name}`,
+        ),
+        ...[0, 1, 2].map(row => `traits.interests.${row}`),
+        'traits.newsletter',
+        'submit',
+      ])
+      await page.getByLabel('Send me the newsletter').focus()
+      await page.keyboard.press('Space')
+      await page.getByLabel('E-mail address').focus()
+      await page.keyboard.type('ann-true@x.example')
+      await page.getByLabel('First name').focus()
+      await page.keyboard.type('Ann')
+      await page.keyboard.press('Enter')
+      const summary = page.getByRole('alert')
+      t.match(
+        await summary.innerText(),
+        /One answer needs your attention\n*E-mail address: This is already in use/,
       )
-    const names: string[] = []
-    for (let presses = 0; presses < 40 && names.at(-1) !== 'submit'; presses++) {
+      t.equal(await focused(), 'summary')
+      t.match(await page.title(), /^Error: /)
       await page.keyboard.press('Tab')
-      const name = await focused()
-      if (name !== names.at(-1)) names.push(name)
-    }
-    t.same(names, [
-      ...['email', 'name.first', 'name.last', 'age', 'height', 'birthday', 'language'].map(
-        name => `traits.${name}`,
-      ),
-      ...[0, 1, 2].map(row => `traits.interests.${row}`),
-      'traits.newsletter',
-      'submit',
-    ])
-    await page.getByLabel('Send me the newsletter').focus()
-    await page.keyboard.press('Space')
-    await page.getByLabel('E-mail address').focus()
-    await page.keyboard.type('ann-true@x.example')
-    await page.getByLabel('First name').focus()
-    await page.keyboard.type('Ann')
-    await page.keyboard.press('Enter')
-    const summary = page.getByRole('alert')
-    t.match(
-      await summary.innerText(),
-      /One answer needs your attention\n*E-mail address: This is already in use/,
-    )
-    t.equal(await focused(), 'summary')
-    t.match(await page.title(), /^Error: /)
-    await page.keyboard.press('Tab')
-    await page.keyboard.press('Enter')
-    t.match(page.url(), /#traits\.email$/)
-    await page.keyboard.press('Tab')
-    t.equal(await focused(), 'traits.name.first', 'the link led to the field, so the next one follows')
-    const email = page.getByLabel('E-mail address')
-    t.equal(await email.getAttribute('aria-invalid'), 'true')
-    t.equal(await email.getAttribute('aria-describedby'), 'traits.email-error')
-    t.equal(await email.inputValue(), 'ann-true@x.example')
-    t.equal(await page.getByLabel('Send me the newsletter').isChecked(), true)
-  })
+      await page.keyboard.press('Enter')
+      t.match(page.url(), /#traits\.email$/)
+      await page.keyboard.press('Tab')
+      t.equal(
+        await focused(),
+        'traits.name.first',
+        'the link has moved the focus to the field, so the next field follows',
+      )
+      const email = page.getByLabel('E-mail address')
+      t.equal(await email.getAttribute('aria-invalid'), 'true')
+      t.equal(await email.getAttribute('aria-describedby'), 'traits.email-error')
+      t.equal(await email.inputValue(), 'ann-true@x.example')
+      t.equal(await page.getByLabel('Send me the newsletter').isChecked(), true)
+    },
+  )
 
-  await t.test('every control has a label, objects and lists are groups, purposes are named', async t => {
+  await t.test('every control has a label, objects and lists are groups, and purposes are named', async t => {
     const page = await register(t)
     const unlabelled = await page.evaluate<string[]>(
       `[...document.querySelectorAll('input:not([type=hidden]), select, textarea')]
@@ -125,10 +135,14 @@ t.test('in a browser', async t => {
       t.equal(await page.getByLabel(label).getAttribute('autocomplete'), purpose, label)
     }
     await page.getByLabel('Age', { exact: true }).fill('151')
-    t.equal(await page.evaluate('document.forms[0].checkValidity()'), false, 'the browser knows the bounds')
+    t.equal(
+      await page.evaluate('document.forms[0].checkValidity()'),
+      false,
+      'the browser knows the bounds of the number',
+    )
   })
 
-  await t.test("another site's page cannot register or change anybody", async t => {
+  await t.test('a page of another site cannot register or change a person', async t => {
     const page = await register(t)
     await page.getByLabel('E-mail address').fill('victim@x.example')
     await page.getByLabel('First name').fill('V')
@@ -153,7 +167,7 @@ t.test('in a browser', async t => {
   })
 })
 
-t.test('times are filled in with the browser’s own inputs, and the page speaks its language', async t => {
+t.test('times are entered with native inputs, and the page is in the language of the browser', async t => {
   const browser = await launchBrowser(t)
   if (!browser) return
   const properties = {

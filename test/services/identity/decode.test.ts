@@ -4,34 +4,37 @@ import { parseForm } from '../../../services/identity/index.js'
 import { everyKind as schema, text, wrong } from './every-kind.js'
 import { MULTIPART, multipart, submit, submitEntries, traitsSchema } from './submit.js'
 
-t.test('a media type is known whatever its case and parameters, and others are refused', async t => {
-  const body = 'traits.text=a'
-  t.same(await submit(schema, body, 'Application/X-WWW-Form-UrlEncoded; charset=latin1'), { text: 'a' })
-  t.same(await submit(schema, '{"traits":{"text":"a"}}', 'application/JSON;v=1'), { text: 'a' })
-  t.same(await submit(schema, multipart([['traits.text', 'a']]), 'Multipart/Form-Data; Boundary="XX"'), {
-    text: 'a',
-  })
-  for (const type of [
-    'text/plain',
-    'application/xml',
-    '',
-    'application/jsonp',
-    'multipart/mixed; boundary=XX',
-  ]) {
-    t.same(await submit(schema, body, type), [' unsupported_media_type'], type)
-  }
-  t.same(await parseForm(schema, { contentType: undefined, body: Buffer.from(body) }), {
-    errors: [
-      {
-        path: '',
-        code: 'unsupported_media_type',
-        message: 'Send application/x-www-form-urlencoded, multipart/form-data or application/json.',
-      },
-    ],
-  })
-})
+t.test(
+  'media types are recognised in any letter case and with parameters, and others are refused',
+  async t => {
+    const body = 'traits.text=a'
+    t.same(await submit(schema, body, 'Application/X-WWW-Form-UrlEncoded; charset=latin1'), { text: 'a' })
+    t.same(await submit(schema, '{"traits":{"text":"a"}}', 'application/JSON;v=1'), { text: 'a' })
+    t.same(await submit(schema, multipart([['traits.text', 'a']]), 'Multipart/Form-Data; Boundary="XX"'), {
+      text: 'a',
+    })
+    for (const type of [
+      'text/plain',
+      'application/xml',
+      '',
+      'application/jsonp',
+      'multipart/mixed; boundary=XX',
+    ]) {
+      t.same(await submit(schema, body, type), [' unsupported_media_type'], type)
+    }
+    t.same(await parseForm(schema, { contentType: undefined, body: Buffer.from(body) }), {
+      errors: [
+        {
+          path: '',
+          code: 'unsupported_media_type',
+          message: 'Send application/x-www-form-urlencoded, multipart/form-data or application/json.',
+        },
+      ],
+    })
+  },
+)
 
-t.test('a malformed body is one error of the whole document', async t => {
+t.test('a malformed body gives one error for the whole document', async t => {
   const json = 'application/json'
   for (const body of ['', '{', '{"a":}', '\ufeffx', 'nul']) {
     t.same(await submit(schema, body, json), [' malformed'], `JSON ${body}`)
@@ -54,7 +57,7 @@ t.test('a malformed body is one error of the whole document', async t => {
   )
 })
 
-t.test('a boundary may be quoted, and is nothing but what a boundary may be', async t => {
+t.test('a boundary may be quoted, and an invalid one is refused', async t => {
   const body = multipart([['traits.text', 'a']])
   const good = ['BOUNDARY=XX', 'boundary="XX"', 'charset=x; boundary=XX ; y=z', 'boundary=XX; boundary=YY']
   for (const end of good) {
@@ -85,7 +88,7 @@ t.test('url-encoded text is decoded as browsers encode it', async t => {
   for (const [body, expected] of cases) t.same(await submit(schema, body), expected, body)
 })
 
-t.test('multipart names unescape only what browsers escape, and values are literal', async t => {
+t.test('multipart names are unescaped only as browsers escape them, and values are literal', async t => {
   const odd = traitsSchema({ 'a"b': text, 'a%41': text, 'a+b': text, é: text })
   const parts = [
     ['traits.a%22b', '%22+'],
@@ -98,10 +101,10 @@ t.test('multipart names unescape only what browsers escape, and values are liter
     '--XX\r\nContent-Disposition: form-data; name="traits.text"\r\nContent-Type: text/plain; charset=bogus\r\n\r\nü\r\n--XX--\r\n'
   t.same(await submit(schema, strange, MULTIPART), { text: 'ü' }, 'an unknown charset is read as UTF-8')
   const latin = Buffer.from(strange.replace('bogus', 'iso-8859-1'), 'latin1')
-  t.same(await submit(schema, latin, MULTIPART), { text: 'ü' }, 'a part may name its own')
+  t.same(await submit(schema, latin, MULTIPART), { text: 'ü' }, 'a part may name its own charset')
 })
 
-t.test('a file for a trait is refused at its name, elsewhere and without a choice it is ignored', async t => {
+t.test('a file sent for a trait is refused, and other or empty files are ignored', async t => {
   const file = (name: string, fileName: string) => `name="${name}"; filename="${fileName}"`
   const sent = (name: string, fileName: string, content: string) =>
     submit(
@@ -117,7 +120,7 @@ t.test('a file for a trait is refused at its name, elsewhere and without a choic
   t.same(await sent('picture', 'x.png', 'png'), { text: 'a' })
 })
 
-t.test('only names of the schema count', async t => {
+t.test('names that are not in the schema are ignored', async t => {
   const names = [
     'csrf_token',
     'method',
@@ -152,7 +155,7 @@ t.test('only names of the schema count', async t => {
   )
 })
 
-t.test('names of object prototypes reach nothing, unless the schema declares them', async t => {
+t.test('names of object prototypes have no effect, unless the schema declares them', async t => {
   const names = [
     '__proto__.polluted',
     'constructor.prototype.polluted',
@@ -180,7 +183,7 @@ t.test('names of object prototypes reach nothing, unless the schema declares the
   )
 })
 
-t.test('size has limits: bytes, entries, names, depth', async t => {
+t.test('the bytes, entries, names and depth of a body are limited', async t => {
   t.same(await submit(schema, `traits.text=${'x'.repeat(1024 * 1024)}`), [' too_large'])
   t.same(await submit(schema, 'traits.tags=&'.repeat(5001)), [' too_large'])
   t.same(await submit(schema, 'traits.tags=&'.repeat(5000)), { tags: [] })
@@ -190,7 +193,7 @@ t.test('size has limits: bytes, entries, names, depth', async t => {
   const parts = Array.from({ length: 5001 }, () => ['traits.tags', 'x'] as const)
   t.same(await submit(schema, multipart(parts), MULTIPART), [' too_large'])
   const idle = '--XX\r\n'.repeat(100_000)
-  t.same(await submit(schema, idle, MULTIPART), [' too_large'], 'boundaries without a part count too')
+  t.same(await submit(schema, idle, MULTIPART), [' too_large'], 'boundaries without a part count as entries')
   const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
   t.same(await submit(schema, `{"traits":{"extra":{"a":${deep(62)}}}}`, 'application/json'), [' too_deep'])
   t.same(await submit(schema, `{"x":${deep(400_000)}}`, 'application/json'), [' too_deep'])

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { HTML, PERSON, REGISTRATION, type Reply, started } from './started.js'
 
-t.test('every refusal has one shape and says what to do', async t => {
+t.test('every refusal has the same shape and a message', async t => {
   const { call, json, form, lines } = await started(t)
   const type = { 'content-type': 'application/json' }
   const cases: [Promise<Reply>, number, string][] = [
@@ -49,13 +49,17 @@ t.test('every refusal has one shape and says what to do', async t => {
     const page = await call(method, path, { accept: HTML })
     t.equal(page.status, status)
     t.match(page.header('content-type'), /^text\/html/)
-    t.match(page.text, /<h1>This did not work<\/h1>\n<p>[^<]+\.<\/p>/, 'a person reads a sentence')
+    t.match(
+      page.text,
+      /<h1>This did not work<\/h1>\n<p>[^<]+\.<\/p>/,
+      'the page says in a sentence what went wrong',
+    )
   }
   t.equal((await call('HEAD', REGISTRATION)).status, 200)
-  t.same(lines, [], 'nothing a client does wrong fills the log')
+  t.same(lines, [], 'refused requests are not logged')
 })
 
-t.test('a broken connection and a broken multipart body harm nobody', async t => {
+t.test('after a broken connection and malformed bodies the service still responds', async t => {
   const { service, call, lines } = await started(t)
   const { port, hostname } = new URL(service.url)
   const socket = connect(Number(port), hostname)
@@ -117,7 +121,7 @@ async function concurrency(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
 }
 
 t.test(
-  'of two registrations at once with one address one succeeds, and parallel changes lose nothing',
+  'of two simultaneous registrations of one address one succeeds, and parallel changes are all kept',
   async t => {
     await t.test('SQLite', t => concurrency(t, {}))
     await t.test('MongoDB', async t => {
@@ -153,29 +157,32 @@ async function stallable(t: Test, url: string) {
   return { wire, url: `${start}${credentials}${at}${rest}?${options}` }
 }
 
-t.test('while MongoDB does not answer every request is told to come back, then all is as before', async t => {
-  const given = await mongoUrl(t)
-  if (given === undefined) return
-  const { wire, url } = await stallable(t, given)
-  const { form, call, lines } = await started(t, { MONGODB_URL: url })
-  t.equal((await form(PERSON)).status, 201)
-  wire.stalled = true
-  for (const reply of [await call('GET', '/admin/identities'), await form(PERSON)]) {
-    t.equal(reply.status, 503)
-    t.equal(reply.header('retry-after'), '5')
-    t.match(reply.json().errors, [{ path: '', code: 'store_unavailable', message: /Try again shortly/ }])
-  }
-  t.equal(lines.length, 1, 'one line, however many requests')
-  t.notMatch(lines.join(), /127\.0\.0\.1|Ann/)
-  wire.stalled = false
-  let reply = await call('GET', '/admin/identities')
-  for (let tries = 0; reply.status === 503 && tries < 20; tries++) {
-    reply = await call('GET', '/admin/identities')
-  }
-  t.match(reply.json().identities, [{ traits: { email: 'Ann@x.example' } }])
-})
+t.test(
+  'while MongoDB does not respond requests get 503 with Retry-After, and later they work again',
+  async t => {
+    const given = await mongoUrl(t)
+    if (given === undefined) return
+    const { wire, url } = await stallable(t, given)
+    const { form, call, lines } = await started(t, { MONGODB_URL: url })
+    t.equal((await form(PERSON)).status, 201)
+    wire.stalled = true
+    for (const reply of [await call('GET', '/admin/identities'), await form(PERSON)]) {
+      t.equal(reply.status, 503)
+      t.equal(reply.header('retry-after'), '5')
+      t.match(reply.json().errors, [{ path: '', code: 'store_unavailable', message: /Try again shortly/ }])
+    }
+    t.equal(lines.length, 1, 'two failed requests log one line')
+    t.notMatch(lines.join(), /127\.0\.0\.1|Ann/)
+    wire.stalled = false
+    let reply = await call('GET', '/admin/identities')
+    for (let tries = 0; reply.status === 503 && tries < 20; tries++) {
+      reply = await call('GET', '/admin/identities')
+    }
+    t.match(reply.json().identities, [{ traits: { email: 'Ann@x.example' } }])
+  },
+)
 
-t.test('MongoDB without room, without a primary or without its socket is told as such', async t => {
+t.test('MongoDB without disk space, without a primary or with a broken socket means 503', async t => {
   const url = await mongoUrl(t)
   if (url === undefined) return
   const { form, call, service } = await started(t, { MONGODB_URL: url })

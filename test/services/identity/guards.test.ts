@@ -10,7 +10,7 @@ import { MULTIPART, multipart, URL_ENCODED, urlEncoded } from './submit.js'
 const SETTINGS = '/self-service/settings'
 const ADMIN = '/admin/identities'
 
-t.test('no other site can post a form through a browser', async t => {
+t.test('a form posted from another site is refused', async t => {
   const { form, call } = await started(t)
   const host = { 'x-forwarded-host': 'acme.example' }
   const origins: [Record<string, string>, number][] = [
@@ -38,17 +38,17 @@ t.test('no other site can post a form through a browser', async t => {
   }
 })
 
-t.test('a browser that was shown a form has to send its token', async t => {
+t.test('a browser with a CSRF cookie must send the token of its form', async t => {
   const { call, form } = await started(t)
   const page = await call('GET', REGISTRATION, { accept: HTML })
   t.match(page.header('set-cookie'), /^sluice_csrf=[\w-]{24}; Path=\/self-service; HttpOnly; SameSite=Lax$/)
   const cookie = cookieOf(page)
   const token = formData(page.text).find(([name]) => name === 'csrf_token')?.[1] as string
-  t.equal(tag(page.text, 'csrf_token'), undefined, 'it is hidden')
+  t.equal(tag(page.text, 'csrf_token'), undefined, 'the token has no visible field')
   t.equal(
     (await call('GET', REGISTRATION, { accept: HTML, cookie })).header('set-cookie'),
     '',
-    'one for all tabs',
+    'a second form shares the cookie',
   )
   const json = await call('GET', REGISTRATION, { accept: 'application/json', cookie })
   t.equal(json.json().csrf_token, token)
@@ -59,9 +59,13 @@ t.test('a browser that was shown a form has to send its token', async t => {
   }
   const shown = await form(`${PERSON}&csrf_token=old`, { cookie, accept: HTML })
   t.equal(shown.status, 403)
-  t.match(tag(shown.text, 'traits.name.first'), { value: 'Ann' }, 'nothing has to be typed again')
+  t.match(tag(shown.text, 'traits.name.first'), { value: 'Ann' }, 'the values that were typed are kept')
   const other = { cookie: 'sluice_csrf=otherotherotherotherothe' }
-  t.equal((await form(`${PERSON}&csrf_token=${token}`, other)).status, 403, 'a token goes with its cookie')
+  t.equal(
+    (await form(`${PERSON}&csrf_token=${token}`, other)).status,
+    403,
+    'a token is refused with another cookie',
+  )
   t.equal((await form(`${urlEncoded(formData(shown.text))}`, { cookie, accept: HTML })).status, 303)
   const parts = multipart([
     ['csrf_token', token],
@@ -73,7 +77,7 @@ t.test('a browser that was shown a form has to send its token', async t => {
   t.match(secure.header('set-cookie'), /; Secure$/)
 })
 
-t.test('administration is for this machine, or for whoever has a key when keys are set', async t => {
+t.test('administration is open to this machine only, or with keys set to requests that have one', async t => {
   const open = await started(t)
   const from = (client: string) => open.call('GET', ADMIN, { 'x-forwarded-for': client })
   for (const client of ['127.0.0.1', '::1', '127.9.9.9', '::ffff:127.0.0.1']) {
@@ -116,7 +120,7 @@ t.test('administration is for this machine, or for whoever has a key when keys a
   for (const authorization of ['Api-Key the-first-key-of-many', 'bearer the-second-key-of-many']) {
     t.equal((await keyed.call('GET', ADMIN, { ...remote, authorization })).status, 200, authorization)
   }
-  t.equal((await keyed.form(PERSON, remote)).status, 201, 'registration is for everybody')
+  t.equal((await keyed.form(PERSON, remote)).status, 201, 'registration needs no key')
   for (const keys of ['fifteen-letters', 'long-enough-for-a-key,', 'long enough for a key']) {
     const message = /^IDENTITY_ADMIN_KEYS must be keys of at least 16 characters without spaces/
     await t.rejects(started(t, { IDENTITY_ADMIN_KEYS: keys }), { message }, keys)
@@ -132,7 +136,7 @@ const askedAs = (url: string, host: string, headers: Record<string, string> = {}
       .end()
   })
 
-t.test('without keys administration is not asked under the name of another site', async t => {
+t.test('without keys administration refuses requests under a foreign host name', async t => {
   const { service, folder } = await started(t, { BASE_URL: 'https://gateway.example.com/' })
   const own = [
     'localhost',
@@ -152,15 +156,23 @@ t.test('without keys administration is not asked under the name of another site'
     t.equal(await askedAs(service.url, host), 421, host)
   }
   const behind = { 'x-forwarded-host': 'evil.example' }
-  t.equal(await askedAs(service.url, 'localhost', behind), 421, 'nor through a proxy here')
+  t.equal(
+    await askedAs(service.url, 'localhost', behind),
+    421,
+    'a foreign host name forwarded by a local proxy is refused too',
+  )
   await service.close()
   const keyed = await started(t, { DATA_DIR: folder, IDENTITY_ADMIN_KEYS: 'the-first-key-of-many' })
   const authorization = 'Api-Key the-first-key-of-many'
-  t.equal(await askedAs(keyed.service.url, 'acme.example', { authorization }), 200, 'a key goes by any name')
+  t.equal(
+    await askedAs(keyed.service.url, 'acme.example', { authorization }),
+    200,
+    'a request with a key may use any host name',
+  )
   await t.rejects(started(t, { BASE_URL: 'gateway.example.com' }), { message: /^BASE_URL has to be/ })
 })
 
-t.test('who tries administration keys is told to wait; the right one is taken', async t => {
+t.test('a client that tries administration keys gets 429, and the right key is still accepted', async t => {
   const { call, lines } = await started(t, { IDENTITY_ADMIN_KEYS: 'the-right-key-of-many' })
   const ask = (key: string) => call('GET', ADMIN, { authorization: `Bearer ${key}` })
   for (let i = 0; i < 20; i += 1) t.equal((await ask(`wrong-${i}`)).status, 401)
@@ -171,7 +183,7 @@ t.test('who tries administration keys is told to wait; the right one is taken', 
   t.equal(lines.filter(line => line.startsWith('Too many wrong keys')).length, 1)
 })
 
-t.test('an identity is held for an hour, by nobody who changes the cookie', t => {
+t.test('the identity cookie is valid for an hour and cannot be altered', t => {
   const [old, fresh] = [Buffer.from('old'), Buffer.from('fresh')]
   const signer = new Signer([old])
   const asking = (cookie: string) => ({
@@ -190,7 +202,11 @@ t.test('an identity is held for an hour, by nobody who changes the cookie', t =>
   t.equal(heldIdentity(signer, asking(`other=1; ${cookie}`), 999 + hour), 'some-id')
   t.equal(heldIdentity(signer, asking(cookie), 1000 + hour), undefined)
   t.equal(heldIdentity(new Signer([fresh]), asking(cookie), 1000), undefined)
-  t.equal(heldIdentity(new Signer([fresh, old]), asking(cookie), 1000), 'some-id', 'after a change of keys')
+  t.equal(
+    heldIdentity(new Signer([fresh, old]), asking(cookie), 1000),
+    'some-id',
+    'a cookie signed with an older key is still valid',
+  )
   const later = cookie.replace(String(1000 + hour), String(1000 + 2 * hour))
   t.not(later, cookie)
   t.equal(heldIdentity(signer, asking(later), 1000), undefined)

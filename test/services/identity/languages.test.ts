@@ -11,7 +11,7 @@ import { started } from './started.js'
 const SHIPPED = inProject('config/languages')
 const FORM = '/self-service/registration'
 
-t.test('the best liked language that there is, its kinds included, else English', t => {
+t.test('the most preferred available language is chosen, or else English', t => {
   const languages = new Languages([SHIPPED, t.testdir({ 'fr-CA.json': '{"Save": "Enregistrer"}' })])
   for (const [field, tag] of [
     [undefined, 'en'],
@@ -32,7 +32,7 @@ t.test('the best liked language that there is, its kinds included, else English'
   t.end()
 })
 
-t.test('what varies in a sentence stays, what a language does not hold is English', t => {
+t.test('placeholders keep their values, and sentences without a translation stay English', t => {
   const folder = t.testdir({
     'de.json': '{"First name": "Vorname", "This is required.": "Fehlt.", "{1} of {2}": "{2}: {1}"}',
   })
@@ -40,16 +40,16 @@ t.test('what varies in a sentence stays, what a language does not hold is Englis
   t.equal(say('Use at most 20 characters.'), 'Verwenden Sie höchstens 20 Zeichen.')
   t.equal(say('This has to be a number or a whole number.'), 'Erwartet wird eine Zahl oder eine ganze Zahl.')
   t.equal(say('One or the other. Time zone: UTC.'), 'One or the other. Zeitzone: UTC.')
-  t.equal(say('First name'), 'Vorname', 'a word of the schema')
-  t.equal(say('First name 2'), 'Vorname 2', 'in a list')
-  t.equal(say('This is required.'), 'Fehlt.', 'the operator’s words come first')
+  t.equal(say('First name'), 'Vorname', 'a word of the schema is translated')
+  t.equal(say('First name 2'), 'Vorname 2', 'a word followed by a number is translated')
+  t.equal(say('This is required.'), 'Fehlt.', "the operator's translation takes precedence")
   t.equal(say('three of four'), 'four: three')
   t.equal(say('Last name'), 'Last name')
   t.equal(say('{1}'), '{1}')
   t.end()
 })
 
-t.test('a file that is none stops the start with a sentence', async t => {
+t.test('an invalid language file stops the start with a message that says why', async t => {
   for (const [text, message] of [
     ['{', /de\.json is not valid JSON/],
     ['[]', /de\.json has to be an object/],
@@ -65,59 +65,62 @@ t.test('a file that is none stops the start with a sentence', async t => {
   })
 })
 
-t.test('the shipped languages hold every sentence about an answer, and none that nobody says', t => {
-  const { say } = new Languages([SHIPPED]).choose('de')
-  const source = projectFile('services/identity/form/messages.ts')
-  const keywords = [...source.matchAll(/^ {2}(\w+): '|case '(\w+)'|'(false schema)'/gm)].flatMap(found =>
-    found.slice(1),
-  )
-  t.ok(keywords.length > 20)
-  for (const keyword of keywords.filter(Boolean)) {
-    for (const params of [
-      { limit: 1 },
-      { limit: 7, multipleOf: 7, type: 'string', format: keyword, allowedValue: true },
-    ]) {
-      const sentence = validationMessage(keyword as string, params)
-      t.not(say(sentence), sentence, sentence)
-      const format = validationMessage('format', params)
-      t.not(say(format), format, format)
+t.test(
+  'the shipped languages translate every validation message and have no sentence that the code does not use',
+  t => {
+    const { say } = new Languages([SHIPPED]).choose('de')
+    const source = projectFile('services/identity/form/messages.ts')
+    const keywords = [...source.matchAll(/^ {2}(\w+): '|case '(\w+)'|'(false schema)'/gm)].flatMap(found =>
+      found.slice(1),
+    )
+    t.ok(keywords.length > 20)
+    for (const keyword of keywords.filter(Boolean)) {
+      for (const params of [
+        { limit: 1 },
+        { limit: 7, multipleOf: 7, type: 'string', format: keyword, allowedValue: true },
+      ]) {
+        const sentence = validationMessage(keyword as string, params)
+        t.not(say(sentence), sentence, sentence)
+        const format = validationMessage('format', params)
+        t.not(say(format), format, format)
+      }
     }
-  }
-  for (const type of ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']) {
-    t.notMatch(say(typeMessage([type, 'string'])), /\b(?:a|an|or|text|list)\b/)
-  }
-  const all = [
-    'app',
-    'http',
-    'csrf',
-    'page',
-    'form/messages',
-    'form/type',
-    'form/assemble',
-    'form/declared',
-    'form/inputs',
-  ]
-    .concat([
-      'form/nodes',
-      'form/render',
-      'form/parse',
-      'form/validate',
-      'routes/admin',
-      'routes/registration',
-    ])
-    .concat(['routes/settings', 'routes/self-service'])
-    .map(name => projectFile(`services/identity/${name}.ts`))
-    .join('\n')
-  const table = JSON.parse(readFileSync(join(SHIPPED, 'de.json'), 'utf8')) as Record<string, string>
-  for (const english of Object.keys(table)) {
-    const [longest = ''] = english.split(/\{[1-9]\}/).sort((a, b) => b.length - a.length)
-    const words = longest.replace(/^One answer needs your/, 'your').replace(/answers need your/, 'your')
-    t.ok(all.includes(words.trim()), english)
-  }
-  t.end()
-})
+    for (const type of ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']) {
+      t.notMatch(say(typeMessage([type, 'string'])), /\b(?:a|an|or|text|list)\b/)
+    }
+    const all = [
+      'app',
+      'http',
+      'csrf',
+      'page',
+      'form/messages',
+      'form/type',
+      'form/assemble',
+      'form/declared',
+      'form/inputs',
+    ]
+      .concat([
+        'form/nodes',
+        'form/render',
+        'form/parse',
+        'form/validate',
+        'routes/admin',
+        'routes/registration',
+      ])
+      .concat(['routes/settings', 'routes/self-service'])
+      .map(name => projectFile(`services/identity/${name}.ts`))
+      .join('\n')
+    const table = JSON.parse(readFileSync(join(SHIPPED, 'de.json'), 'utf8')) as Record<string, string>
+    for (const english of Object.keys(table)) {
+      const [longest = ''] = english.split(/\{[1-9]\}/).sort((a, b) => b.length - a.length)
+      const words = longest.replace(/^One answer needs your/, 'your').replace(/answers need your/, 'your')
+      t.ok(all.includes(words.trim()), english)
+    }
+    t.end()
+  },
+)
 
-t.test('forms, refusals and errors are told in it, by the service', async t => {
+t.test('forms, refusals and errors are in the requested language', async t => {
   const own = t.testdir({ 'de.json': '{"E-mail": "E-Mail-Adresse", "First": "Vorname"}' })
   const { call, form } = await started(t, { IDENTITY_LANGUAGES: own })
   const german = { 'accept-language': 'de-AT,de;q=0.9,en;q=0.5' }

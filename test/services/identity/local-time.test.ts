@@ -17,7 +17,7 @@ const schema = traitsSchema({
   plain: { type: 'string', format: 'time' },
 })
 
-t.test('a time without a zone is taken in the one the schema names', async t => {
+t.test('a time without a zone is read in the zone that the schema names', async t => {
   for (const [name, typed, kept] of [
     ['berlin', '2026-07-01T14:30', '2026-07-01T14:30:00+02:00'],
     ['berlin', '2026-01-01 14:30:15.250', '2026-01-01T14:30:15.250+01:00'],
@@ -33,8 +33,12 @@ t.test('a time without a zone is taken in the one the schema names', async t => 
   ] as const) {
     t.same(await submitEntries(schema, [[`traits.${name}`, typed]]), { [name]: kept }, `${name} ${typed}`)
   }
-  t.same(await submitJson(schema, { 'traits.opens': '08:00' }), { opens: '08:00:00-03:00' }, 'a flat name')
-  t.same(await submitEntries(schema, [['traits.utc', '']]), { utc: null }, 'a blank is a blank')
+  t.same(
+    await submitJson(schema, { 'traits.opens': '08:00' }),
+    { opens: '08:00:00-03:00' },
+    'a flat JSON name is converted too',
+  )
+  t.same(await submitEntries(schema, [['traits.utc', '']]), { utc: null }, 'a blank gives null')
   for (const [name, typed] of [
     ['berlin', '2026-02-30T14:30'],
     ['berlin', 'tomorrow'],
@@ -46,11 +50,11 @@ t.test('a time without a zone is taken in the one the schema names', async t => 
   t.same(
     await submitJson(schema, { traits: { opens: '08:00' } }),
     ['traits.opens format'],
-    'JSON is explicit',
+    'nested JSON is not converted',
   )
 })
 
-t.test('the form has native inputs, which show what is stored in that zone', t => {
+t.test('the form shows stored times in native inputs in the zone of the schema', t => {
   const page = rendered(
     schema,
     sentTraits(schema.root, {
@@ -76,7 +80,7 @@ t.test('the form has native inputs, which show what is stored in that zone', t =
   t.end()
 })
 
-t.test('what the input would change or lose is shown as text, and comes back as it was', async t => {
+t.test('a time that a native input would change is shown as text', async t => {
   for (const kept of ['2026-10-25T01:30:00Z', '2026-01-01T14:30:00.1234567Z']) {
     const page = rendered(schema, sentTraits(schema.root, { berlin: kept }))
     t.match(tag(page, 'traits.berlin'), { type: 'text', value: kept })
@@ -93,7 +97,7 @@ t.test('what the input would change or lose is shown as text, and comes back as 
   })
 })
 
-t.test('a zone that cannot be meant is refused when the schema loads', t => {
+t.test('an invalid time zone is refused when the schema loads', t => {
   for (const [property, message] of [
     [moment('Europe/Atlantis'), /^traits\.at: x-timezone has to be UTC, an offset such as \+01:00 or a zone/],
     [{ ...moment('UTC'), 'x-timezone': 1 }, /^traits\.at: x-timezone has to be UTC/],

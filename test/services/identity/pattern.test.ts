@@ -11,7 +11,7 @@ import { submitJson, traitsSchema } from './submit.js'
 const text = { type: 'string' }
 const integer = { type: 'integer' }
 
-t.test('patterns answer as the native engine does', t => {
+t.test('patterns match as in the native engine', t => {
   const sources = [
     '^a+$',
     'a|b',
@@ -50,7 +50,7 @@ t.test('patterns answer as the native engine does', t => {
   t.end()
 })
 
-t.test('a browser finds in a pattern what the schema finds', t => {
+t.test('a pattern in the form matches in a browser as it does in the schema', t => {
   const sources = [
     '^[a-z][\\w.-]+$',
     '[-a(){}/|]',
@@ -78,12 +78,12 @@ t.test('a browser finds in a pattern what the schema finds', t => {
   t.equal(
     tag(unreadable, 'traits.it')?.pattern,
     undefined,
-    'what a browser cannot read is left to the server',
+    'a pattern that browsers cannot parse is left to the server',
   )
   t.end()
 })
 
-t.test('no pattern and no format takes long on a hostile text', async t => {
+t.test('patterns and formats take bounded time on hostile text', async t => {
   const schema = traitsSchema({
     nested: { ...text, pattern: '^(a+)+$' },
     overlap: { ...text, pattern: '^(a|a)*b$' },
@@ -109,11 +109,11 @@ t.test('no pattern and no format takes long on a hostile text', async t => {
   const took = await cpuMs(async () => {
     errors = await submitJson(schema, { traits: values })
   })
-  t.equal((errors as string[]).length, 8, 'each is refused by its own rule')
+  t.equal((errors as string[]).length, 8, 'each value is refused by its own rule')
   t.ok(took < 2000, `${Math.round(took)} ms for 900 kB`)
 })
 
-t.test('a counted pattern takes no longer than it is allowed, whatever the text', async t => {
+t.test('a counted pattern takes bounded time on any text', async t => {
   let state = 1
   const coin = () => {
     state = (state * 48_271) % 0x7fffffff
@@ -135,7 +135,7 @@ t.test('a counted pattern takes no longer than it is allowed, whatever the text'
       t.match(String(await submitJson(one, { traits: { it } })), expected, pattern),
     )
     t.ok(took < 4000, `${Math.round(took)} ms`)
-    t.same(await submitJson(one, { traits: {} }), {}, 'the next document begins afresh')
+    t.same(await submitJson(one, { traits: {} }), {}, 'the next document has the whole time again')
   }
 })
 

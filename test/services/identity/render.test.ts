@@ -14,7 +14,7 @@ async function shownAgain(schema: CompiledSchema, body: string): Promise<string>
   return rendered(schema, sentEntries(schema.root, entries), 'errors' in result ? result.errors : [])
 }
 
-t.test('each kind of leaf has its input, with the bounds of the schema', t => {
+t.test('each type of field has its own input, with the bounds of the schema', t => {
   const page = rendered(
     traitsSchema(
       {
@@ -60,11 +60,11 @@ t.test('each kind of leaf has its input, with the bounds of the schema', t => {
     /<input type="hidden" name="traits.news" value="false">\s*<input type="checkbox" id="traits.news"/,
   )
   for (const [, id] of page.matchAll(/<label for="([^"]*)"/g))
-    t.ok(page.includes(` id="${id}"`), `label of ${id}`)
+    t.ok(page.includes(` id="${id}"`), `the label of ${id} has its control`)
   t.end()
 })
 
-t.test('labels, choices and hints come from the schema, and everything is escaped', t => {
+t.test('labels, choices and groups come from the schema, and everything is escaped', t => {
   const evil = '"><script>alert(1)</script>'
   const schema = traitsSchema({
     firstName: { ...text, description: evil },
@@ -80,7 +80,7 @@ t.test('labels, choices and hints come from the schema, and everything is escape
   t.end()
 })
 
-t.test('a form with errors keeps what was typed and leads to each field', async t => {
+t.test('a form with errors keeps the typed values and links to each field', async t => {
   const schema = traitsSchema(
     {
       age: { title: 'Age', type: 'integer' },
@@ -112,12 +112,12 @@ t.test('a form with errors keeps what was typed and leads to each field', async 
   t.match(
     tag(page, 'traits.tags.1'),
     { value: 'x', 'aria-invalid': 'true' },
-    'rows are numbered as the errors name them',
+    'rows are numbered as in the errors',
   )
   t.match(tag(page, 'traits.email'), { value: '<b>', 'aria-invalid': 'true' })
 })
 
-t.test('an error stands in the row it speaks of, whatever was left blank before it', async t => {
+t.test('an error is shown in its own row, even after blank rows', async t => {
   const person = {
     type: 'object',
     required: ['name'],
@@ -143,19 +143,19 @@ t.test('an error stands in the row it speaks of, whatever was left blank before 
   t.match(tag(page, 'traits.people.0.age'), { value: 'x', 'aria-invalid': 'true' })
   t.match(tag(page, 'traits.people.1.name'), { value: '' }, 'one blank row follows')
   t.match(tag(page, 'traits.point.0'), { value: '', 'aria-invalid': 'true' })
-  t.match(tag(page, 'traits.point.1'), { value: '2.5' }, 'a position of a tuple keeps its place')
+  t.match(tag(page, 'traits.point.1'), { value: '2.5' }, 'the positions of a tuple are kept')
   t.match(tag(page, 'traits.point.2'), { value: 'y', 'aria-invalid': 'true' })
-  t.match(page, />Longitude<\/label>/, 'a position that has a title needs no number')
+  t.match(page, />Longitude<\/label>/, 'a position with a title is labelled by it')
 })
 
-t.test('what is stored in a tuple is shown in its place', async t => {
+t.test('the default of a tuple is shown at its positions', async t => {
   const items = [{ type: ['integer', 'null'] }, { type: 'integer' }]
   const schema = traitsSchema({ it: { type: 'array', items, default: [null, 5] } })
   t.match(tag(rendered(schema), 'traits.it.1'), { value: '5' })
   t.same(await submitEntries(schema, formData(rendered(schema))), { it: [null, 5] })
 })
 
-t.test('what a browser cannot help with says how it is written', t => {
+t.test('fields without a native input have a hint about their format', t => {
   const dateTime = { ...text, format: 'date-time' }
   const page = rendered(
     traitsSchema({
@@ -171,7 +171,7 @@ t.test('what a browser cannot help with says how it is written', t => {
   t.end()
 })
 
-t.test('a form may go on without end in the schema, not on the page', async t => {
+t.test('a recursive schema gives a finite form', async t => {
   const node = {
     type: 'object',
     required: ['name'],
@@ -185,10 +185,10 @@ t.test('a form may go on without end in the schema, not on the page', async t =>
     traitsSchema({ root: { $ref: '#/definitions/node' } }, rest, { definitions: { node } })
   const schema = load()
   const page = rendered(schema)
-  t.ok(tag(page, 'traits.root.all.0.name'), 'one turn is offered')
+  t.ok(tag(page, 'traits.root.all.0.name'), 'the list offers one blank row')
   t.ok(tag(page, 'traits.root.child.name'))
   t.notOk(tag(page, 'traits.root.child.child.name'))
-  t.same(await submitEntries(schema, formData(page)), {}, 'left blank, nothing is there')
+  t.same(await submitEntries(schema, formData(page)), {}, 'the blank form gives no object')
   const value = {
     root: {
       name: 'a',
@@ -199,7 +199,7 @@ t.test('a form may go on without end in the schema, not on the page', async t =>
   t.same(await submitEntries(schema, formData(rendered(load({ default: value })))), value)
 })
 
-t.test('a submission cannot make the page much larger than itself', async t => {
+t.test('the page is at most 20 times as large as the submission', async t => {
   const names = Array.from({ length: 30 }, (_, n) => `c${n}`)
   const node = {
     type: 'object',
@@ -215,7 +215,7 @@ t.test('a submission cannot make the page much larger than itself', async t => {
   t.ok(page.length < 20 * body.length, `${page.length} characters for ${body.length}`)
 })
 
-t.test('an untouched form with defaults gives the defaults', async t => {
+t.test('an untouched form with defaults submits the defaults', async t => {
   const schema = traitsSchema({
     flag: { type: 'boolean', default: true },
     name: { ...text, default: 'x' },
@@ -228,10 +228,10 @@ t.test('an untouched form with defaults gives the defaults', async t => {
     deep: { n: 0 },
     tags: ['a', 'b'],
   })
-  t.same(await submit(schema, ''), {}, 'defaults are for showing, not for typing')
+  t.same(await submit(schema, ''), {}, 'a submission without fields gets no defaults')
 })
 
-t.test('a form that comes back keeps the defaults of what was not sent, and blanks that were', t => {
+t.test('a form shown again keeps the defaults of fields that were not sent, and the blanks that were', t => {
   const schema = traitsSchema({
     flag: { type: 'boolean', default: true },
     name: { ...text, default: 'x' },

@@ -138,7 +138,7 @@ function reworded(schema: JsonObject, manners: readonly number[]) {
 
 const manners = fc.array(fc.nat(4), { minLength: 1, maxLength: 12 })
 
-t.test('what the form shows comes back as the same value, url-encoded and multipart', async t => {
+t.test('submitting a shown form gives the same value, url-encoded and as multipart', async t => {
   t.setTimeout(30_000 + 50 * RUNS)
   await fc.assert(
     fc.asyncProperty(object, manners, async ({ schema: plain, value }, manners) => {

@@ -16,7 +16,7 @@ const defined = (it: object, count: number, make: (next: string) => object) => (
 }
 const manyRows = (items: object) => ({ type: 'array', minItems: 1000, items })
 
-t.test('a schema that cannot be used is refused when it loads, with what to change', t => {
+t.test('an unusable schema is refused when it loads, with a message that names the problem', t => {
   const withTraits =
     (properties: object, rest: object = {}) =>
     () =>
@@ -114,7 +114,7 @@ t.test('a schema that cannot be used is refused when it loads, with what to chan
       /traits\.it\.a is required inside itself/,
     ],
     [
-      'a form of a milliard rows',
+      'a form of a billion rows',
       withTraits({ a: manyRows(manyRows(manyRows(text))) }),
       /the form would have more than 5000 fields/,
     ],
@@ -202,7 +202,7 @@ t.test('a schema that cannot be used is refused when it loads, with what to chan
   t.end()
 })
 
-t.test('whatever its definitions refer to, a schema is refused or serves at once', async t => {
+t.test('a schema with any references between definitions is refused or serves quickly', async t => {
   const reference = fc.nat(3).map(n => ({ $ref: `#/definitions/d${n}` }))
   const leaf = fc.constant({ z: text })
   const properties = fc.oneof(leaf, fc.dictionary(fc.constantFrom('a', 'b'), reference, { minKeys: 1 }))

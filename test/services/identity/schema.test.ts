@@ -41,7 +41,7 @@ t.test('fields are found through references, branches and conditions', async t =
   t.same(await submit(schema, 'traits.one=1'), ['traits.needed required'])
 })
 
-t.test('branches may narrow a type but an integer stays a number where both are named', async t => {
+t.test('a branch may narrow a type, and an integer narrows a number', async t => {
   const schema = traitsSchema(
     {
       n: { type: 'number' },
@@ -54,7 +54,7 @@ t.test('branches may narrow a type but an integer stays a number where both are 
   t.same(await submit(schema, 'traits.n=5.5'), ['traits.n type'])
 })
 
-t.test('a recursive schema is finite, and its paths may be as deep as a name may be long', async t => {
+t.test('a recursive schema accepts names of up to 64 segments', async t => {
   const schema = traitsSchema(
     { tree: { $ref: '#/definitions/node' } },
     {},
@@ -73,10 +73,14 @@ t.test('a recursive schema is finite, and its paths may be as deep as a name may
   )
   const deep = `traits.tree.${'next.all.3.'.repeat(5)}n`
   t.match(await submitEntries(schema, [[deep, '1']]), { tree: { next: { all: [{ next: { all: Array } }] } } })
-  t.same(await submitEntries(schema, [[`traits.tree.${'next.'.repeat(62)}n`, '1']]), {}, 'beyond 64 segments')
+  t.same(
+    await submitEntries(schema, [[`traits.tree.${'next.'.repeat(62)}n`, '1']]),
+    {},
+    'a name beyond 64 segments is ignored',
+  )
 })
 
-t.test('a tree whose nodes are told apart by a branch is no circle', async t => {
+t.test('a recursive oneOf selected by a fixed value is accepted', async t => {
   const node = { $ref: '#/definitions/node' }
   const branch = (kind: string, more: object) => ({
     required: ['kind', ...Object.keys(more)],
@@ -104,7 +108,7 @@ t.test('a tree whose nodes are told apart by a branch is no circle', async t => 
   t.same(await submitJson(schema, { traits: { rule: tree(20) } }), { rule: tree(20) })
 })
 
-t.test('draft-07 is known by each of its spellings', async t => {
+t.test('each spelling of the draft-07 address is accepted', async t => {
   for (const scheme of ['http', 'https']) {
     for (const end of ['', '#']) {
       const $schema = `${scheme}://json-schema.org/draft-07/schema${end}`
@@ -113,7 +117,7 @@ t.test('draft-07 is known by each of its spellings', async t => {
   }
 })
 
-t.test('property names may hold dots', async t => {
+t.test('property names may contain dots', async t => {
   const schema = traitsSchema({
     'a.b': { properties: { 'c.d': integer } },
     c: { properties: { 'a.b': text } },
@@ -121,7 +125,7 @@ t.test('property names may hold dots', async t => {
   t.same(await submit(schema, 'traits.a.b.c.d=1&traits.c.a.b=x'), { 'a.b': { 'c.d': 1 }, c: { 'a.b': 'x' } })
 })
 
-t.test('a compiled schema does not change with the object it came from', async t => {
+t.test('a compiled schema is not affected by changes to its source object', async t => {
   const properties: Record<string, object> = { a: { type: 'string' } }
   const schema = traitsSchema(properties)
   properties.a = integer

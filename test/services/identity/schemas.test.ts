@@ -40,7 +40,7 @@ async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   const data = folderOf(t, {})
   const before = await started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data })
   const page = await before.call('GET', REGISTRATION, { accept: HTML, ...as('acme') })
-  t.ok(tag(page.text, 'traits.staff'), 'the form is that of the project')
+  t.ok(tag(page.text, 'traits.staff'), 'the form follows the schema of the project')
   t.notOk(tag(page.text, 'traits.email'))
   const both = 'traits.email=a%40x&traits.phone=1&traits.staff=7'
   const company1 = (await before.form(both, as('acme'))).json()
@@ -48,7 +48,11 @@ async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   const person1 = (await before.form(both, as('other'))).json()
   t.match(person1, { schema_id: 'person', traits: { email: 'a@x', phone: '1' } })
   const second = (await before.form('traits.email=b%40x&traits.phone=1', as('other'))).json()
-  t.equal((await before.form('traits.phone=1', as('acme'))).status, 409, 'each by the identifiers of its own')
+  t.equal(
+    (await before.form('traits.phone=1', as('acme'))).status,
+    409,
+    'each project has the identifiers of its own schema',
+  )
   t.equal((await before.form('traits.email=a%40x', as('other'))).status, 409)
   const wrongId = { schema_id: 'person', traits: {} }
   t.match((await before.json('POST', ADMIN, wrongId, as('acme'))).json().errors, [
@@ -68,18 +72,22 @@ async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   t.equal(
     (await mending.form('traits.email=a%40x', as('other'))).status,
     409,
-    'a failed start forgets nothing',
+    'a failed start keeps the identifiers',
   )
   const mended = await mending.json('PATCH', `${ADMIN}/${second.id}`, { traits: { phone: '2' } }, as('other'))
   t.equal(mended.status, 200)
   await mending.service.close()
   writeFileSync(join(folder, 'projects.json'), JSON.stringify({ ...choice, other: 'company' }))
   const after = await started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data })
-  t.equal((await after.form('traits.vat=V&traits.phone=1', as('other'))).status, 409, 'by the new identifier')
+  t.equal(
+    (await after.form('traits.vat=V&traits.phone=1', as('other'))).status,
+    409,
+    'the new identifier is enforced',
+  )
 
   const path = `${ADMIN}/${company1.id}`
   const read = (await after.call('GET', path, as('acme'))).json()
-  t.same(read.traits, { phone: '1', staff: 7 }, 'what is stored stays as it was')
+  t.same(read.traits, { phone: '1', staff: 7 }, 'the stored traits are unchanged')
   t.match(read.schema_problems, [{ path: 'traits.vat', code: 'required', message: 'This is required.' }])
   const listed = (await after.call('GET', ADMIN, as('other'))).json().identities as Reply[]
   t.match(listed, [{ id: person1.id, schema_id: 'person', schema_problems: [{ code: 'required' }] }, {}])
@@ -90,7 +98,7 @@ async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   t.same([written.traits, written.schema_problems], [{ phone: '1', vat: 'V' }, undefined])
 }
 
-t.test('each project has the schema chosen for it, and a change of it breaks nothing stored', async t => {
+t.test('each project has its own schema, and a change of schema keeps stored identities', async t => {
   await t.test('SQLite', t => bySchema(t, {}))
   await t.test('MongoDB', async t => {
     const url = await mongoUrl(t)
@@ -98,7 +106,7 @@ t.test('each project has the schema chosen for it, and a change of it breaks not
   })
 })
 
-t.test('a field the schema no longer has is reported until it is written', async t => {
+t.test('a stored field that is no longer in the schema is reported', async t => {
   const folder = folderOf(t, { 'one.json': schemaFile(undefined, { a: text, b: text }) })
   const data = folderOf(t, {})
   const env = { IDENTITY_SCHEMA: folder, DATA_DIR: data }
@@ -113,7 +121,7 @@ t.test('a field the schema no longer has is reported until it is written', async
   })
 })
 
-t.test('schemas that are chosen wrongly stop the start with a sentence', async t => {
+t.test('invalid choices of schemas stop the start with a message that says why', async t => {
   const one = schemaFile('one', { a: text })
   const two = schemaFile('two', { a: text })
   const cases: [Record<string, string>, RegExp][] = [

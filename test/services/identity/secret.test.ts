@@ -8,7 +8,7 @@ import { started } from './started.js'
 
 const keys = [1, 2].map(n => Buffer.alloc(32, n).toString('base64'))
 
-t.test('of several keys the first signs and all are known; one file lists them too', async t => {
+t.test('several keys are read in order, from a variable or a file', async t => {
   t.same(serviceSecrets({ ENCRYPTION_KEY: keys.join(',') }).map(String), keys)
   const folder = t.testdir({
     keys: `${keys.join('\n')}\n`,
@@ -24,7 +24,7 @@ t.test('of several keys the first signs and all are known; one file lists them t
   t.equal(await ask('Bearer a-key-of-other-characters'), 401)
 })
 
-t.test('the key of the data folder is made once', t => {
+t.test('the key in the data folder is created once', t => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-identity-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const [made] = serviceSecrets({ DATA_DIR: folder })
@@ -35,7 +35,7 @@ t.test('the key of the data folder is made once', t => {
   t.end()
 })
 
-t.test('a setting that is empty, damaged or given twice stops the start with a sentence', async t => {
+t.test('an empty, invalid or duplicate setting stops the start with a message that names it', async t => {
   const folder = t.testdir({ empty: '\n', bytes: 'a\0b', fine: 'first-key-of-many' })
   const file = (name: string) => join(folder, name)
   const table: [NodeJS.ProcessEnv, RegExp][] = [

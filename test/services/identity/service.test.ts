@@ -7,7 +7,7 @@ import { start } from '../../../services/identity/index.js'
 import { formData, tag } from './form-data.js'
 import { HTML, PERSON, REGISTRATION, started } from './started.js'
 
-t.test('a form that is filled in becomes a typed identity', async t => {
+t.test('a submitted form becomes a typed identity', async t => {
   const { call, form, service } = await started(t)
   t.match(service.url, /^http:\/\/127\.0\.0\.1:\d+$/)
   const page = await call('GET', REGISTRATION, { accept: HTML })
@@ -41,14 +41,14 @@ t.test('a form that is filled in becomes a typed identity', async t => {
   t.same((await call('GET', created.header('location'))).json(), identity)
 })
 
-t.test('a browser is led to a page, another client gets JSON', async t => {
+t.test('a browser is redirected to a page, and another client gets JSON', async t => {
   const { call, form } = await started(t)
   const created = await form(PERSON, { accept: HTML })
   t.equal(created.status, 303)
   const done = await call('GET', created.header('location'), { accept: HTML })
   t.equal(done.status, 200)
   t.match(done.text, /Your registration is complete/)
-  t.notMatch(done.text, /Ann/, 'nobody is signed in, so nothing is shown')
+  t.notMatch(done.text, /Ann/, 'the page shows no personal data, because nobody is signed in')
   t.equal((await call('GET', `${REGISTRATION}/done?identity=x`)).status, 404)
 
   const refused = await form('traits.email=%3Cb%3E&traits.age=x&traits.name.first=Bo', { accept: HTML })
@@ -68,7 +68,11 @@ t.test('a browser is led to a page, another client gets JSON', async t => {
     201,
   )
   const either = await call('GET', REGISTRATION, { accept: 'application/json, text/html' })
-  t.match(either.header('content-type'), /^text\/html/, 'shown as its post would be answered')
+  t.match(
+    either.header('content-type'),
+    /^text\/html/,
+    'with both types accepted the form is shown, as its POST would be',
+  )
   const nodes = await call('GET', REGISTRATION, { accept: 'application/json' })
   t.match(nodes.json(), {
     action: REGISTRATION,
@@ -77,7 +81,7 @@ t.test('a browser is led to a page, another client gets JSON', async t => {
   })
 })
 
-t.test('one e-mail address registers once in a project, whatever its letter case', async t => {
+t.test('an e-mail address can register once per project, whatever its letter case', async t => {
   const { form, json } = await started(t)
   const tries = ['Ann%40x.example', 'ann%40X.example', 'ANN%40X.EXAMPLE'].map(email =>
     form(`traits.email=${email}&traits.name.first=A`),
@@ -95,14 +99,14 @@ t.test('one e-mail address registers once in a project, whatever its letter case
   t.equal(taken.status, 409)
 })
 
-t.test('identities outlive the process', async t => {
+t.test('identities survive a restart', async t => {
   const first = await started(t)
   const { id } = (await first.form(PERSON)).json()
   const second = await started(t, { DATA_DIR: first.folder })
   t.equal((await second.call('GET', `/admin/identities/${id}`)).status, 200)
 })
 
-t.test("a schema of one's own is used, a broken one stops the start with a sentence", async t => {
+t.test('a custom schema is used, and a broken one stops the start with a message', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-schema-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'own.json')

@@ -11,7 +11,7 @@ const ADMIN = '/admin/identities'
 
 const identityIn = (reply: Reply) => reply.json().identity as { traits: object }
 
-t.test('who registered changes the own details by form, and nobody else knows them', async t => {
+t.test('a registered person can change their own details by form, and nobody else can read them', async t => {
   const { form, call } = await started(t)
   const registered = await form(`${PERSON}&traits.newsletter=true&traits.interests=chess`, { accept: HTML })
   t.match(
@@ -24,7 +24,7 @@ t.test('who registered changes the own details by form, and nobody else knows th
   t.match(tag(page.text, 'traits.email'), { value: 'Ann@x.example' })
   t.match(tag(page.text, 'traits.newsletter'), { checked: '' })
   t.match(tag(page.text, 'traits.interests.0'), { value: 'chess' })
-  t.notMatch(page.text, /<option value="en" selected/, 'a default is not what is stored')
+  t.notMatch(page.text, /<option value="en" selected/, 'a default is not shown as a stored value')
 
   const both = `${cookie}; ${cookieOf(page)}`
   const edited = formData(page.text).map(([name, value]): [string, string] =>
@@ -51,11 +51,11 @@ t.test('who registered changes the own details by form, and nobody else knows th
     asForm,
     urlEncoded(edited.map(([n, v]) => [n, v === 'Lee' ? 'Late' : v])),
   )
-  t.equal(late.status, 412, 'the form showed an older version')
+  t.equal(late.status, 412, 'a form of an older version is refused')
   t.match(late.text, /Somebody else has changed/)
-  t.match(tag(late.text, 'traits.name.last'), { value: 'Late' }, 'what was typed stays')
+  t.match(tag(late.text, 'traits.name.last'), { value: 'Late' }, 'the typed value is kept')
   const again = await call('POST', SETTINGS, asForm, urlEncoded(formData(late.text)))
-  t.equal(again.status, 303, 'saving again replaces it')
+  t.equal(again.status, 303, 'saving again replaces the other change')
   const wrong = await call(
     'POST',
     SETTINGS,
@@ -72,7 +72,7 @@ t.test('who registered changes the own details by form, and nobody else knows th
   t.equal(
     (await call('POST', SETTINGS, asForm, urlEncoded(corrected))).status,
     412,
-    'a corrected mistake does not hide what somebody else changed',
+    'a corrected mistake does not override the change of somebody else',
   )
 
   const forged = cookie.replace(/.$/, end => (end === 'A' ? 'B' : 'A'))
@@ -85,7 +85,7 @@ t.test('who registered changes the own details by form, and nobody else knows th
   t.match([elsewhere.status, elsewhere.json()], [401, { errors: [{ code: 'unknown_person' }] }])
 })
 
-t.test('PUT replaces and PATCH merges the own details', async t => {
+t.test("PUT replaces and PATCH merges a person's own details", async t => {
   const { form, json, call } = await started(t)
   const cookie = cookieOf(await form(`${PERSON}&traits.age=3&traits.name.last=Lee`))
   const as = { cookie }
@@ -95,10 +95,18 @@ t.test('PUT replaces and PATCH merges the own details', async t => {
   t.equal(merged.status, 200)
   t.same(merged.json().traits, { email: 'Ann@x.example', name: { first: 'Ann', last: 'Ray' } })
   await json('PATCH', SETTINGS, { 'traits.age': '29', 'traits.name.last': null }, as)
-  t.same(await traits(), { email: 'Ann@x.example', name: { first: 'Ann' }, age: 29 }, 'flat names are typed')
+  t.same(
+    await traits(),
+    { email: 'Ann@x.example', name: { first: 'Ann' }, age: 29 },
+    'values under flat names are converted',
+  )
   const byForm = { ...as, 'content-type': URL_ENCODED }
   t.equal((await call('PATCH', SETTINGS, byForm, 'traits.age=30&traits.name.first=')).status, 200)
-  t.same(await traits(), { email: 'Ann@x.example', name: { first: 'Ann' }, age: 30 }, 'blank changes nothing')
+  t.same(
+    await traits(),
+    { email: 'Ann@x.example', name: { first: 'Ann' }, age: 30 },
+    'a blank field changes nothing',
+  )
   t.match((await json('PATCH', SETTINGS, { traits: { name: null } }, as)).json().errors, [
     { path: 'traits.name.first', code: 'required' },
   ])
@@ -113,10 +121,10 @@ t.test('PUT replaces and PATCH merges the own details', async t => {
   t.match((await json('PUT', SETTINGS, taken, as)).json().errors, [{ path: 'traits.email', code: 'taken' }])
   t.equal((await json('PATCH', SETTINGS, taken, as)).status, 409)
   await call('DELETE', `${ADMIN}/${replaced.json().id}`)
-  t.equal((await json('PUT', SETTINGS, taken, as)).status, 401, 'a deleted identity is held by nobody')
+  t.equal((await json('PUT', SETTINGS, taken, as)).status, 401, 'the cookie of a deleted identity is refused')
 })
 
-t.test('PATCH changes what an optional object holds, and never makes one of what was left blank', async t => {
+t.test('PATCH changes fields of an optional object and does not create one from blank fields', async t => {
   const address = {
     type: 'object',
     required: ['city'],
@@ -151,7 +159,7 @@ t.test('PATCH changes what an optional object holds, and never makes one of what
   t.match((await patch('traits.address.floor=3', other)).json().errors, [{ path: 'traits.address.city' }])
 })
 
-t.test('If-Match keeps a writer from undoing what another wrote', async t => {
+t.test('If-Match prevents a writer from overwriting the change of another', async t => {
   const { form, json, call } = await started(t)
   const registered = await form(PERSON)
   const cookie = cookieOf(registered)

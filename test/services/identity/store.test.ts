@@ -62,7 +62,7 @@ function contract(open: Open): (t: Test) => Promise<void> {
     const store = await open()
     t.teardown(() => store.close())
 
-    await t.test('what is stored is found again, in its project only', async t => {
+    await t.test('a stored identity is found and removed in its own project only', async t => {
       const one = identity({ 'a.b': '$x', quote: '"\u0000ü😀' }, { project: 'here' })
       await store.create(one, new Map())
       t.same(await store.find('here', one.id), one)
@@ -74,7 +74,7 @@ function contract(open: Open): (t: Test) => Promise<void> {
       t.equal(await store.find('here', one.id), undefined)
     })
 
-    await t.test('pages follow creation, miss nothing and repeat nothing while others write', async t => {
+    await t.test('pages follow the order of creation, without gaps or repetitions during writes', async t => {
       const made: string[] = []
       for (let count = 0; count < 25; count++) {
         const one = identity({}, { project: 'pages' })
@@ -95,7 +95,7 @@ function contract(open: Open): (t: Test) => Promise<void> {
       t.same(await store.list('nobody', undefined, 7), [])
     })
 
-    await t.test('of two identities with one identifier only one is stored, per project', async t => {
+    await t.test('of several identities with one identifier only one is stored per project', async t => {
       const twins = Array.from({ length: 8 }, () => identity({ email: 'a@x' }))
       const results = await Promise.allSettled(twins.map(twin => store.create(twin, held(twin))))
       t.equal(results.filter(({ status }) => status === 'fulfilled').length, 1)
@@ -103,11 +103,12 @@ function contract(open: Open): (t: Test) => Promise<void> {
         if (result.status === 'rejected')
           t.match(result.reason, { constructor: IdentifierTaken, trait: 'email' })
       }
-      t.equal((await store.list('acme', undefined, 10)).length, 1, 'a refused one leaves nothing behind')
+      t.equal((await store.list('acme', undefined, 10)).length, 1, 'the refused identities are not stored')
       const other = identity({ email: 'a@x' }, { project: 'other' })
       await t.resolves(store.create(other, held(other)))
       const none = [identity({}), identity({})]
-      for (const one of none) await t.resolves(store.create(one, held(one)), 'no identifier is no conflict')
+      for (const one of none)
+        await t.resolves(store.create(one, held(one)), 'identities without an identifier do not conflict')
     })
 
     await t.test('a freed identifier can be taken again', async t => {
@@ -124,7 +125,7 @@ function contract(open: Open): (t: Test) => Promise<void> {
       t.equal(await store.replace(clash, held(clash)), true)
     })
 
-    await t.test('a write on an old version changes nothing', async t => {
+    await t.test('a write based on an old version changes nothing', async t => {
       const one = identity({ n: '0' })
       await store.create(one, new Map())
       const writers = Array.from({ length: 6 }, (_, n) => ({ ...one, traits: `{"n":"${n}"}`, version: 2 }))
@@ -133,7 +134,7 @@ function contract(open: Open): (t: Test) => Promise<void> {
       t.same(await store.find('acme', one.id), writers[won.indexOf(true)])
       t.equal(await store.replace({ ...one, id: newId(), version: 2 }, new Map()), false)
       t.equal(await store.replace({ ...one, project: 'other', version: 3 }, new Map()), false)
-      t.equal(await store.remove('acme', one.id, 1), false, 'nor does a removal')
+      t.equal(await store.remove('acme', one.id, 1), false, 'a stale removal does nothing')
       t.equal(await store.remove('acme', one.id, 2), true)
     })
   }
@@ -151,7 +152,7 @@ function reopening(open: Open): (t: Test) => Promise<void> {
     await t.rejects(
       open(uniqueBy('phone')),
       taken('phone'),
-      'identities that share a new identifier stop the start',
+      'identities that share a new identifier prevent the start',
     )
 
     const fixing = await open(uniqueBy('email'))
@@ -163,11 +164,11 @@ function reopening(open: Open): (t: Test) => Promise<void> {
     const after = await open(uniqueBy('phone'))
     t.teardown(() => after.close())
     const again = identity({ email: 'ann@x', phone: '2' })
-    await t.rejects(after.create(again, held(again, 'phone')), taken('phone'), 'older identities hold theirs')
+    await t.rejects(after.create(again, held(again, 'phone')), taken('phone'), 'the phone is already taken')
     const free = identity({ email: 'ann@x', phone: '3' })
     await t.resolves(
       after.create(free, held(free, 'phone')),
-      'a trait that is no identifier any more may repeat',
+      'a trait that is no longer an identifier may repeat',
     )
   }
 }
@@ -179,9 +180,9 @@ t.test('SQLite', async t => {
     (name: string): Open =>
     identifiers =>
       openSqliteStore(join(folder, 'made', name), identifiers ?? uniqueBy('email'))
-  await t.test('keeps the contract', contract(at('one.sqlite')))
+  await t.test('fulfils the contract of a store', contract(at('one.sqlite')))
   await t.test('follows the schema when it is opened again', reopening(at('two.sqlite')))
-  t.equal(statSync(join(folder, 'made', 'one.sqlite')).mode & 0o077, 0, 'only its owner may read the file')
+  t.equal(statSync(join(folder, 'made', 'one.sqlite')).mode & 0o077, 0, 'only its owner can read the file')
 })
 
 t.test('MongoDB', async t => {
@@ -189,7 +190,7 @@ t.test('MongoDB', async t => {
   if (url === undefined) return
   const second = await mongoUrl(t)
   await t.test(
-    'keeps the contract',
+    'fulfils the contract of a store',
     contract(identifiers => openMongoStore(url, identifiers ?? uniqueBy('email'))),
   )
   await t.test(
@@ -198,7 +199,7 @@ t.test('MongoDB', async t => {
   )
 })
 
-t.test('a MongoDB URL may leave the database and the patience open', async t => {
+t.test('a MongoDB URL without a database or timeouts gets defaults', async t => {
   const names: [string, string][] = [
     ['mongodb://h', 'sluice'],
     ['mongodb://h/', 'sluice'],
@@ -211,17 +212,17 @@ t.test('a MongoDB URL may leave the database and the patience open', async t => 
   const patience = { serverSelectionTimeoutMS: 5000, connectTimeoutMS: 5000, socketTimeoutMS: 10_000 }
   t.same(patienceOf('mongodb://h'), patience)
   const { socketTimeoutMS: _given, ...rest } = patience
-  t.same(patienceOf('mongodb://h/?w=1&sockettimeoutms=0'), rest, 'what the URL says counts')
+  t.same(patienceOf('mongodb://h/?w=1&sockettimeoutms=0'), rest, 'a timeout in the URL takes precedence')
 })
 
-t.test('a MongoDB that is away is named, without its address', async t => {
+t.test('an unreachable MongoDB is reported without its address or password', async t => {
   const away = 'mongodb://user:secret@127.0.0.1:1/x?serverSelectionTimeoutMS=100'
   const error = await openMongoStore(away, uniqueBy('email')).catch((reason: Error) => reason)
   t.match(error, { constructor: StoreUnavailable })
   t.notMatch((error as Error).message, /secret|127/)
 })
 
-t.test('a SQLite file of a newer release is refused with a sentence, and stays as it is', async t => {
+t.test('a SQLite file of a newer release is refused with a message and left unchanged', async t => {
   const file = join(t.testdir(), 'identity.sqlite')
   await (await openSqliteStore(file, uniqueBy('email'))).close()
   const raw = new Database(file)
@@ -233,7 +234,7 @@ t.test('a SQLite file of a newer release is refused with a sentence, and stays a
   t.match(raw.prepare('PRAGMA user_version').get(), { user_version: 9 })
 })
 
-t.test('SQLite moves its log into the file 1 MiB at a time, so that no request waits for long', async t => {
+t.test('the log of SQLite stays below 1.2 MiB during many writes', async t => {
   const file = join(t.testdir(), 'identity.db')
   const store = await openSqliteStore(file, uniqueBy('email'))
   t.teardown(() => store.close())

@@ -4,7 +4,7 @@ import { parseForm } from '../../../services/identity/index.js'
 import { type Case, table, text, wrong } from './every-kind.js'
 import { submit, submitEntries, submitJson, traitsSchema, URL_ENCODED } from './submit.js'
 
-t.test('blank means not supplied, except where the schema names the empty text or null', t =>
+t.test('a blank counts as not supplied, unless the schema allows the empty text or null', t =>
   table(t, [
     ['text', [''], {}],
     ['count', [''], {}],
@@ -83,7 +83,7 @@ t.test('numbers are decimal, exact and finite', t =>
   ]),
 )
 
-t.test('a multiple is one by the decimal digits, not by how a computer rounds them', async t => {
+t.test('multipleOf is checked by decimal digits, without rounding errors', async t => {
   const divided = (multipleOf: number) => traitsSchema({ n: { type: 'number', multipleOf } })
   const cases: [number, string[], string[]][] = [
     [0.01, ['19.99', '0.07', '-1.10', '123456789.12', '0', '1e15', '9007199254740991'], ['19.999', '0.001']],
@@ -108,7 +108,7 @@ t.test('a multiple is one by the decimal digits, not by how a computer rounds th
   t.match(told, { errors: [{ message: 'Use a multiple of 0.01.' }] })
 })
 
-t.test('a checkbox with its hidden twin is true when any value is true, in either order', t =>
+t.test('a checkbox with a hidden field is true when any value is true, in either order', t =>
   table(t, [
     ['flag', ['false'], { flag: false }],
     ['flag', ['false', 'true'], { flag: true }],
@@ -124,7 +124,7 @@ t.test('a checkbox with its hidden twin is true when any value is true, in eithe
   ]),
 )
 
-t.test('a fixed value is matched by its text and keeps its own type', t =>
+t.test('a fixed value is matched by its text and keeps its type', t =>
   table(t, [
     ['level', ['1'], { level: 1 }],
     ['level', ['two'], { level: 'two' }],
@@ -134,7 +134,7 @@ t.test('a fixed value is matched by its text and keeps its own type', t =>
   ]),
 )
 
-t.test('a wrong fixed value has one code, from a form and from JSON', async t => {
+t.test('a wrong fixed value gives the same error code from a form and from JSON', async t => {
   const fixed = traitsSchema({
     one: { const: 'a' },
     either: { oneOf: [{ const: 'a', title: 'A' }, { const: 'b' }] },
@@ -157,7 +157,7 @@ t.test('a wrong fixed value has one code, from a form and from JSON', async t =>
   })
 })
 
-t.test('of several types the first that fits is taken: boolean, number, text', t =>
+t.test('of several types the first that fits is used: boolean, number, text', t =>
   table(t, [
     ['union', ['true'], { union: true }],
     ['union', ['1.5'], { union: 1.5 }],
@@ -167,7 +167,7 @@ t.test('of several types the first that fits is taken: boolean, number, text', t
   ]),
 )
 
-t.test('a single value sent twice is an error at its name', t =>
+t.test('a single value sent twice is an error', t =>
   table(t, [
     ['text', ['a', 'b'], wrong('text', 'duplicate')],
     ['text', ['a', 'a'], wrong('text', 'duplicate')],
@@ -176,7 +176,7 @@ t.test('a single value sent twice is an error at its name', t =>
   ]),
 )
 
-t.test('a number that is well written and too large is told as that', async t => {
+t.test('a number that is too large is reported as too large', async t => {
   const schema = traitsSchema({ whole: { type: 'integer' }, any: { type: ['number', 'null'] }, word: text })
   const messages = async (body: string) => {
     const result = await parseForm(schema, { contentType: URL_ENCODED, body })

@@ -5,7 +5,7 @@ const failing = (code: string, message: string) => async () => {
   throw Object.assign(new Error(message), { code })
 }
 
-t.test('a database driver that was left out of the installation is named, with what to do', async t => {
+t.test('a missing database driver is named, with advice on how to install it', async t => {
   await t.rejects(
     loadAdapter('mongodb', failing('ERR_MODULE_NOT_FOUND', "Cannot find package 'mongodb' imported from a")),
     {
@@ -19,7 +19,7 @@ t.test('a database driver that was left out of the installation is named, with w
   )
 })
 
-t.test('what else goes wrong is told as it is', async t => {
+t.test('any other error of the driver is passed on unchanged', async t => {
   await t.rejects(loadAdapter('libsql', failing('ERR_MODULE_NOT_FOUND', "Cannot find package 'pino'")), {
     message: "Cannot find package 'pino'",
   })

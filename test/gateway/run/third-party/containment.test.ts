@@ -8,71 +8,71 @@ import { send, startApp } from '../../../helpers/http.js'
 import { waitUntil } from '../../../helpers/wait.js'
 import { identifyPlugin, limitPlugin, misbehaving, quiet, rules, SCHEMA } from './written-plugins.js'
 
-t.test('an identifier that throws or lies has not identified anybody: the next one is asked', async t => {
-  const bodies = {
-    throws: '() => { throw new Error("broken") }',
-    nothing: '() => { throw null }',
-    promise: 'async () => { throw new Error("nobody waits") }',
-    shape: '() => ({ id: "acme" })',
-    plan: '() => ({ id: "acme", plan: "gold", environment: "production" })',
-    id: '() => ({ id: "a b\\r\\n", plan: "growth", environment: "production" })',
-    trap: '() => ({ get id() { throw new Error("trap") } })',
-  }
-  const names = Object.keys(bodies)
-  const { post, named } = await misbehaving(
-    t,
-    Object.entries(bodies).map(([name, body]) => identifyPlugin(name, body)),
-    `identify: [${names.join(', ')}, host]\nunknownProject: reject`,
-  )
-  for (let i = 0; i < 3; i++) t.equal(await post(), 200)
-  t.equal(await post('/', 'nobody.localhost'), 404, 'nobody knew')
-  for (const name of names) t.equal(named(name).length, 1, `${name} is named once, not with every request`)
-})
-
 t.test(
-  'a limiter that throws, hangs or asks for what cannot be counted is as a store that is away: onStoreError says what follows',
+  'an identifier that throws or returns nonsense identifies no project, and the next one is asked',
   async t => {
-    const meter = (numbers: string) => `{ demand: () => ({ kind: 'meter', ${numbers} }) }`
-    const made = {
-      throws: '{ demand() { throw new Error("broken") } }',
-      nothing: '{ demand() {} }',
-      shapeless: '{ demand: () => true }',
-      rejects: '{ demand: async () => { throw new Error("nobody waits") } }',
-      hangs: '{ demand: () => new Promise(() => {}) }',
-      trap: '{ demand: () => ({ get kind() { throw new Error("trap") } }) }',
-      applies: "{ applies() { throw new Error('broken') }, demand() {} }",
-      later: '{ applies: async () => { throw new Error("nobody waits") }, demand() {} }',
-      nan: "{ demand: () => ({ kind: 'windows', lease: false, windows: [{ name: 'w', quota: NaN, ms: 1000, algorithm: 'fixed-window' }] }) }",
-      injects:
-        "{ demand: () => ({ kind: 'windows', lease: false, windows: [{ name: 'x\\r\\n', quota: 1, ms: 1000, algorithm: 'fixed-window' }] }) }",
-      negative: "{ demand: () => ({ kind: 'slots', max: -1, ttlMs: 15000 }) }",
-      'no-number': meter('quota: NaN, ms: 60000, blockMs: 0'),
-      'part-ms': meter('quota: 5, ms: 1.5, blockMs: 0'),
-      'takes-back': meter('quota: 5, ms: 60000, blockMs: 0, cost: -5'),
-      'costs-all': meter('quota: 5, ms: 60000, blockMs: 0, cost: 6'),
-      'no-block': meter('quota: 5, ms: 60000'),
+    const bodies = {
+      throws: '() => { throw new Error("broken") }',
+      nothing: '() => { throw null }',
+      promise: 'async () => { throw new Error("nobody waits") }',
+      shape: '() => ({ id: "acme" })',
+      plan: '() => ({ id: "acme", plan: "gold", environment: "production" })',
+      id: '() => ({ id: "a b\\r\\n", plan: "growth", environment: "production" })',
+      trap: '() => ({ get id() { throw new Error("trap") } })',
     }
-    const kinds = Object.keys(made)
-    const policies = kinds.map(kind =>
-      rules(
-        kind,
-        `id: ${kind}-open, match: [/open/${kind}], key: [project]`,
-        `id: ${kind}-closed, match: [/closed/${kind}], key: [project], onStoreError: closed`,
-        `id: ${kind}-watch, match: [/watch/${kind}], key: [project], onStoreError: closed, mode: report-only`,
-      ),
+    const names = Object.keys(bodies)
+    const { post, named } = await misbehaving(
+      t,
+      Object.entries(bodies).map(([name, body]) => identifyPlugin(name, body)),
+      `identify: [${names.join(', ')}, host]\nunknownProject: reject`,
     )
-    const plugins = Object.entries(made).map(([name, body]) => limitPlugin(name, body))
-    const { post, named } = await misbehaving(t, plugins, '', ...policies)
-    for (const kind of kinds) {
-      t.equal(await post(`/open/${kind}`), 200, `${kind}: let through, uncounted`)
-      t.equal(await post(`/closed/${kind}`), 503, `${kind}: refused where the rule says so`)
-      t.equal(await post(`/watch/${kind}`), 200, `${kind}: report-only touches nothing`)
-      t.ok(named(kind).length > 0, `${kind} is named in the log`)
-    }
+    for (let i = 0; i < 3; i++) t.equal(await post(), 200)
+    t.equal(await post('/', 'nobody.localhost'), 404, 'no identifier knew the project')
+    for (const name of names) t.equal(named(name).length, 1, `${name} is logged once, not with every request`)
   },
 )
 
-t.test('what a limiter demands is counted with the rest of the request: all of it, or none', async t => {
+t.test('a limiter that throws, hangs or asks for nonsense is handled by its rule’s onStoreError', async t => {
+  const meter = (numbers: string) => `{ demand: () => ({ kind: 'meter', ${numbers} }) }`
+  const made = {
+    throws: '{ demand() { throw new Error("broken") } }',
+    nothing: '{ demand() {} }',
+    shapeless: '{ demand: () => true }',
+    rejects: '{ demand: async () => { throw new Error("nobody waits") } }',
+    hangs: '{ demand: () => new Promise(() => {}) }',
+    trap: '{ demand: () => ({ get kind() { throw new Error("trap") } }) }',
+    applies: "{ applies() { throw new Error('broken') }, demand() {} }",
+    later: '{ applies: async () => { throw new Error("nobody waits") }, demand() {} }',
+    nan: "{ demand: () => ({ kind: 'windows', lease: false, windows: [{ name: 'w', quota: NaN, ms: 1000, algorithm: 'fixed-window' }] }) }",
+    injects:
+      "{ demand: () => ({ kind: 'windows', lease: false, windows: [{ name: 'x\\r\\n', quota: 1, ms: 1000, algorithm: 'fixed-window' }] }) }",
+    negative: "{ demand: () => ({ kind: 'slots', max: -1, ttlMs: 15000 }) }",
+    'no-number': meter('quota: NaN, ms: 60000, blockMs: 0'),
+    'part-ms': meter('quota: 5, ms: 1.5, blockMs: 0'),
+    'takes-back': meter('quota: 5, ms: 60000, blockMs: 0, cost: -5'),
+    'costs-all': meter('quota: 5, ms: 60000, blockMs: 0, cost: 6'),
+    'no-block': meter('quota: 5, ms: 60000'),
+  }
+  const kinds = Object.keys(made)
+  const policies = kinds.map(kind =>
+    rules(
+      kind,
+      `id: ${kind}-open, match: [/open/${kind}], key: [project]`,
+      `id: ${kind}-closed, match: [/closed/${kind}], key: [project], onStoreError: closed`,
+      `id: ${kind}-watch, match: [/watch/${kind}], key: [project], onStoreError: closed, mode: report-only`,
+    ),
+  )
+  const plugins = Object.entries(made).map(([name, body]) => limitPlugin(name, body))
+  const { post, named } = await misbehaving(t, plugins, '', ...policies)
+  for (const kind of kinds) {
+    t.equal(await post(`/open/${kind}`), 200, `${kind}: with open the request is admitted uncounted`)
+    t.equal(await post(`/closed/${kind}`), 503, `${kind}: with closed the request is refused`)
+    t.equal(await post(`/watch/${kind}`), 200, `${kind}: report-only changes nothing`)
+    t.ok(named(kind).length > 0, `${kind} is named in the log`)
+  }
+})
+
+t.test('a limiter’s demand is charged only when the whole request is admitted', async t => {
   const cost = "{ demand: () => ({ kind: 'meter', quota: 5, ms: 60000, blockMs: 0, cost: 2 }) }"
   const { post } = await misbehaving(
     t,
@@ -86,11 +86,11 @@ t.test('what a limiter demands is counted with the rest of the request: all of i
   )
   t.equal(await post('/flood'), 200)
   for (let i = 0; i < 3; i++) t.equal(await post('/flood'), 429)
-  t.equal(await post('/else'), 200, 'what the flood rule refused cost nothing of the budget')
-  t.equal(await post('/else'), 429, 'one unit is left of five, and two are asked for')
+  t.equal(await post('/else'), 200, 'requests the flood rule refused did not charge the budget')
+  t.equal(await post('/else'), 429, 'a request for two units is refused when one is left')
 })
 
-t.test('what goes wrong after the answer harms nobody: observing, closing', async t => {
+t.test('a plugin that fails while observing or closing affects no request', async t => {
   const { post, named, drain } = await misbehaving(
     t,
     [
@@ -104,7 +104,7 @@ t.test('what goes wrong after the answer harms nobody: observing, closing', asyn
     'observe: [watcher, slow-watcher]',
     rules('ending', 'id: ending, match: [/**], key: [project]'),
   )
-  for (let i = 0; i < 3; i++) t.equal(await post('/'), 200, 'its slot comes back')
+  for (let i = 0; i < 3; i++) t.equal(await post('/'), 200, 'the slot is given back')
   for (const name of ['watcher', 'slow-watcher']) {
     await waitUntil(`${name} is named in the log`, () => named(name).length > 0)
   }
@@ -112,7 +112,7 @@ t.test('what goes wrong after the answer harms nobody: observing, closing', asyn
   t.match(named('ending').at(-1), { msg: 'a plugin did not close' })
 })
 
-t.test('a promise that a plugin leaves alone does not end the process', async t => {
+t.test('an unhandled rejection in a plugin does not end the process', async t => {
   const identify =
     '() => { Promise.reject(new Error("left alone")); setTimeout(async () => { throw new Error("later") }); return undefined }'
   const folder = writeConfig(
@@ -133,7 +133,7 @@ identify: [careless, host]
   t.match(out(), /a promise was rejected and nothing handled it/)
 })
 
-t.test('an observer hears of every request, and of its verdict', async t => {
+t.test('an observer gets every request with its verdict', async t => {
   const heard: Record<string, unknown>[] = []
   Object.assign(globalThis, { heardOf: (event: Record<string, unknown>) => heard.push(event) })
   t.teardown(() => Reflect.deleteProperty(globalThis, 'heardOf'))
@@ -146,11 +146,11 @@ t.test('an observer hears of every request, and of its verdict', async t => {
     rules('in-flight', 'id: one, match: [/**], key: [project]'),
   )
   await post('/x')
-  await waitUntil('it heard', () => heard.length === 1)
+  await waitUntil('the event', () => heard.length === 1)
   t.match(heard[0], { method: 'POST', status: 200, project: { id: 'acme' }, verdict: { allowed: true } })
 })
 
-t.test('a fault that comes with every request fills no log', async t => {
+t.test('a fault that repeats with every request does not fill the log', async t => {
   const lines: object[] = []
   let now = 0
   const log = boundedLog({ ...quiet, warn: (fields, msg) => lines.push({ ...fields, msg }) }, () => now)
@@ -161,5 +161,5 @@ t.test('a fault that comes with every request fills no log', async t => {
   log.warn({ plugin: 'a', rule: 'r' }, 'a limiter failed')
   t.match(lines[2], { plugin: 'a', repeated: 999 })
   for (let i = 0; i < 10_000; i++) log.warn({ plugin: 'c', rule: `r${i}` }, 'a limiter failed')
-  t.ok(lines.length < 300, 'whatever the number of different ones')
+  t.ok(lines.length < 300, 'the number of different faults is bounded too')
 })

@@ -17,7 +17,7 @@ import {
 } from './written-plugins.js'
 
 t.test(
-  'plugins come by path, by folder and by package, one or several from a module, ESM or not',
+  'plugins are loaded by path, folder or package, one or several per module, ESM or CommonJS',
   async t => {
     const folder = folderWith(
       t,
@@ -42,7 +42,7 @@ t.test(
   },
 )
 
-t.test('a plugin that cannot be used is refused with its place and its reason', async t => {
+t.test('a plugin that cannot be used is refused with its place and reason', async t => {
   const files: [name: string, text: string | undefined, sentence: RegExp][] = [
     ['./nowhere.js', undefined, /There is no plugin at "\.\/nowhere\.js"/],
     ['sluice-nowhere', undefined, /No package "sluice-nowhere" is installed beside this file\. Install it/],
@@ -97,7 +97,7 @@ t.test('a plugin that cannot be used is refused with its place and its reason', 
   }
 })
 
-t.test('the name of a plugin is taken once, by whom is said', async t => {
+t.test('a plugin name that is already taken is refused', async t => {
   const folder = folderWith(
     t,
     {
@@ -109,7 +109,7 @@ t.test('the name of a plugin is taken once, by whom is said', async t => {
   t.match(await problemsOf(folder), [/plugins\[1\]: .*the name "token" of its identify plugin is taken by/])
 })
 
-t.test('a plugin’s settings are checked as the built-in ones are, by check and by the editor', async t => {
+t.test('check validates a plugin’s settings by its schema, and the schema command prints it', async t => {
   const schema =
     "{ type: 'object', properties: { units: { type: 'integer', minimum: 1 } }, required: ['units'] }"
   const folder = folderWith(
@@ -130,11 +130,14 @@ t.test('a plugin’s settings are checked as the built-in ones are, by check and
   t.match(err, /rules\[0\]\.unit: Unknown key "unit"\. Did you mean "units"\?/)
 
   const { out } = await sluice(['schema', 'cost', '--config', folder])
-  t.ok(JSON.parse(out).properties.rules.items.properties.units, 'the editor’s schema of its policy files')
+  t.ok(
+    JSON.parse(out).properties.rules.items.properties.units,
+    'the schema for its policy files has the plugin’s keys',
+  )
   t.match((await sluice(['schema', '--config', folder])).out, /^cost$/m)
 })
 
-t.test('check asks what each rule counts, and tells of what is no demand at its rule', async t => {
+t.test('check asks each rule’s limiter for its demand, and reports an invalid one at the rule', async t => {
   const answers = {
     windows: "({ kind: 'windows', windows: [], lease: false })",
     nothing: 'undefined',
@@ -168,7 +171,7 @@ t.test('check asks what each rule counts, and tells of what is no demand at its 
   t.match(err, '4 problems')
 })
 
-t.test('a plugin that throws while it is made is a problem at its place', async t => {
+t.test('a plugin that throws in create() is reported at its place', async t => {
   const create = (kind: string, name: string, body: string) =>
     `{ name: '${name}', kind: '${kind}', schema: ${SCHEMA}, create() { ${body} } }`
   const folder = folderWith(
@@ -190,11 +193,11 @@ t.test('a plugin that throws while it is made is a problem at its place', async 
     'version: 1\nupstreams: { a: { embedded: identity } }\nroutes: [{ path: /**, upstream: a }]\nplugins: [./p.mjs]\n',
   )
   const { code, err } = await sluice(['check', '--config', folder])
-  t.equal(code, 1, 'a limiter is tried out, too')
+  t.equal(code, 1, 'check creates limiters too')
   t.match(err, /gateway\.yaml:4:10 plugins: The plugin "cost" could not be created: no quota/)
 })
 
-t.test('a command ends although a plugin has begun to work', async t => {
+t.test('a command ends even when a plugin has started a timer', async t => {
   const working = (answer: string) => `create() {
     const timer = setInterval(() => {}, 60_000)
     return { ${answer}, async close() { clearInterval(timer) } } }`
@@ -221,7 +224,7 @@ t.test('a command ends although a plugin has begun to work', async t => {
   }
 })
 
-t.test('a changed list of plugins needs a restart, which a reload says', async t => {
+t.test('a reload says that a changed list of plugins needs a restart', async t => {
   const gateway = await misbehaving(
     t,
     [identifyPlugin('token', '() => undefined')],
