@@ -45,7 +45,8 @@ const AccessRule = Strict(
         maxLength: 64,
         expected:
           'a day such as 2026-12-31, which counts to its end by UTC, or a moment such as 2026-12-31T18:00:00Z',
-        description: 'When it ends: a day (to its end, UTC) or a moment as in RFC 3339. Then it is ignored.',
+        description:
+          'When it expires: a day (until its end, UTC) or a time as in RFC 3339. After that it is ignored.',
       }),
     ),
     mode: Mode,

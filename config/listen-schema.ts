@@ -67,7 +67,7 @@ const Workers = Type.Unsafe<number | 'auto'>({
   ),
   default: 1,
   description:
-    'Processes that take requests on this port; auto: one per core. Several need `redis`, where they count together.',
+    'Processes that accept requests on this port; auto: one per core. More than one needs `redis`, where they share counters.',
 })
 
 export const DataListener = Strict(
@@ -92,23 +92,23 @@ export const DataListener = Strict(
       minimum: 1,
       maximum: MOST_CONNECTIONS,
       description:
-        'Connections of all clients together; each worker has its share. When all are taken, an idle one makes room, otherwise the new one is refused.',
+        'Most open connections of all clients together; each worker has its share. When all are in use, an idle one is closed to make room; if none is idle, the new one is refused.',
     }),
     maxConnectionsPerClient: Type.Integer({
       default: 1_000,
       minimum: 1,
       maximum: MOST_CONNECTIONS,
       description:
-        'Connections of one address (IPv6: of one /64) to one worker; further ones are refused. Trusted proxies have no such limit.',
+        'Most open connections of one address (IPv6: of one /64) to one worker; more are refused. Trusted proxies have no such limit.',
     }),
     maxEventLoopDelay: Duration({
       default: '500ms',
       minimum: '10ms',
       description:
-        'Longest delay of the event loop of a process. While it is longer, new requests get 503 and those under way continue.',
+        'Longest event loop delay of a process. While the delay is longer, new requests get 503 and those in progress continue.',
     }),
   },
-  { default: {}, description: 'Where requests are taken.' },
+  { default: {}, description: 'Where the gateway accepts requests.' },
 )
 
 export const AdminListener = Strict(

@@ -24,7 +24,7 @@ const WindowEntry = Strict({
     pattern: '^(?!(burst|sustained)$)[a-z][a-z0-9_-]{0,31}$',
     expected:
       'a name of at most 32 characters, other than burst and sustained: a lowercase letter, then lowercase letters, digits, "_" or "-"',
-    description: 'Name of the window: answers call the policy <bucket>.<window>.',
+    description: 'Name of the window; responses call the policy <bucket>.<window>.',
   }),
   requests: Requests('Requests that the window admits.'),
   per: Type.Unsafe<QuotaWindow['per']>({
@@ -43,7 +43,7 @@ const WindowEntry = Strict({
     }),
   ),
   algorithm: Type.Optional(
-    Word(ALGORITHMS, { description: 'How this rolling window counts. Default: like the quota.' }),
+    Word(ALGORITHMS, { description: 'How this rolling window counts. Default: the same as the quota.' }),
   ),
 })
 
@@ -55,7 +55,7 @@ const windowProperties = {
       minItems: 1,
       maxItems: MOST_WINDOWS,
       description:
-        'Further windows, of any length. All windows of a quota are charged together or not at all.',
+        'Additional windows, of any length. All windows of a quota are charged together or not at all.',
     }),
   ),
 }

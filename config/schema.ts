@@ -72,7 +72,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
       secret: true,
       expected: 'a redis://, redis+cluster:// or redis+sentinel:// address (rediss with TLS), or empty',
       description:
-        'Redis that counts for all instances: redis://host:6379/0, redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/master; rediss for TLS. Empty: each process counts for itself.',
+        'Redis that keeps the counters of all instances: redis://host:6379/0, redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/master; rediss for TLS. Empty: each process counts for itself.',
     }),
     upstreams: NamedMap(Upstream, { description: 'Services behind the gateway, by name.' }),
     routes: Type.Array(Route, { minItems: 1, description: 'Which path goes to which upstream.' }),
@@ -84,11 +84,11 @@ export function gatewaySchema(plugins: PluginSchemas) {
     unknownProject: UnknownProjectSetting,
     trustedProxies: Type.Array(Network, {
       default: [],
-      description: 'Proxies whose forwarded and fingerprint headers count.',
+      description: 'Proxies whose forwarded and fingerprint headers are trusted.',
     }),
     fingerprintHeaders: Strict(
       { ja3: HeaderName('x-ja3-fingerprint'), ja4: HeaderName('x-ja4-fingerprint') },
-      { default: {}, description: 'Headers with TLS fingerprints; they count only from a trusted proxy.' },
+      { default: {}, description: 'Headers with TLS fingerprints, accepted only from a trusted proxy.' },
     ),
     credentials: Strict(
       {
@@ -115,7 +115,8 @@ export function gatewaySchema(plugins: PluginSchemas) {
             default: ['*session*'],
             maxItems: 32,
             uniqueItems: true,
-            description: 'Cookies that do so; "*" stands for any text, and letter case is ignored.',
+            description:
+              'Cookies that make a request authenticated; "*" stands for any text, and letter case is ignored.',
           },
         ),
       },
@@ -127,7 +128,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
     ),
     rateLimitFields: Word(['both', 'ietf', 'x', 'none'], {
       default: 'both',
-      description: 'Limit fields in answers: RateLimit (ietf), x-ratelimit-* (x), both or none.',
+      description: 'Limit fields in responses: RateLimit (ietf), x-ratelimit-* (x), both or none.',
     }),
     cors: Word(['echo', 'none'], {
       default: 'echo',
@@ -150,7 +151,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
         deadline: Duration({
           default: '25ms',
           maximum: '10s',
-          description: 'Longest wait for an answer from Redis.',
+          description: 'Longest wait for a reply from Redis.',
         }),
         instances: Type.Integer({
           default: 1,
@@ -182,7 +183,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
         access: Word(['off', 'errors', 'all'], {
           default: 'errors',
           description:
-            'Which requests get a line of their own: none, those that failed (5xx, answers that broke off), or all.',
+            'Which requests get an access log line: none, those that failed (5xx, incomplete responses), or all.',
         }),
       },
       { default: {}, description: 'What is logged.' },
@@ -193,7 +194,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
       maxItems: 64,
       uniqueItems: true,
       description:
-        'Further plugins: names of installed packages, or paths relative to this file that begin with "./". They run in this process; a change of the list needs a restart.',
+        'Additional plugins: names of installed packages, or paths relative to this file that begin with "./". They run in this process; a change of the list needs a restart.',
     }),
   })
 }
@@ -217,7 +218,7 @@ const UnknownProjectSetting = Type.Unsafe<UnknownProject>({
   default: 'developer',
   examples: [...PLANS, 'reject'],
   description:
-    'How requests of no known project are counted, by host (beyond 100 hosts together): under a plan, in production; with plans or environments of your own, under { plan, environment }. Or reject (404).',
+    'How requests of unknown projects are counted, by host (hosts after the first 100 together): under a plan, in production; with plans or environments of your own, under { plan, environment }. Or reject (404).',
 })
 
 const DECISIONS = 'refused, all, or a share from 0 to 1'
@@ -257,7 +258,7 @@ export function pluginEntry(schemas: Readonly<Record<string, TSchema>>) {
 
 /** No observer is built in, so without plugins the list must be empty. */
 function observers(schemas: PluginSchemas['observe']) {
-  const description = 'Plugins that are told about every finished request.'
+  const description = 'Plugins that are notified of every finished request.'
   if (Object.keys(schemas).length > 0) {
     return Type.Array(pluginEntry(schemas), { default: [], description })
   }
@@ -303,7 +304,7 @@ const ProjectEntry = Strict({
   overrides: NamedMap(OverrideSchema, {
     default: {},
     description:
-      'Negotiated limits of this project, by bucket. What an override does not name stays as in the row.',
+      'Negotiated limits of this project, by bucket. What an override does not set stays as in the row.',
   }),
 })
 

@@ -19,7 +19,7 @@ const Shape = Strict(
         'Share of requests that begin a trace here, from 0 to 1. Requests that already belong to a trace follow it. 0: no tracing.',
     }),
   },
-  { description: "Traces of requests, by OpenTelemetry's own packages. A change needs a restart." },
+  { description: "Traces of requests, made with OpenTelemetry's own packages. A change needs a restart." },
 )
 
 export type TracingSettings = Static<typeof Shape>

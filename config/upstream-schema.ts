@@ -7,18 +7,18 @@ import { CertificateFile } from './listen-schema.js'
 const Timeouts = Strict(
   {
     connect: Duration({ default: '2s', description: 'Longest wait for a connection to the upstream.' }),
-    head: Duration({ default: '30s', description: 'Longest wait for the head of the answer; then 504.' }),
+    head: Duration({ default: '30s', description: 'Longest wait for the head of the response; then 504.' }),
     idle: Duration({
       default: '60s',
       description:
-        'Longest pause inside a body, sent or received; also how long a client may stop reading its answer before the connection is cut.',
+        'Longest pause inside a body, sent or received; also how long a client may stop reading its response before the connection is cut.',
     }),
     upgradeIdle: Duration({
       default: '1h',
       description: 'Longest time without a byte either way on an open WebSocket before both sides are cut.',
     }),
   },
-  { default: {}, description: 'Limits on waiting for this upstream.' },
+  { default: {}, description: 'Timeouts for this upstream.' },
 )
 
 const EXPECTED = 'a map with "url", "urls" or "embedded"'

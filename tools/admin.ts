@@ -28,7 +28,8 @@ export async function adminPort(where: string, io: Io): Promise<AdminPort> {
   if (meant !== undefined && /:\d+$/.test(where)) {
     throw new Unusable(`There is no configuration at ${where}. Did you mean ${meant}?`)
   }
-  const { config } = await loadInput(where, io.env)
+  const { config, compiled } = await loadInput(where, io.env)
+  await compiled.close()
   const { host, port, key } = config.gateway.admin
   return { origin: `http://${host.includes(':') ? `[${host}]` : host}:${port}`, key }
 }

@@ -14,7 +14,8 @@ export const health = defineCommand({
   details: 'Asks /readyz on the admin port that the configuration names. Exit code 0 when ready, 1 when not.',
   example: 'sluice health --config ./config',
   async run({ values }, io) {
-    const { config } = await loadOrFail(values.config, io.env, quiet)
+    const { config, compiled } = await loadOrFail(values.config, io.env, quiet)
+    await compiled.close()
     const { host, port } = config.gateway.admin
     const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}/readyz`
     const fault = await faultOf(url)

@@ -1,5 +1,5 @@
 /** Why an address cannot be listened on, as a sentence that says which setting to change. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { Failure } from './load.js'
 
 interface Address {
@@ -58,7 +58,9 @@ const LISTENING = '0A'
 
 /** Sockets listening on a port, in the form of the links in /proc/PID/fd. */
 function listenersOn(port: number, table: string): string[] {
-  const [, ...lines] = readFileSync(`/proc/net/${table}`, 'utf8').trim().split('\n')
+  const file = `/proc/net/${table}`
+  // The table tcp6 does not exist where IPv6 is disabled.
+  const [, ...lines] = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
   return lines.flatMap(line => {
     const [, local = '', , state, , , , , , inode] = line.trim().split(/\s+/)
     const isOurs = state === LISTENING && Number.parseInt(local.split(':')[1] ?? '', 16) === port

@@ -140,19 +140,18 @@ function backendEvents(upstream: string, log: Log): BackendEvents {
 const REPEAT_MS = 10_000
 
 /**
- * Logs a failure unless the last one had the same reason and is less than ten seconds old: an outage fails every
- * request.
+ * Logs a failure unless one with the same reason was logged in the last ten seconds: an outage fails every request.
  */
 function unreachableLog(upstream: string, log: Log): (error: Error) => void {
-  let told = ''
-  let silentUntil = 0
+  /** By reason. Reasons name addresses, so each address of the upstream has its own. */
+  const silentUntil = new Map<string, number>()
   return error => {
     const { code } = error as NodeJS.ErrnoException
     const reason = causeOf(error)
     const now = performance.now()
-    if (reason === told && now < silentUntil) return
-    told = reason
-    silentUntil = now + REPEAT_MS
+    for (const [told, until] of silentUntil) if (until <= now) silentUntil.delete(told)
+    if (silentUntil.has(reason)) return
+    silentUntil.set(reason, now + REPEAT_MS)
     log.warn({ upstream, code, reason }, 'upstream unreachable')
   }
 }

@@ -108,6 +108,15 @@ t.test('a request makes four nested spans, and the upstream’s own spans can jo
   t.notMatch(receiver.raw, /canary/, 'no span holds a path, query, credential or user agent of the client')
 })
 
+t.test('before an upstream that folds letter case, both spans tell the same path', async t => {
+  const { receiver, ask, drain } = await scene(t, 1, { upstreamSettings: 'caseInsensitivePaths: true' })
+  await ask('/Scarce/Canary')
+  await drain()
+  const path = kinds(receiver.spans, SERVER)[0]?.attributes['url.path']
+  t.match(path, /^\/scarce\/~[\w-]{16}$/)
+  t.equal(new URL(String(kinds(receiver.spans, UPSTREAM)[0]?.attributes['url.full'])).pathname, path)
+})
+
 t.test('a client’s trace is continued, and sampled as the client says', async t => {
   const { receiver, seen, ask, drain } = await scene(t, 0.0001)
   await ask('/a', { traceparent: `${CLIENT}-01`, tracestate: 'vendor=1' })

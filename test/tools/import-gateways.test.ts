@@ -369,3 +369,52 @@ t.test('an existing folder is left unchanged, and wrong arguments are refused', 
     'policies/project-limits.yaml',
   ])
 })
+
+t.test('Envoy: a limit of several units is compared by its whole window', async t => {
+  const text = (own: string, general: string) =>
+    `domain: edge
+descriptors:
+  - { key: remote_address, rate_limit: { ${general} } }
+  - { key: remote_address, value: 203.0.113.5, rate_limit: { ${own} } }
+`
+  const hour = 'unit: minute, unit_multiplier: 60, requests_per_unit: 100'
+  const minute = 'unit: minute, requests_per_unit: 50'
+  const ABOVE = /a limit above the one without this value/
+  const tighter = await from(t, 'ratelimit', text(hour, minute))
+  t.notMatch(tighter.err, ABOVE, '100 an hour are fewer than 50 a minute')
+  t.match(tighter.out, 'requests: 100, per: 3600s')
+  const wider = await from(t, 'ratelimit', text(minute, hour))
+  t.match(wider.err, ABOVE, '50 a minute are more than 100 an hour')
+  t.notMatch(wider.out, 'requests: 50')
+})
+
+t.test('Traefik: periods are durations of Go, or whole seconds', async t => {
+  const rules = (period: string) =>
+    from(
+      t,
+      'traefik',
+      `http:
+  routers: { r: { rule: "PathPrefix(\`/\`)", service: s, middlewares: [m] } }
+  services: { s: { loadBalancer: { servers: [{ url: "http://127.0.0.1:1" }] } } }
+  middlewares: { m: { rateLimit: { average: 3, burst: 3, period: ${period} } } }
+`,
+    )
+  for (const [period, seconds] of [
+    ['1.5s', '2s'],
+    ['1h30m', '5400s'],
+    ['300ms', '1s'],
+    ['1m1.5s', '62s'],
+    ['.5m', '30s'],
+    ['2500000us', '3s'],
+    ['10', '10s'],
+    ['"10"', '10s'],
+    ['1m', '60s'],
+  ]) {
+    t.match((await rules(period as string)).out, `per: ${seconds} }`, String(period))
+  }
+  for (const period of ['5x', '1.5', '1m 2s', '1s2', '-1s', '1.2.3s', '""', '9e9h']) {
+    const { out, err } = await rules(period)
+    t.match(err, `Left out: a rate with the period "${period.replaceAll('"', '')}", which is not`, period)
+    t.notMatch(out, 'quota', period)
+  }
+})

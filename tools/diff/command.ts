@@ -15,9 +15,11 @@ export const diff = defineCommand({
 Exit code 0 when nothing differs, 1 when something does, 2 when one of them cannot be loaded.`,
   example: 'sluice diff ./config ./config-next',
   async run({ values, positionals: [before = '', after = ''] }, io) {
-    const [old, now] = [await loadInput(before, io.env), await loadInput(after, io.env)]
+    const old = await loadInput(before, io.env)
+    await old.compiled.close()
+    const now = await loadInput(after, io.env)
+    await now.compiled.close()
     const difference = compare(old, now)
-    await Promise.all([old.compiled.close(), now.compiled.close()])
     if (values.json) io.out(`${JSON.stringify(difference, null, 2)}\n`)
     else if (isSame(difference)) io.out('Nothing differs in effect.\n')
     else writeDifference(difference, io)

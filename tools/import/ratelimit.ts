@@ -80,7 +80,7 @@ function limit(one: Section, trail: Trail, name: string, holder: Section, into: 
     return
   }
   const requests = rate.number('requests_per_unit')
-  const seconds = SECONDS[(rate.text('unit') ?? '').toLowerCase()]
+  const seconds = secondsOf(rate)
   if (seconds === undefined || requests === undefined) {
     into.leftOut(
       at,
@@ -96,8 +96,7 @@ function limit(one: Section, trail: Trail, name: string, holder: Section, into: 
     into.leftOut(at, 'a limit above the one without this value: both would apply, and the lower one decides.')
     return
   }
-  const per = seconds * Math.max(1, rate.number('unit_multiplier') ?? 1)
-  if (per > 86_400) {
+  if (seconds > 86_400) {
     into.leftOut(at, 'a limit by more than a day, which is the longest a volumetric rule counts.')
     return
   }
@@ -110,10 +109,16 @@ function limit(one: Section, trail: Trail, name: string, holder: Section, into: 
       key: trail.key.length === 0 ? ['path'] : [...new Set(trail.key)],
       ...(trail.network !== undefined && { networks: [trail.network] }),
       reportOnly: one.node.shadow_mode === true,
-      quota: { requests, per: `${per}s` },
+      quota: { requests, per: `${seconds}s` },
     },
     at,
   )
+}
+
+/** The window of a limit, all its units together; undefined for a unit that a rule cannot have. */
+function secondsOf(rate: Section): number | undefined {
+  const unit = SECONDS[(rate.text('unit') ?? '').toLowerCase()]
+  return unit && unit * Math.max(1, rate.number('unit_multiplier') ?? 1)
 }
 
 /**
@@ -124,7 +129,7 @@ function isAboveGeneral(one: Section, rate: number, holder: Section): boolean {
   return holder.list('descriptors').some(other => {
     if (other.text('key') !== one.text('key') || 'value' in other.node) return false
     const limit = other.section('rate_limit')
-    const seconds = SECONDS[(limit.text('unit') ?? '').toLowerCase()]
+    const seconds = secondsOf(limit)
     return seconds !== undefined && (limit.number('requests_per_unit') ?? 0) / seconds < rate
   })
 }

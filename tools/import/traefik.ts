@@ -1,5 +1,4 @@
 /** Traefik's dynamic configuration: routers, services, middlewares rateLimit and inFlightReq (doc.traefik.io). */
-import { parseDuration } from '../../config/duration.js'
 import type { KeyPart } from '../../config/words.js'
 import type { Migration } from './migration.js'
 import { windowOf } from './rate.js'
@@ -157,13 +156,19 @@ function rateLimit(
     into.leftOut(settings.at(), 'an average of 0, which limits nothing.')
     return
   }
-  const seconds = secondsOf(settings.node.period ?? '1s')
+  const period = String(settings.node.period ?? '1s')
+  const seconds = secondsOf(period)
+  if (seconds === undefined) {
+    const what = `a rate with the period "${period}", which is not a length of time such as 500ms or 1m30s.`
+    into.leftOut(settings.at(), what)
+    return
+  }
   const burst = Math.max(1, settings.number('burst') ?? 1)
-  const quota = seconds === undefined ? undefined : windowOf(average / seconds, burst)
+  const quota = windowOf(average / seconds, burst)
   const key = keyOf(settings.section('sourceCriterion'), 'client-ip', into)
-  if (quota === undefined) into.leftOut(settings.at(), 'a rate whose period no rule can have.')
+  if (quota === undefined) into.leftOut(settings.at(), 'a rate whose window would be longer than a day.')
   if (quota === undefined || key === undefined) return
-  const before = `where Traefik lets ${burst} pass and then ${average} each ${settings.text('period') ?? '1s'}`
+  const before = `where Traefik lets ${burst} pass and then ${average} each ${period}`
   into.changed(
     settings.at(),
     `up to ${quota.requests} pass at once and no more until ${quota.per} after the first, ${before}.`,
@@ -205,19 +210,27 @@ function keyOf(source: Section, fallback: KeyPart, into: Migration): KeyPart[] |
   return ['client-ip']
 }
 
-/** A period in seconds, given as a number or a duration; undefined when it is neither. */
-function secondsOf(period: unknown): number | undefined {
-  if (typeof period === 'number') return period > 0 ? period : undefined
-  try {
-    const ms = [...String(period).matchAll(/\d+[a-z]+/g)].reduce(
-      (sum, [part]) => sum + parseDuration(part),
-      0,
-    )
-    return ms > 0 ? ms / 1000 : undefined
-  } catch (error) {
-    if (error instanceof RangeError) return undefined
-    throw error
-  }
+const UNIT_SECONDS: Readonly<Record<string, number>> = {
+  ns: 1e-9,
+  us: 1e-6,
+  ms: 1e-3,
+  s: 1,
+  m: 60,
+  h: 3600,
+}
+/** A number and its unit in one of Go's durations, such as `1h30m` and `1.5s` (time.ParseDuration). */
+const DURATION_PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)/g
+
+/** A period, which is a number of seconds or one of Go's durations; undefined when it is neither, or zero. */
+function secondsOf(period: string): number | undefined {
+  const isDuration = period.replace(DURATION_PART, '') === ''
+  const seconds = isDuration
+    ? [...period.matchAll(DURATION_PART)].reduce(
+        (sum, [, count, unit = '']) => sum + Number(count) * (UNIT_SECONDS[unit] ?? Number.NaN),
+        0,
+      )
+    : Number(/^\d+$/.exec(period)?.[0])
+  return seconds > 0 ? seconds : undefined
 }
 
 /** The name without its provider: `limit@file` is `limit`. */

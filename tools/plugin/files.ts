@@ -51,13 +51,13 @@ const WRITTEN: Readonly<Record<Kind, { readonly code: (name: string) => string; 
   limit: {
     code: name => `import { Duration, definePlugin, Type } from 'sluicegate'
 
-/** Says what a rule of kind "${name}" wants counted; the gateway counts, here or in Redis. */
+/** Returns what a rule of kind "${name}" counts. The gateway does the counting, in this process or in Redis. */
 export default definePlugin({
   name: '${name}',
   kind: 'limit',
   schema: Type.Object({
-    requests: Type.Integer({ minimum: 1, description: 'Requests that one key may make.' }),
-    per: Duration({ default: '1m', unit: '1s', description: 'In this time, from the first request on.' }),
+    requests: Type.Integer({ minimum: 1, description: 'Requests allowed for each key.' }),
+    per: Duration({ default: '1m', unit: '1s', description: 'Length of the window, which begins with the first request.' }),
   }),
   create: () => ({
     demand({ rule }) {
@@ -67,7 +67,7 @@ export default definePlugin({
   }),
 })
 `,
-    test: `test('a rule asks for its requests in its time', () => {
+    test: `test('a rule counts its requests in its window', () => {
   const rule = { config: { requests: 10, per: 60_000 } }
   const demand = plugin.create({}).demand({ rule })
   assert.deepEqual(demand, { kind: 'meter', quota: 10, ms: 60_000, blockMs: 0 })
@@ -77,21 +77,21 @@ export default definePlugin({
   identify: {
     code: name => `import { definePlugin, Type } from 'sluicegate'
 
-/** Finds the project of a request by a header that holds its id. Anybody can send one: let a proxy set it. */
+/** Finds the project of a request by a header with its id. Any client could send one, so let a proxy set it. */
 export default definePlugin({
   name: '${name}',
   kind: 'identify',
   schema: Type.Object({
-    header: Type.String({ default: 'x-customer', description: 'Header that holds the id of a project.' }),
+    header: Type.String({ default: 'x-customer', description: 'Header with the id of a project.' }),
   }),
   create({ header }, { projects }) {
     const byId = new Map(projects.map(project => [project.id, project]))
-    // Otherwise the next identifier is asked.
+    // Undefined: the next identifier is tried.
     return { identify: facts => byId.get(facts.header(header) ?? '') }
   },
 })
 `,
-    test: `test('a project is found by its id, and nobody by another', () => {
+    test: `test('a project is found by its id, and none without one', () => {
   const acme = { id: 'acme', plan: 'growth', environment: 'production' }
   const { identify } = plugin.create({ header: 'x-customer' }, { projects: [acme] })
   assert.equal(identify({ header: () => 'acme' }), acme)
@@ -102,12 +102,12 @@ export default definePlugin({
   observe: {
     code: name => `import { definePlugin, Type } from 'sluicegate'
 
-/** Hears of every finished request, and logs the slow ones. */
+/** Is called for every finished request and logs the slow ones. */
 export default definePlugin({
   name: '${name}',
   kind: 'observe',
   schema: Type.Object({
-    slowMs: Type.Integer({ default: 1000, minimum: 1, description: 'From so many milliseconds on a request is slow.' }),
+    slowMs: Type.Integer({ default: 1000, minimum: 1, description: 'Requests that take at least this many milliseconds are slow.' }),
   }),
   create: ({ slowMs }, { log }) => ({
     finished({ method, status, upstream, durationMs }) {

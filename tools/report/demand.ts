@@ -10,6 +10,9 @@ import { TimeHeap } from '../log/heap.js'
 
 const UNREACHED = Number.MAX_SAFE_INTEGER
 
+/** Policies with their own levels; more than any configuration has, so that a hostile log cannot fill the memory. */
+const MOST_POLICIES = 10_000
+
 export class DemandMeter {
   #now = 0
   readonly #store = new MemoryStore(() => this.#now)
@@ -35,7 +38,7 @@ export class DemandMeter {
     })
     for (const [i, answer] of this.#store.take(asks).entries()) {
       const { policy, cost = 1 } = counters[i] as (typeof counters)[number]
-      this.#levelsOf(policy).add((answer.counts[0]?.used as number) * cost)
+      this.#levelsOf(policy)?.add((answer.counts[0]?.used as number) * cost)
       if (answer.release !== undefined) this.#ends.add(this.#now + durationMs, answer.release)
     }
   }
@@ -45,9 +48,9 @@ export class DemandMeter {
     return this.#seen.get(policy)?.percentile(percent)
   }
 
-  #levelsOf(policy: string): Levels {
+  #levelsOf(policy: string): Levels | undefined {
     const present = this.#seen.get(policy)
-    if (present !== undefined) return present
+    if (present !== undefined || this.#seen.size >= MOST_POLICIES) return present
     const levels = new Levels()
     this.#seen.set(policy, levels)
     return levels

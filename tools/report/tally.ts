@@ -24,6 +24,9 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 /** Bounds memory when clocks are wrong: two years of hours. */
 const MOST_HOURS = 20_000
+/** Demand is reported for that many quotas of windows and slots. */
+const MOST_PEAKS = 10_000
+const MOST_FORMER_QUOTAS = 100
 /** Projects counted one by one; far more than any policy declares. */
 const MOST_PROJECTS = 10_000
 
@@ -99,7 +102,9 @@ export class RuleTally {
       windowMs,
       formerQuotas: new Set(),
     }
-    this.peaks.set(`${policy} ${quota}`, peak)
+    const name = `${policy} ${quota}`
+    if (!this.peaks.has(name) && this.peaks.size >= MOST_PEAKS) return
+    this.peaks.set(name, peak)
     peak.attempted = Math.max(peak.attempted, attempted)
     const place = `${policy} ${project}`
     const before = this.#quotas.get(place)
@@ -116,7 +121,9 @@ export class RuleTally {
     const former = this.#peakOf(peak.policy, before)
     this.peaks.delete(`${peak.policy} ${before}`)
     peak.attempted = Math.max(peak.attempted, former?.attempted ?? 0)
-    for (const quota of [...(former?.formerQuotas ?? []), before]) peak.formerQuotas.add(quota)
+    for (const quota of [...(former?.formerQuotas ?? []), before]) {
+      if (peak.formerQuotas.size < MOST_FORMER_QUOTAS) peak.formerQuotas.add(quota)
+    }
     peak.formerQuotas.delete(peak.quota)
   }
 

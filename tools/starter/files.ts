@@ -55,29 +55,29 @@ export function starterContents(starter: Starter): FileContents {
 }
 
 const gatewayYaml = (upstream: string): string =>
-  `# Where requests come in and where they go. Limits are in policies/, callers in projects.yaml.
-# All settings, with their meaning: sluice schema gateway
+  `# Where the gateway listens and where it sends requests. Limits are in policies/, callers in projects.yaml.
+# All settings and what they mean: sluice schema gateway
 version: 1
 listen: { host: "\${LISTEN_HOST:-127.0.0.1}", port: "\${PORT:-8080}" }
-admin: { host: "\${ADMIN_HOST:-127.0.0.1}", port: "\${ADMIN_PORT:-8081}", key: "\${ADMIN_KEY:-}" } # beyond loopback it needs the key
-redis: "\${REDIS_URL:-}" # empty: this process counts for itself, and forgets when it ends
+admin: { host: "\${ADMIN_HOST:-127.0.0.1}", port: "\${ADMIN_PORT:-8081}", key: "\${ADMIN_KEY:-}" } # the key is required unless the host is loopback
+redis: "\${REDIS_URL:-}" # empty: counters are kept in this process and lost when it ends
 
 upstreams:
   app: { url: "${upstream}" }
 routes:
   - { path: /**, upstream: app } # the most specific path wins
 
-# Behind a load balancer, or in a container, name the addresses that requests come through: clients are then told apart by
-# X-Forwarded-For. Without them all clients of a proxy count as one.
+# Behind a load balancer or in a container, list the addresses of the proxies: clients are then told apart by
+# X-Forwarded-For. Otherwise all clients of a proxy count as one.
 trustedProxies: [] # [10.0.0.0/8]
 `
 
-const PROJECTS = `# Who is calling, where that matters: limits may differ by plan and environment, and count by project.
+const PROJECTS = `# Known callers, if you need them: limits can differ by plan and environment, and can be counted by project.
 version: 1
 projects: [] # [{ id: acme, plan: growth, environment: production, hosts: [acme.example.com] }]
 `
 
-const limitsYaml = (limits: readonly StarterLimit[]): string => `# How many requests each client may make.
+const limitsYaml = (limits: readonly StarterLimit[]): string => `# How many requests each client may send.
 version: 1
 kind: project-limits
 

@@ -38,7 +38,7 @@ export function requestAttributes(event: Finished, redactor: Redactor): Attribut
   const refusing = refusingRules(verdict)
   return {
     ...(facts && {
-      'url.path': redactor.path(facts.foldedPath ?? facts.path, route),
+      'url.path': pathOf(event, redactor),
       'server.address': facts.host,
     }),
     ...(route !== '' && { 'http.route': route }),
@@ -58,7 +58,7 @@ export function requestAttributes(event: Finished, redactor: Redactor): Attribut
 /** Attributes of the request to the upstream. */
 export function upstreamAttributes(event: Finished, redactor: Redactor): Attributes {
   const { address, source, status } = event
-  const path = event.facts === undefined ? '' : redactor.path(event.facts.path, routeOf(event))
+  const path = pathOf(event, redactor)
   const at = address === '' ? undefined : new URL(address)
   const isTls = at?.protocol === 'https:'
   return {
@@ -73,6 +73,12 @@ export function upstreamAttributes(event: Finished, redactor: Redactor): Attribu
       : { 'error.type': event.error ?? 'cancelled' }),
     'sluice.upstream': event.upstream,
   }
+}
+
+/** The path as the log tells it; '' for a request that was not understood. */
+function pathOf(event: Finished, redactor: Redactor): string {
+  const { facts } = event
+  return facts === undefined ? '' : redactor.path(facts.foldedPath ?? facts.path, routeOf(event))
 }
 
 export function decisionAttributes(verdict: Verdict): Attributes {

@@ -29,9 +29,15 @@ const PATIENCE_MS = 1000
 
 /** A command and its arguments. */
 type Step =
-  | readonly ['hset', string, string, string]
-  | readonly ['hdel', string, string]
-  | readonly ['del', string]
+  | readonly ['HSET', string, string, string]
+  | readonly ['HDEL', string, string]
+  | readonly ['DEL', string]
+
+/** Performs all steps and stores the next version, or does nothing when the version is not the expected one. */
+const APPLY = `if (redis.call('HGET', KEYS[1], '${VERSION}') or '') ~= ARGV[1] then return 0 end
+for _, step in ipairs(cjson.decode(ARGV[2])) do redis.call(unpack(step)) end
+redis.call('HSET', KEYS[1], '${VERSION}', ARGV[3])
+return 1`
 
 export interface KeptHooks {
   /** Called after each change, whoever made it. */
@@ -76,7 +82,7 @@ export class KeptInRedis implements Kept {
   }
 
   change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result> {
-    // One at a time: the first EXEC on a connection ends all that it watches.
+    // One at a time: of several at once, all but one would have to start over.
     const done = this.#changing.then(() => this.#change(plan))
     this.#changing = done.catch(() => undefined)
     return done
@@ -93,32 +99,25 @@ export class KeptInRedis implements Kept {
 
   async #change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result> {
     for (;;) {
-      await this.#orUnreachable(async () => {
-        await this.#lookAfter()
-        await this.#within(this.#redis.watch(ACCESS))
-        await this.#lookAfter()
-      })
+      await this.#orUnreachable(() => this.#lookAfter())
       const { changes, result } = plan(this.contents)
       const steps = changes.map(({ shelf, id, value }): Step => {
         const key = KEYS[shelf]
-        return value === undefined ? ['hdel', key, id] : ['hset', key, id, JSON.stringify(value)]
+        return value === undefined ? ['HDEL', key, id] : ['HSET', key, id, JSON.stringify(value)]
       })
-      const isDone = await this.#orUnreachable(() => this.#apply(steps, this.#number + 1))
+      const isDone = await this.#orUnreachable(() => this.#apply(steps, this.#version, this.#number + 1))
       // The change is made even if this read fails.
       if (isDone) await this.refresh()
       if (isDone) return result
     }
   }
 
-  /** False when another gateway changed something first. */
-  async #apply(steps: readonly Step[], number: number): Promise<boolean> {
-    const all = this.#redis.multi()
-    for (const [command, ...given] of steps)
-      (all[command] as (...given: readonly string[]) => unknown)(...given)
-    const done = await this.#within(all.hset(ACCESS, VERSION, `${number}.${randomUUID()}`).exec())
-    const failed = done?.find(([error]) => error !== null)?.[0]
-    if (failed) throw failed
-    return done !== null
+  /** False when the version is no longer `expected`: another gateway changed something first. */
+  async #apply(steps: readonly Step[], expected: string | undefined, number: number): Promise<boolean> {
+    const next = `${number}.${randomUUID()}`
+    const keys = Object.values(KEYS)
+    const given = [expected ?? '', JSON.stringify(steps), next]
+    return (await this.#within(this.#redis.eval(APPLY, keys.length, ...keys, ...given))) === 1
   }
 
   /** Reads what has changed. Rejects while Redis is unavailable; the contents then stay as last known. */
@@ -138,22 +137,22 @@ export class KeptInRedis implements Kept {
   async #read(): Promise<void> {
     const version = await this.#within(this.#redis.hget(ACCESS, VERSION))
     if (version === (this.#version ?? null)) return
-    if (this.#version !== undefined && numberOf(version) < this.#number) await this.#restore()
     const [access = {}, modes = {}, acts = {}] = await this.#readAll()
+    const number = numberOf(access[VERSION])
+    if (this.#version !== undefined && number < this.#number) {
+      await this.#restore(access[VERSION])
+      return this.#read()
+    }
     const texts = { access, modes, acts }
     const values = SHELVES.map(shelf => [shelf, this.#parsed(shelf, texts[shelf])])
     this.contents = Object.fromEntries(values) as Contents
     this.#texts = texts
     this.#version = access[VERSION]
-    const number = numberOf(this.#version ?? null)
     if (number < Number.POSITIVE_INFINITY) this.#number = Math.max(this.#number, number)
     this.#hooks.changed()
   }
 
-  /**
-   * Reads the shelves in order; the first holds the version, so what changes meanwhile is read at the next look. Not a
-   * transaction, since its EXEC would end the WATCH of `#change`.
-   */
+  /** Reads the shelves in order; the first holds the version, so what changes meanwhile is read at the next look. */
   async #readAll(): Promise<Readonly<Record<string, string>>[]> {
     const all = this.#redis.pipeline()
     for (const shelf of SHELVES) all.hgetall(KEYS[shelf])
@@ -166,17 +165,20 @@ export class KeptInRedis implements Kept {
 
   /**
    * For a Redis that has come back empty or with older data: what was in force stays in force. It is stored with the
-   * number it had, so that a gateway that knows a later change restores that in turn.
+   * number it had, so that a gateway that knows a later change restores that in turn. Does nothing when another gateway
+   * was faster.
+   *
+   * @param found the version that Redis has now
    */
-  async #restore(): Promise<void> {
+  async #restore(found: string | undefined): Promise<void> {
     const steps = SHELVES.flatMap((shelf): Step[] => [
-      ['del', KEYS[shelf]],
+      ['DEL', KEYS[shelf]],
       ...[...this.contents[shelf]].map(
-        ([id, value]): Step => ['hset', KEYS[shelf], id, JSON.stringify(value)],
+        ([id, value]): Step => ['HSET', KEYS[shelf], id, JSON.stringify(value)],
       ),
     ])
-    await this.#apply(steps, this.#number)
-    this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were restored')
+    const isRestored = await this.#apply(steps, found, this.#number)
+    if (isRestored) this.#log.warn({}, 'Redis had lost access entries, modes and acts: they were restored')
   }
 
   /**
@@ -223,8 +225,8 @@ export class KeptInRedis implements Kept {
 /**
  * The number of a version: -1 when Redis has none; infinity for one that an earlier release wrote, without a number.
  */
-function numberOf(version: string | null): number {
-  if (version === null) return -1
+function numberOf(version: string | undefined): number {
+  if (version === undefined) return -1
   const [, number] = /^(\d+)\./.exec(version) ?? []
   return number === undefined ? Number.POSITIVE_INFINITY : Number(number)
 }

@@ -32,7 +32,6 @@ export function modeDesk(kept: Kept, loaded: () => Loaded, log: Log): ModeDesk {
     async put(id, { mode, until, ...wish }, from) {
       const fault = untilFault({ ...(until && { until }) })
       if (fault !== undefined) throw new Unnamed(fault)
-      checkChange(id, mode, loaded(), kept.contents)
       const what = `${mode === 'enforce' ? 'Enforced' : 'Made report-only'}: "${id}"${untilText(until)}.`
       const act = actOf('mode', what, { ...wish, from, ...(until && { until }), set: id })
       const value: KeptMode = {
@@ -44,14 +43,15 @@ export function modeDesk(kept: Kept, loaded: () => Loaded, log: Log): ModeDesk {
         at: act.at,
         act: act.id,
       }
-      const created = await kept.change(contents => ({
-        changes: [
+      const created = await kept.change(contents => {
+        checkChange(id, mode, loaded(), contents)
+        const changes: KeptChange[] = [
           ...roomFor('modes', id, contents),
           { shelf: 'modes', id, value },
           ...changesFor(act, contents),
-        ],
-        result: !contents.modes.has(id),
-      }))
+        ]
+        return { changes, result: !contents.modes.has(id) }
+      })
       logAct(log, 'mode-set', act, value, 'A mode was set by the admin API')
       return { created, mode: toldMode(value, loaded()) }
     },

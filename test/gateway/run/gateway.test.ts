@@ -64,6 +64,16 @@ t.test(
   },
 )
 
+t.test(
+  'an upstream of which no address answers is logged once for each address, not for each request',
+  async t => {
+    const gateway = await testGateway(t, { upstream: 'http://127.0.0.1:1', others: ['http://127.0.0.1:2'] })
+    for (let i = 0; i < 10; i += 1) t.equal((await send(gateway.url)).status, 502)
+    const told = gateway.lines.filter(({ msg }) => msg === 'upstream unreachable').map(({ reason }) => reason)
+    t.same(told.sort(), ['connect ECONNREFUSED 127.0.0.1:1', 'connect ECONNREFUSED 127.0.0.1:2'])
+  },
+)
+
 t.test('health and metrics are on the admin port only', async t => {
   const upstream = await startApp(t, (_req, res) => res.writeHead(418).end())
   const gateway = await testGateway(t, { upstream, policies: shipped })

@@ -1,4 +1,6 @@
+import fs from 'node:fs'
 import { createServer } from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
 import t from 'tap'
 import { listenFault } from '../../../gateway/run/listen-fault.js'
 
@@ -29,4 +31,25 @@ t.test('an address that cannot be listened on is reported with its setting', asy
   )
   t.match(thrown('listen', 'nowhere', 80, 'ENOTFOUND'), 'listen.host: no address is known for "nowhere".')
   t.equal(thrown('listen', '::', 80, 'EMFILE'), 'as Node says it', 'an unknown error is passed on')
+})
+
+t.test('the owner of a port is named where IPv6 is disabled, too', async t => {
+  if (process.platform !== 'linux') return
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  t.teardown(() => server.close())
+  const { port } = server.address() as { port: number }
+  const { existsSync, readFileSync } = fs
+  t.teardown(() => {
+    Object.assign(fs, { existsSync, readFileSync })
+    syncBuiltinESMExports()
+  })
+  const without = (path: string) => (path === '/proc/net/tcp6' ? '/proc/no-such-file' : path)
+  Object.assign(fs, {
+    existsSync: (path: string) => existsSync(without(path)),
+    readFileSync: (path: string, encoding: BufferEncoding) => readFileSync(without(path), encoding),
+  })
+  syncBuiltinESMExports()
+  const taken = thrown('admin', '127.0.0.1', port, 'EADDRINUSE')
+  t.match(taken, 'by this gateway itself: its two ports must differ')
 })

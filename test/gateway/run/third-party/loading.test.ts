@@ -1,9 +1,11 @@
 /** How third-party plugins are loaded, and what is reported about those that cannot be. */
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { sluice } from '../../../helpers/command.js'
+import { startApp } from '../../../helpers/http.js'
 import { inProject } from '../../../helpers/root.js'
 import {
   folderWith,
@@ -201,6 +203,7 @@ t.test('a command ends even when a plugin has started a timer', async t => {
   const working = (answer: string) => `create() {
     const timer = setInterval(() => {}, 60_000)
     return { ${answer}, async close() { clearInterval(timer) } } }`
+  const admin = await startApp(t, (_req, res) => res.end('{"acts":[]}'))
   const folder = folderWith(
     t,
     {
@@ -210,17 +213,20 @@ t.test('a command ends even when a plugin has started a timer', async t => {
       'policies/cost.yaml': rules('cost', 'id: c, match: [/], key: [project]'),
       'access.log': '192.0.2.1 - - [05/Jan/2026:10:00:00 +0000] "POST / HTTP/1.1" 200 12\n',
     },
-    'plugins: [./p.mjs]\nidentify: [keys]\n',
+    `plugins: [./p.mjs]\nidentify: [keys]\nadmin: { host: 127.0.0.1, port: ${new URL(admin).port} }\n`,
   )
-  for (const words of [
-    ['check', '--config', folder],
-    ['explain', 'POST', '/', '--config', folder],
-    ['replay', join(folder, 'access.log'), '--policies', folder],
-  ]) {
-    const { status } = spawnSync(process.execPath, [inProject('dist/gateway/cli.js'), ...words], {
-      timeout: 30_000,
-    })
-    t.equal(status, 0, words.join(' '))
+  for (const [expected, ...words] of [
+    [0, 'check', '--config', folder],
+    [0, 'explain', 'POST', '/', '--config', folder],
+    [0, 'replay', join(folder, 'access.log'), '--policies', folder],
+    [2, 'diff', folder, 'no/where'],
+    [0, 'health', '--config', folder],
+    [0, 'acts', '--live', folder],
+  ] as const) {
+    const command = [inProject('dist/gateway/cli.js'), ...words]
+    const child = spawn(process.execPath, command, { stdio: 'ignore', timeout: 30_000 })
+    const [status] = await once(child, 'close')
+    t.equal(status, expected, words.join(' '))
   }
 })
 
