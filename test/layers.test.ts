@@ -80,6 +80,7 @@ const PLACES: Record<string, Row> = {
       'gateway/admin',
       'gateway/plugins.ts',
       'config',
+      'services/storage/data-folder.ts',
     ],
     dynamic: [
       'services/directory/index.ts',
@@ -100,6 +101,7 @@ const PLACES: Record<string, Row> = {
       'gateway/admin',
       'gateway/run',
       'config',
+      'services/storage/data-folder.ts',
     ],
     dynamic: ['gateway/run/serve.ts'],
   },
@@ -141,7 +143,11 @@ const HOMES: Record<string, readonly string[]> = {
     'services/directory/store/sqlite-checkpoints.ts',
     'services/identity/store/sqlite.ts',
   ],
-  mongodb: ['services/directory/store/mongodb-connection.ts', 'services/identity/store/mongodb.ts'],
+  mongodb: [
+    'services/directory/store/mongodb-connection.ts',
+    'services/identity/store/mongodb.ts',
+    'services/storage/mongodb-faults.ts',
+  ],
   // Schemas are written with it, so it is imported wherever one is declared.
   typebox: [
     ...[

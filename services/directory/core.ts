@@ -1,6 +1,7 @@
 import { withFiles } from '../environment.js'
+import { openFolder } from '../storage/data-folder.js'
 import { createStoreHealth, type StoreHealth } from '../storage/health.js'
-import { encryptionKey, openDataFolder } from './data-folder.js'
+import { encryptionKey } from './data-folder.js'
 import { type CallWebhook, createCall } from './events/call.js'
 import { type Courier, notifyAll, startCourier } from './events/courier.js'
 import { createPoster } from './events/post.js'
@@ -38,7 +39,7 @@ export interface Core {
 /** Opens the data folder and the database, and starts the background work. Throws as `start` does. */
 export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log }): Promise<Core> {
   const settings = readSettings(env)
-  openDataFolder(settings.dataDir)
+  openFolder(settings.dataDir)
   const keys = settings.encryptionKeys ?? [encryptionKey(settings.dataDir)]
   const box = createSecretBox(keys)
   const health = createStoreHealth({ name: 'directory', log })

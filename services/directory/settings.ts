@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { withFiles } from '../environment.js'
-import { isKey } from './data-folder.js'
+import { isKey } from '../storage/data-folder.js'
 import type { TargetRules } from './events/target.js'
 import { type ExternalSettings, readExternalSettings } from './external/settings.js'
 

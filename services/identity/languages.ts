@@ -2,7 +2,7 @@
  * The languages of pages and messages. A language is a JSON file that maps English texts to its own, with `{1}` and so
  * on for variable parts; texts without an entry stay English, including a schema's own titles.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** A language in which a request is answered. */
@@ -69,11 +69,10 @@ function preferred(field: string): string[] {
 }
 
 function readTable(file: string): [string, string][] {
-  const text = readFileSync(file, 'utf8')
-  if (text.length > MAX_FILE_BYTES) throw new Error(`${file} is larger than 1 MiB`)
+  if (statSync(file).size > MAX_FILE_BYTES) throw new Error(`${file} is larger than 1 MiB`)
   let table: unknown
   try {
-    table = JSON.parse(text)
+    table = JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
     throw new Error(`${file} is not valid JSON: ${(error as Error).message}`)
   }

@@ -1,7 +1,7 @@
 /** The secrets behind cookies and form tokens, and the signatures made with them. */
-import { createHmac, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
+import { isKey, keptKey, openFolder } from '../storage/data-folder.js'
 
 /**
  * From `ENCRYPTION_KEY`, so that several processes accept each other's cookies; else from DATA_DIR, where the first
@@ -14,40 +14,13 @@ export function serviceSecrets({ ENCRYPTION_KEY, DATA_DIR }: NodeJS.ProcessEnv):
       'ENCRYPTION_KEY must be 32 bytes in base64, as printed by: openssl rand -base64 32. Several are separated by commas',
     )
   }
-  return (keys.length > 0 ? keys : [keptKey(DATA_DIR || 'data')]).map(key => Buffer.from(key))
+  return (keys.length > 0 ? keys : [ownKey(DATA_DIR || 'data')]).map(key => Buffer.from(key))
 }
 
-function keptKey(folder: string): string {
-  const file = join(folder, 'identity.key')
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  if (!existsSync(file)) keep(file, randomBytes(32).toString('base64'))
-  const key = readFileSync(file, 'utf8').trim()
-  if (isKey(key)) return key
-  throw new Error(
-    `${file} is damaged: it must hold 32 bytes in base64. Restore it, or delete it: open forms must then be loaded again`,
-  )
-}
-
-function isKey(text: string): boolean {
-  return /^[A-Za-z0-9+/]{43}=$/.test(text)
-}
-
-/**
- * If two processes start for the first time, one creates the file and both read it: the complete file is linked into
- * place.
- */
-function keep(file: string, text: string): void {
-  const options = { flag: 'wx', mode: 0o600 } as const
-  const fresh = `${file}.${randomUUID()}`
-  writeFileSync(fresh, text, options)
-  try {
-    linkSync(fresh, file)
-  } catch (error) {
-    // Some network file systems do not support hard links.
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') writeFileSync(file, text, options)
-  } finally {
-    rmSync(fresh)
-  }
+function ownKey(folder: string): string {
+  openFolder(folder)
+  const remedy = 'Restore it, or delete it: open forms must then be loaded again'
+  return keptKey(join(folder, 'identity.key'), { remedy }).text
 }
 
 /** Signs with the first of its secrets, and accepts signatures made with any of them. */

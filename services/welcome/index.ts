@@ -9,7 +9,7 @@ export async function start({ env }: { readonly env: NodeJS.ProcessEnv }) {
   const { ADMIN_HOST = '', ADMIN_PORT } = env
   // A wildcard address is not one to connect to.
   const host = ['', '0.0.0.0', '::'].includes(ADMIN_HOST) ? '127.0.0.1' : ADMIN_HOST
-  const admin = `http://${host}:${ADMIN_PORT || '8081'}`
+  const admin = `http://${host.includes(':') ? `[${host}]` : host}:${ADMIN_PORT || '8081'}`
   const server = createServer((req, res) => answer(req, res, admin))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

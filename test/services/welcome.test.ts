@@ -32,6 +32,12 @@ t.test(
   },
 )
 
+t.test('an IPv6 admin host is in brackets in the link', async t => {
+  const service = await start({ env: { ADMIN_HOST: '::1', ADMIN_PORT: '9001' } })
+  t.teardown(() => service.close())
+  t.match((await send(service.url)).body, 'http://[::1]:9001/ui/\n')
+})
+
 t.test('the shipped configuration routes / to the welcome page, and its links to the services', async t => {
   const upstreamOf = async (path: string) => {
     const { out } = await sluice(['explain', 'GET', path, '--config', 'config', '--json'])

@@ -19,7 +19,12 @@ export function createPoster(rules: TargetRules, resolve?: Resolve): Poster {
   const agents = { 'http:': new http.Agent(settings('http:')), 'https:': new https.Agent(settings('https:')) }
   let closed = false
 
-  async function post(address: string, body: string, headers: Record<string, string>): Promise<number> {
+  async function post(
+    address: string,
+    body: string,
+    headers: Record<string, string>,
+    signal = AbortSignal.timeout(timeoutMs),
+  ): Promise<number> {
     const url = new URL(address)
     const refused = refusedTarget(url, rules)
     if (refused) throw new Error(refused)
@@ -33,7 +38,7 @@ export function createPoster(rules: TargetRules, resolve?: Resolve): Poster {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
       },
-      signal: AbortSignal.timeout(timeoutMs),
+      signal,
     })
     request.end(body)
     try {
@@ -41,13 +46,15 @@ export function createPoster(rules: TargetRules, resolve?: Resolve): Poster {
     } catch (error) {
       // The receiver closed the kept-alive connection just then, which is no failure: retried until a new connection
       // fails.
-      if (!closed && request.reusedSocket && isReset(error)) return post(address, body, headers)
+      if (!closed && request.reusedSocket && isReset(error)) {
+        return post(address, body, headers, signal)
+      }
       throw reason(error as Error)
     }
   }
 
   return {
-    post,
+    post: (address, body, headers) => post(address, body, headers),
     close() {
       closed = true
       for (const agent of Object.values(agents)) agent.destroy()

@@ -94,9 +94,12 @@ async function compareResources(
   for (const [external, { body }] of wanted) {
     if (ids.has(external) || !body) continue
     // Made here by hand or through SCIM before the provider was connected: adopted rather than created a second time.
-    const id = others.size > 0 ? others.get(nameOf(JSON.parse(body))) : undefined
+    const name = others.size > 0 ? nameOf(JSON.parse(body)) : ''
+    const id = others.get(name)
     if (id === undefined) created.push(external)
     else {
+      // At the provider others may have the same name.
+      others.delete(name)
       ids.set(external, id)
       changed.push(external)
     }

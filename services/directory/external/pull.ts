@@ -95,7 +95,7 @@ export function createPull(parts: PullParts): Pull {
       ...{ outcome: 'running', finished: null, problem: null },
     }
     const state = (): PullState => ({ ...end, started, counts: listen.counts() })
-    await store.reportPull(directoryId, fence, { until, state: state() })
+    if (!(await store.reportPull(directoryId, fence, { until, state: state() }))) return undefined
     const lease = keepLease(until => store.reportPull(directoryId, fence, { until, state: state() }))
     const requireLease = (): void => {
       closing.throwIfAborted()

@@ -32,7 +32,8 @@ export const toGroup = (item: JsonObject): JsonObject =>
   readGroup({ schemas: [groupUrn], externalId: item.id, displayName: item.name || item.email }).raw
 
 /** Group names are not unique at the provider, addresses are. */
-export const distinctName = (item: JsonObject): string => `${item.name} (${item.email ?? item.id})`
+export const distinctName = ({ id, name, email }: JsonObject): string =>
+  name ? `${name} (${email || id})` : `${email} (${id})`
 
 /** The primary address first; the provider also lists it among the others. */
 function emailsOf({ primaryEmail, emails }: JsonObject): JsonObject[] {

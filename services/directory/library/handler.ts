@@ -19,8 +19,8 @@ export interface DirectoryRequest {
   /** Empty or absent: all of the type. `.search` takes its query from the body (RFC 7644, section 3.4.3). */
   readonly resourceId?: string | undefined
   /**
-   * `Users`, `Groups`, `Bulk`, `ServiceProviderConfig`, `ResourceTypes` or `Schemas`, in any letter case; empty: users
-   * and groups. The first path segment after the directory's own.
+   * `Users`, `Groups`, `Bulk`, `ServiceProviderConfig`, `ResourceTypes`, `Schemas` or `Me` (always 501), in any letter
+   * case; empty: users and groups. The first path segment after the directory's own.
    */
   readonly resourceType: string
   /** The directory's SCIM secret, alone or as in `Authorization`: `Bearer <secret>`. */

@@ -45,13 +45,12 @@ export function createSetupLinks({ store }: Pick<Core, 'store'>): SetupLinks {
         throw new HttpError(400, `This directory is pulled: POST /${directoryId}/consent-link connects it.`)
       }
       const now = Date.now()
-      if ((await store.setupLinks(directoryId, now)).length >= maxSetupLinks) {
-        throw new HttpError(409, `A directory has at most ${maxSetupLinks} set-up links: end one.`)
-      }
       const token = newSecret()
       const link = { id: `lnk_${randomUUID()}`, hash: hashOfLink(token), directoryId, created: now }
       const kept = { ...link, until: now + seconds * 1000 }
-      await store.addSetupLink(kept, now)
+      if (!(await store.addSetupLink(kept, now))) {
+        throw new HttpError(409, `A directory has at most ${maxSetupLinks} set-up links: end one.`)
+      }
       return { ...view(kept), url: `${baseUrl}${setupPath}/page?link=${token}` }
     },
     async list(directoryId) {

@@ -145,8 +145,8 @@ export interface EventStore {
   deleteWebhookLog(scope: Scope): Promise<void>
 
   /**
-   * Deletes some of what is older than these times (ISO 8601, UTC), except undelivered events. False when nothing is
-   * left.
+   * Deletes some of what is older than these times (ISO 8601, UTC), except undelivered events, and what the store kept
+   * of deleted things for an hour. False when nothing is left.
    */
   pruneSome(before: Readonly<Record<'log' | 'events' | 'dead', string>>): Promise<boolean>
 }

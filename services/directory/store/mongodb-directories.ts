@@ -107,10 +107,11 @@ export function createDirectoryStore(collections: Collections, { commit, head }:
     },
   }
 
-  async function purgeAgain(when: { $lt: Date }): Promise<void> {
-    for (const { _id } of await removed.find({ purgedAt: when }).toArray()) {
+  async function purgeAgain(purgedAt: { $lt: Date }): Promise<void> {
+    for (const { _id } of await removed.find({ purgedAt }).toArray()) {
       while (await purge(_id));
-      await removed.deleteOne({ _id })
+      // While its removal is still to be delivered, the directory as it was is needed for that.
+      await removed.deleteOne({ _id, purgedAt, told: { $exists: false } })
     }
   }
   return { ofDirectories, purgeAgain }

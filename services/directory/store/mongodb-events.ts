@@ -94,12 +94,17 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     return (await newestLease(leases, lane)) ?? none
   }
 
-  /** Only events of changes that are completely spread: some events of other changes may not be there yet. */
+  /**
+   * The last event that may be delivered: of the last change that is completely spread, since some events of other
+   * changes may not be there yet. Undefined when there is nothing left to deliver them with.
+   */
+  async function lastOf(directory: string): Promise<number | undefined> {
+    const journal = await journals.findOne({ _id: directory })
+    return journal?.sequence ?? (await removed.findOne({ _id: directory }))?.told
+  }
+
   async function queued(lane: string, delivered: number, limit: number) {
-    const { directoryId } = ownerOf(lane)
-    const journal = await journals.findOne({ _id: directoryId })
-    const last = journal?.sequence ?? (await removed.findOne({ _id: directoryId }))?.told
-    const range = { $gt: delivered, $lte: last ?? 0 }
+    const range = { $gt: delivered, $lte: (await lastOf(ownerOf(lane).directoryId)) ?? 0 }
     return outbox.find({ directory: lane, sequence: range }).sort({ sequence: 1 }).limit(limit).toArray()
   }
 
@@ -117,8 +122,9 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     if (replays.length === 0 && (found.length === 0 || waits)) {
       if (own) await leases.updateOne({ _id: state._id }, { $set: { until: 0 } })
       if (found.length > 0) return { kind: 'later', at: state.due }
-      // A late repeat of a change (see mongodb-commit.ts) may have restored delivered events.
-      await outbox.deleteMany({ directory: lane, sequence: { $lte: state.delivered } })
+      // A late repeat of a change (see mongodb-commit.ts) may have restored delivered events, or a directory's.
+      const done = (await lastOf(directory)) === undefined ? {} : { sequence: { $lte: state.delivered } }
+      await outbox.deleteMany({ directory: lane, ...done })
       return { kind: 'nothing' }
     }
     const held = own ? await renew(state, until) : await takeLease(leases, state, until)

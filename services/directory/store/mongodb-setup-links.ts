@@ -1,4 +1,4 @@
-import { maxNewTokens } from '../schemas/directory-fields.js'
+import { maxNewTokens, maxSetupLinks } from '../schemas/directory-fields.js'
 import { type Collections, insertIfNew } from './mongodb-connection.js'
 import type { SetupLink, SetupLinkStore } from './setup-link-contract.js'
 
@@ -34,21 +34,27 @@ export function createSetupLinkStore({ setupLinks }: Collections): SetupLinkStor
       ...(made > 0 && { made }),
     }
   }
+  const listed = async (directory: string, now: number): Promise<SetupLinkDocument[]> => {
+    const found = await setupLinks.find({ directory }).sort({ created: 1, _id: 1 }).toArray()
+    return found.filter(({ id, until }) => id !== undefined && until > now)
+  }
   const find = (hash: string, now: number) => setupLinks.findOne({ _id: hash, until: { $gt: now } })
 
   return {
     async addSetupLink({ hash, id, directoryId, created, until }, now) {
       await setupLinks.deleteMany({ until: { $lte: now } })
       await setupLinks.insertOne({ _id: hash, id, directory: directoryId, created, until })
+      // Counted after the insert, so that links made at once never exceed the number together.
+      if ((await listed(directoryId, now)).length <= maxSetupLinks) return true
+      await setupLinks.deleteOne({ _id: hash })
+      return false
     },
     async setupLink(hash, now) {
       const found = await find(hash, now)
       return found?.id === undefined ? undefined : toLink(found)
     },
     async setupLinks(directory, now) {
-      const found = await setupLinks.find({ directory }).sort({ created: 1, _id: 1 }).toArray()
-      const links = found.filter(({ id, until }) => id !== undefined && until > now)
-      return Promise.all(links.map(toLink))
+      return Promise.all((await listed(directory, now)).map(toLink))
     },
     async showOnce(hash, now) {
       const found = await find(hash, now)

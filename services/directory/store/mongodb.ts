@@ -1,16 +1,9 @@
-import { setInterval } from 'node:timers'
+import { mongodbFault } from '../../storage/mongodb-faults.js'
 import type { Resource, ResourceType } from '../model.js'
 import type { Store } from './contract.js'
 import { guarded, type TellFault } from './guarded.js'
 import { createCommitter } from './mongodb-commit.js'
-import {
-  byAge,
-  connectMongodb,
-  mongodbFault,
-  placedAfter,
-  type ResourceDocument,
-  scoped,
-} from './mongodb-connection.js'
+import { byAge, connectMongodb, placedAfter, type ResourceDocument, scoped } from './mongodb-connection.js'
 import { createDirectoryStore } from './mongodb-directories.js'
 import { createEventStore } from './mongodb-events.js'
 import { createLinkStore } from './mongodb-links.js'
@@ -40,18 +33,23 @@ export async function openMongodb(
     await commits.deleteMany(old)
     await purgeAgain(old.deletedAt)
   }
-  // The next sweep makes up for one that fails.
-  const sweeper = setInterval(() => void sweep().catch(() => undefined), tombstoneMs).unref()
+  const ofEvents = createEventStore(collections, finishAbandoned)
 
   const store: Store = {
     ...ofDirectories,
-    ...createEventStore(collections, finishAbandoned),
+    ...ofEvents,
     ...createPullStore(collections),
     ...createLinkStore(collections),
     ...createSetupLinkStore(collections),
 
     head,
     commit,
+
+    async pruneSome(before) {
+      const isMore = await ofEvents.pruneSome(before)
+      await sweep()
+      return isMore
+    },
 
     async resource(scope, type, id) {
       const document = await resources.findOne({ _id: id, type, ...scoped(scope) })
@@ -101,10 +99,7 @@ export async function openMongodb(
     async restore() {
       await client.db().command({ ping: 1 })
     },
-    async close() {
-      clearInterval(sweeper)
-      await client.close()
-    },
+    close: () => client.close(),
   }
   return guarded(store, mongodbFault, tell)
 }

@@ -14,8 +14,11 @@ export interface SetupLink {
 
 /** The database operations for set-up links; part of the Store. Times are epoch ms. */
 export interface SetupLinkStore {
-  /** Stores a link and deletes expired ones. */
-  addSetupLink(link: SetupLink, now: number): Promise<void>
+  /**
+   * Stores a link and deletes expired ones. False, with nothing stored, when the directory would have more than
+   * `maxSetupLinks`; of several made at once for the last place, perhaps none is stored.
+   */
+  addSetupLink(link: SetupLink, now: number): Promise<boolean>
   /** Undefined when there is none or it has expired. */
   setupLink(hash: string, now: number): Promise<SetupLink | undefined>
   /** The unexpired links of a directory, in order of creation. */

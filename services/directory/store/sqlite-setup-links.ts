@@ -1,4 +1,4 @@
-import { maxNewTokens } from '../schemas/directory-fields.js'
+import { maxNewTokens, maxSetupLinks } from '../schemas/directory-fields.js'
 import type { SetupLink, SetupLinkStore } from './setup-link-contract.js'
 import type { Sql } from './sql.js'
 
@@ -40,10 +40,16 @@ export function createSetupLinkStore({ run, all, one, together }: Sql): SetupLin
     addSetupLink: async ({ hash, id, directoryId, created, until }, now) =>
       together(() => {
         run('DELETE FROM setup_links WHERE until <= ?', now)
+        const held = one<{ n: number }>(
+          'SELECT count(*) AS n FROM setup_links WHERE directory_id = ?',
+          directoryId,
+        )
+        if (held && held.n >= maxSetupLinks) return false
         run(
           'INSERT INTO setup_links (hash, id, directory_id, created, until) VALUES (?, ?, ?, ?, ?)',
           ...[hash, id, directoryId, created, until],
         )
+        return true
       }),
     async setupLink(hash, now) {
       const row = one<Row>('SELECT * FROM setup_links WHERE hash = ? AND until > ?', hash, now)

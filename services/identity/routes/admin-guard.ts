@@ -16,7 +16,8 @@ const THIS_MACHINE = new BlockList()
 THIS_MACHINE.addSubnet('127.0.0.0', 8, 'ipv4')
 THIS_MACHINE.addAddress('::1', 'ipv6')
 
-const MIN_KEY_LENGTH = 8
+/** What protects a key from being guessed is its length. */
+const MIN_KEY_LENGTH = 16
 
 /**
  * The keys of IDENTITY_ADMIN_KEYS, separated by commas or line breaks; empty: none. Throws an Error with a sentence.
@@ -29,7 +30,7 @@ export function readAdminKeys(text: string | undefined): string[] {
   if (keys.length === 1 && keys[0] === '') return []
   if (keys.some(key => key.length < MIN_KEY_LENGTH || /\s/.test(key))) {
     throw new Error(
-      `IDENTITY_ADMIN_KEYS has to be keys of at least ${MIN_KEY_LENGTH} characters without spaces, separated by commas`,
+      `IDENTITY_ADMIN_KEYS must be keys of at least ${MIN_KEY_LENGTH} characters without spaces, separated by commas; openssl rand -hex 24 makes one`,
     )
   }
   return keys

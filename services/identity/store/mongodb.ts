@@ -3,7 +3,8 @@
  * unique keys, so that every write is atomic without a transaction.
  */
 import { createHash } from 'node:crypto'
-import { type Collection, type Db, MongoClient, MongoError, MongoServerError } from 'mongodb'
+import { type Collection, type Db, MongoClient, MongoServerError } from 'mongodb'
+import { mongodbFault } from '../../storage/mongodb-faults.js'
 import {
   type Identifiers,
   IdentifierTaken,
@@ -234,16 +235,14 @@ function stored(document: IdentityDocument): StoredIdentity {
   }
 }
 
-/** Runs `work`; a server that cannot be reached or does not respond becomes StoreUnavailable. */
+/** Runs `work`; a server that is away or has no room becomes StoreUnavailable. */
 async function reached<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof MongoError && !(error instanceof MongoServerError)) {
-      throw new StoreUnavailable('away', 'the identity store (MONGODB_URL) cannot be reached', {
-        cause: error,
-      })
-    }
-    throw error
+    const fault = mongodbFault(error)
+    if (fault === undefined) throw error
+    const problem = fault === 'full' ? 'has no room left on its disk' : 'cannot be reached'
+    throw new StoreUnavailable(fault, `the identity store (MONGODB_URL) ${problem}`, { cause: error })
   }
 }

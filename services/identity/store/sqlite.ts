@@ -1,7 +1,8 @@
 /** Identities in one SQLite file, for running without a database server. */
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
+import { openFolder } from '../../storage/data-folder.js'
 import { sqliteFault } from '../../storage/sqlite-faults.js'
 import { atomically } from '../../storage/sqlite-transaction.js'
 import { openVersion } from '../../storage/sqlite-version.js'
@@ -42,7 +43,7 @@ export async function openSqliteStore(
   identifiers: Identifiers,
   say: Say = () => undefined,
 ): Promise<IdentityStore> {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  openFolder(dirname(file))
   closeSync(openSync(file, 'a', 0o600))
   const store = new SqliteStore(new Database(file))
   try {

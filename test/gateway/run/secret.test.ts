@@ -1,4 +1,5 @@
 /** Where the secret for counter keys comes from, and what is stored on disk for it. */
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
@@ -7,6 +8,7 @@ import { hashSecret } from '../../../gateway/run/secret.js'
 import { gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
 import { send, startApp } from '../../helpers/http.js'
 import { redisUrl } from '../../helpers/redis.js'
+import { inProject } from '../../helpers/root.js'
 
 const gateway = (upstream: string) => `version: 1
 listen: { host: 127.0.0.1, port: 0 }
@@ -88,6 +90,31 @@ t.test('an invalid key is refused with a sentence', t => {
   ]
   for (const [env, message] of table) {
     t.throws(() => hashSecret({ DATA_DIR: folder, ...env }, true), { message }, JSON.stringify(env))
+  }
+  t.end()
+})
+
+t.test('a data folder that cannot be made ends the start with a sentence', t => {
+  const cli = inProject('dist', 'gateway', 'cli.js')
+  const folder = writeConfig(t, gateway('{ embedded: identity }'), {})
+  const file = join(folder, 'gateway.yaml')
+  const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64')
+  for (const [env, sentence] of [
+    [{ DATA_DIR: '/proc/sluice/data' }, /^DATA_DIR \/proc\/sluice\/data cannot be used: ENOENT.*\.$/m],
+    [
+      { DATA_DIR: '/proc/sluice/data', ENCRYPTION_KEY },
+      /DATA_DIR \/proc\/sluice\/data cannot be used: ENOENT/,
+    ],
+    [{ DATA_DIR: file }, /^DATA_DIR .*gateway\.yaml cannot be used: ENOTDIR.*\.$/m],
+  ] as const) {
+    const started = spawnSync(process.execPath, [cli, 'serve', '--config', folder], {
+      env: { PATH: process.env.PATH, ...env },
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    t.equal(started.status, 1, env.DATA_DIR)
+    t.match(started.stderr + started.stdout, sentence)
+    t.notMatch(started.stderr, /\n {4}at /, 'no stack')
   }
   t.end()
 })

@@ -8,6 +8,7 @@ import { mongoUrl } from '../../helpers/mongo.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { people, person, teams } from './provider.js'
 import { startPulling } from './pulling.js'
+import { newResource, save, write } from './store-fixtures.js'
 
 /** How pulls behave on any store. */
 async function pulls(t: Test, store?: Store): Promise<void> {
@@ -216,6 +217,51 @@ t.test('a user created by SCIM is adopted by address, and other users are left a
   if (next) await store.commit(directory.id, next, { writes: joins, events: [] })
   t.match(await pull(directory), { outcome: 'complete', counts: { memberships: { removed: 0 } } })
   t.same((await held(directory)).groups, { Sales: ['by-hand', 'person1'] })
+})
+
+t.test('of two provider groups with one name only the first adopts the local group', async t => {
+  const { standIn, connect, pull, store, held } = await startPulling(t)
+  const directory = await connect()
+  const sales = newResource(directory, 'group', 'Sales')
+  await write(store, directory, [save(sales)])
+  standIn.users = people(2)
+  standIn.groups = [
+    { id: 'g1', name: 'Sales', email: 'sales@acme.example', members: ['p1'] },
+    { id: 'g2', name: 'Sales', email: 'second@acme.example', members: ['p2'] },
+  ]
+  const counts = { groups: { created: 1, updated: 1, deleted: 0 } }
+  t.match(await pull(directory), { outcome: 'complete', counts })
+  t.same((await held(directory)).groups, { Sales: ['person1'], 'Sales (second@acme.example)': ['person2'] })
+  const kept = await store.resource({ directoryId: directory.id }, 'group', sales.id)
+  t.match(kept?.raw, { externalId: 'g1' })
+})
+
+t.test('a group without a name is called by its address, with its id when that name is taken', async t => {
+  const { standIn, connect, pull, held } = await startPulling(t)
+  const directory = await connect()
+  const address = 'sales@acme.example'
+  standIn.groups = [
+    { id: 'g1', name: address, email: 'other@acme.example', members: [] },
+    { id: 'g2', name: '', email: address, members: [] },
+  ]
+  t.match(await pull(directory), { outcome: 'complete' })
+  t.same((await held(directory)).groups, { [address]: [], [`${address} (g2)`]: [] })
+})
+
+t.test('a pull that loses its lease at once sends the provider no request', async t => {
+  const key = randomBytes(32)
+  const one = await startPulling(t, { key })
+  const directory = await one.connect()
+  const claimPull: Store['claimPull'] = async (id, wish) => {
+    const fence = await one.store.claimPull(id, wish)
+    const now = wish.until + 1
+    t.ok(await one.store.claimPull(id, { now, until: now + 60_000 }), 'the lease is over')
+    return fence
+  }
+  const slow = await startPulling(t, { key, standIn: one.standIn, store: { ...one.store, claimPull } })
+  t.same(await slow.pullAll(), [])
+  t.same(one.standIn.asks, [])
+  t.equal(await one.state(directory), undefined)
 })
 
 t.test('after any changes at the provider, a pull makes the directory equal to the provider', async t => {

@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import type { Directory } from '../../../services/directory/model.js'
 import type { Store } from '../../../services/directory/store/contract.js'
 import type { ToldEvent } from '../../../services/directory/store/event-contract.js'
+import { holdClocks } from '../../helpers/clocks.js'
 import {
   claimed,
   early,
@@ -189,6 +190,30 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     await settle()
     t.equal(await store.departed(id), undefined)
     t.same(await store.claimDelivery(id, forAMoment), { kind: 'nothing' })
+  })
+
+  t.test('the event of a removal is delivered, however long its receiver was down', async t => {
+    const directory = await fresh()
+    const { id } = directory
+    const head = await headOf(store, directory)
+    t.equal(await store.removeDirectory(id, { head, events: [event(1)] }), true)
+    while (await store.purgeSome());
+    const bounds = { log: early, events: early, dead: early }
+    const start = Date.now()
+    const clock = holdClocks(t, start)
+    const later = async (hours: number) => {
+      clock.ms = start + hours * 60 * 60 * 1000
+      while (await store.pruneSome(bounds));
+      while (await store.purgeSome());
+    }
+    for (const hours of [2, 4]) {
+      await later(hours)
+      t.same([await store.departed(id), sequences(await claimed(store, directory))], [directory, [1]])
+    }
+    await store.reportDelivery(id, (await claimed(store, directory)).fence, done(1))
+    for (const hours of [5, 7]) await later(hours)
+    t.equal(await store.departed(id), undefined)
+    t.notOk((await store.lanesWithEvents()).includes(id))
   })
 
   t.test('a removal without receivers leaves nothing', async t => {

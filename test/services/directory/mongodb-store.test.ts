@@ -123,6 +123,17 @@ t.test('MongoDB', async t => {
     t.same(sequences(await claimed(store, directory)), [1])
   })
 
+  t.test('an event of a directory that no longer exists is deleted', async t => {
+    const client = new MongoClient(url)
+    t.teardown(() => client.close())
+    const event = { event: 'evt_late', sequence: 3, created: early, body: '{}' }
+    const outbox = client.db().collection<{ _id: string }>('directory_outbox')
+    await outbox.insertOne({ _id: 'gone/3', ...event, directory: 'gone' } as { _id: string })
+    t.ok((await store.lanesWithEvents()).includes('gone'))
+    t.same(await store.claimDelivery('gone', forAMoment), { kind: 'nothing' })
+    t.notOk((await store.lanesWithEvents()).includes('gone'))
+  })
+
   t.test('a dead letter from before there were several webhooks belongs to the first one', async t => {
     const client = new MongoClient(url)
     t.teardown(() => client.close())

@@ -8,7 +8,7 @@ import type { Store } from '../../../services/directory/store/contract.js'
 export function setupLinkContract(t: Test, store: Store, fresh: () => Promise<Directory>): void {
   const keep = async (directoryId: string, until = 2000, created = 1000) => {
     const link = { id: `lnk_${randomUUID()}`, hash: randomUUID(), directoryId, created, until }
-    await store.addSetupLink(link, created)
+    t.equal(await store.addSetupLink(link, created), true)
     return link
   }
 
@@ -37,6 +37,21 @@ export function setupLinkContract(t: Test, store: Store, fresh: () => Promise<Di
     await store.showOnce(link.hash, 1600)
     t.same(await store.setupLinks(id, 1700), [{ ...link, shown: 1600, made: 2 }])
     t.equal(await store.dropSetupLinks(id), 1)
+  })
+
+  t.test('a directory never has more than twenty set-up links, however many are made at once', async t => {
+    const { id: directoryId } = await fresh()
+    const make = (until: number) => {
+      const link = { id: `lnk_${randomUUID()}`, hash: randomUUID(), directoryId, created: 1000, until }
+      return store.addSetupLink(link, 1000)
+    }
+    const count = async () => (await store.setupLinks(directoryId, 1000)).length
+    const made = await Promise.all(Array.from({ length: 30 }, () => make(2000)))
+    t.equal(await count(), made.filter(Boolean).length)
+    t.ok((await count()) <= 20)
+    while ((await count()) < 20) t.equal(await make(2000), true)
+    t.equal(await make(2000), false)
+    t.equal(await count(), 20)
   })
 
   t.test('set-up links are deleted one by one, together or with their directory', async t => {

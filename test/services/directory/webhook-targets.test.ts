@@ -65,6 +65,34 @@ t.test('a name is refused when one of its addresses is private', async t => {
   t.equal(receiver.calls(), 0)
 })
 
+t.test('a call repeated on a new connection keeps its first deadline', async t => {
+  const deadlines: AbortController[] = []
+  t.intercept(AbortSignal, 'timeout', {
+    value: () => {
+      const deadline = new AbortController()
+      deadlines.push(deadline)
+      return deadline.signal
+    },
+  })
+  let calls = 0
+  const server = createServer((request, response) => {
+    calls += 1
+    if (calls === 1) response.writeHead(204).end()
+    if (calls === 2) request.socket.destroy()
+    if (calls < 3) return
+    deadlines[1]?.abort(new DOMException('late', 'TimeoutError'))
+    setTimeout(() => response.writeHead(204).end(), 100)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const poster = createPoster(rules)
+  t.teardown(() => poster.close())
+  t.equal(await poster.post(url, '{}', {}), 204)
+  await t.rejects(poster.post(url, '{}', {}), /no answer within 15000 ms/)
+  t.equal(calls, 3)
+})
+
 t.test('a redirect is returned and not followed', async t => {
   const inside = await counting(t, '127.0.0.2')
   const receiver = await counting(t, '127.0.0.1', 0, `http://127.0.0.2:${inside.port}/`)

@@ -1,6 +1,7 @@
 /** Failures and how they are reported: requests, connections, concurrent writers, an unreachable store. */
 import { request as httpRequest } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
+import { Collection, MongoServerError } from 'mongodb'
 import t, { type Test } from 'tap'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { HTML, PERSON, REGISTRATION, type Reply, started } from './started.js'
@@ -180,3 +181,27 @@ t.test(
     t.match(reply.json().identities, [{ traits: { email: 'Ann@x.example' } }])
   },
 )
+
+t.test('MongoDB without disk space, without a primary or with a broken socket means 503', async t => {
+  const url = await mongoUrl(t)
+  if (url === undefined) return
+  const { form, call, service } = await started(t, { MONGODB_URL: url })
+  const election = new MongoServerError({ message: 'not primary', code: 10107 })
+  election.addErrorLabel('RetryableWriteError')
+  const failures: [Error, fault: string, count: number][] = [
+    [new MongoServerError({ message: 'no room', code: 14031 }), 'full', 1],
+    [election, 'away', 1],
+    [Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }), 'away', 2],
+  ]
+  for (const [error, fault, count] of failures) {
+    const insert = t.intercept(Collection.prototype, 'insertOne', {
+      value: async () => Promise.reject(error),
+    })
+    const reply = await form(PERSON)
+    insert.restore()
+    t.match([reply.status, reply.json().errors], [503, [{ code: 'store_unavailable' }]], error.message)
+    t.equal(reply.header('retry-after'), '5')
+    t.match(await service.metrics(), `identity_store_errors_total{fault="${fault}"} ${count}\n`)
+  }
+  t.equal((await call('GET', '/admin/identities')).status, 200)
+})

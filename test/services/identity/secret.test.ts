@@ -29,7 +29,7 @@ t.test('the key in the data folder is created once', t => {
   t.teardown(() => rmSync(folder, { recursive: true }))
   const [made] = serviceSecrets({ DATA_DIR: folder })
   t.same(serviceSecrets({ DATA_DIR: folder }), [made])
-  t.equal(readFileSync(join(folder, 'identity.key'), 'utf8'), String(made))
+  t.equal(readFileSync(join(folder, 'identity.key'), 'utf8'), `${made}\n`)
   writeFileSync(join(folder, 'identity.key'), '')
   t.throws(() => serviceSecrets({ DATA_DIR: folder }), { message: /identity\.key is damaged/ })
   t.end()
