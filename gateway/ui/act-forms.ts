@@ -72,13 +72,13 @@ export function openAccess(action: 'deny' | 'exempt', project?: string): void {
     ],
     foretell(values) {
       const named = places(values).join(', ') || '…'
-      const name = entryName(action, places(values))
+      const name = entryName(action, who, places(values))
       return `Every request of ${named} is ${effect}, from now on, ${endWords(values)}. The entry is called ${name}; it replaces one of that name.`
     },
     async run(values) {
       const named = places(values)
       const body = { action, [who]: named, ...end(values), ...given(values, 'why', 'by') }
-      await send('PUT', `/access/${encodeURIComponent(entryName(action, named))}`, body)
+      await send('PUT', `/access/${encodeURIComponent(entryName(action, who, named))}`, body)
       return `Requests of ${named.join(', ')} are ${effect} now.`
     },
   })
