@@ -83,8 +83,10 @@ export interface LiveRates {
 export interface LiveOutcomes {
   readonly allowed: number
   readonly near: number
+  /** Refused: over the limit, or because it could not be counted (`onStoreError: closed`). */
   readonly limited: number
   readonly would_limit: number
+  /** Neither counted nor refused. */
   readonly error: number
 }
 
@@ -172,7 +174,10 @@ export interface LiveHistory {
   readonly points: readonly LivePoint[]
 }
 
-/** For a rule, its outcomes; otherwise what became of requests, where `allowed` are those answered below 500. */
+/**
+ * For a rule, its outcomes; otherwise what became of requests, where `allowed` are those answered below 500 and `error`
+ * those with 500 and above.
+ */
 export type LivePoint = Omit<LiveOutcomes, 'near'>
 
 /** What `GET /changes` sends: what differs in effect from the policy that was in force before. */

@@ -11,9 +11,10 @@ export function methodLabel(method: string): string {
   return METHODS.has(method) ? method : 'other'
 }
 
-/** One of allowed, near, limited, would_limit and error. */
+/** One of allowed, near, limited, would_limit and error; or unavailable, for an error that refuses the request. */
 export function outcomeLabel(outcome: Outcome): string {
-  if (outcome.result === 'unavailable' || passedUncounted(outcome)) return 'error'
+  if (outcome.result === 'unavailable') return outcome.rule.mode === 'enforce' ? 'unavailable' : 'error'
+  if (passedUncounted(outcome)) return 'error'
   if (outcome.result === 'limited') return outcome.rule.mode === 'enforce' ? 'limited' : 'would_limit'
   // Slots are left out: an in-flight rule that admits one request at a time would always be near its limit.
   const isNear = outcome.readings.some(

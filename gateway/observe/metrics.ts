@@ -49,6 +49,7 @@ export class Metrics {
     'sluice_decisions_total',
     'What each rule said: allowed, near (allowed with 80 % of a window used), limited, would_limit (report-only), error.',
     ['rule', 'plan', 'environment', 'mode', 'outcome'],
+    labels => (labels.outcome === 'unavailable' ? { ...labels, outcome: 'error' } : labels),
   )
   readonly #inflight = this.#series.gauge('sluice_inflight', 'Slots held, by in-flight rule.', {
     labels: ['rule'],
@@ -108,7 +109,7 @@ export class Metrics {
     return this.#series.contentType
   }
 
-  /** The outcomes of each rule so far, by labels. */
+  /** The outcomes of each rule so far, by labels; finer than the series by `unavailable`. */
   get decisions(): Iterable<[Readonly<Record<string, string>>, number]> {
     return this.#decisions
   }

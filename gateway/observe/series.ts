@@ -66,12 +66,21 @@ export class Series {
     return new Counter({ name, help, labelNames, registers: [this.#registry], ...(collect && { collect }) })
   }
 
-  /** A counter that is cheap enough for every request. */
-  cells(name: string, help: string, labelNames: string[]): CellCounter {
+  /**
+   * A counter that is cheap enough for every request.
+   *
+   * @param exported the labels in the export, for cells that are counted more finely
+   */
+  cells(
+    name: string,
+    help: string,
+    labelNames: string[],
+    exported = (labels: Readonly<Record<string, string>>) => labels,
+  ): CellCounter {
     const cells = new CellCounter(labelNames)
     this.counter(name, help, labelNames, function () {
       this.reset()
-      for (const [labels, count] of cells) this.inc(labels, count)
+      for (const [labels, count] of cells) this.inc(exported(labels), count)
     })
     return cells
   }

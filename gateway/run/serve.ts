@@ -184,11 +184,9 @@ class Services {
     return this.#running.flatMap(service => service.trouble() ?? [])
   }
 
-  /** The series of all started services. */
+  /** The series of all running services; a scrape does not wait for one that is starting. */
   async metrics(): Promise<string> {
-    const started = await Promise.allSettled(this.#started.values())
-    const texts = started.map(each => (each.status === 'fulfilled' ? each.value.metrics() : undefined))
-    return (await Promise.all(texts)).join('')
+    return (await Promise.all(this.#running.map(service => service.metrics()))).join('')
   }
 
   async close(): Promise<void> {

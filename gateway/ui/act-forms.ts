@@ -72,13 +72,13 @@ export function openAccess(action: 'deny' | 'exempt', project?: string): void {
     ],
     foretell(values) {
       const named = places(values).join(', ') || '…'
-      const name = entryName(action, places(values))
+      const name = entryName(action, who, places(values))
       return `Every request of ${named} is ${effect}, from now on, ${endWords(values)}. The entry is called ${name}; it replaces one of that name.`
     },
     async run(values) {
       const named = places(values)
       const body = { action, [who]: named, ...end(values), ...given(values, 'why', 'by') }
-      await send('PUT', `/access/${encodeURIComponent(entryName(action, named))}`, body)
+      await send('PUT', `/access/${encodeURIComponent(entryName(action, who, named))}`, body)
       return `Requests of ${named.join(', ')} are ${effect} now.`
     },
   })
@@ -111,9 +111,10 @@ const PARTS: Readonly<Record<string, readonly Field[]>> = {
   ],
 }
 
-/** Opens the dialog to reset one counter of a rule. */
-export function openReset(rule: Pick<LiveRule, 'id' | 'key'>, known: Values = {}): void {
-  const fields = [...new Map(rule.key.flatMap(partFields).map(field => [field.name, field])).values()].map(
+/** Opens the dialog to reset one counter of a rule. A bucket belongs to the plan of a project, whatever it counts by. */
+export function openReset(rule: LiveRule, known: Values = {}): void {
+  const parts = rule.kind === 'project-limits' ? ['project', ...rule.key] : rule.key
+  const fields = [...new Map(parts.flatMap(partFields).map(field => [field.name, field])).values()].map(
     field => ({ ...field, value: known[field.name] ?? field.value ?? '' }),
   )
   confirmAct({
@@ -121,18 +122,20 @@ export function openReset(rule: Pick<LiveRule, 'id' | 'key'>, known: Values = {}
     verb: 'Reset it now',
     fields,
     foretell(values) {
-      const named = fields.map(({ name, label }) => `${label.toLowerCase()} ${values[name] || '…'}`)
+      const named = fields
+        .filter(({ name }) => name !== 'project' || rule.key.includes(name))
+        .map(({ name, label }) => `${label.toLowerCase()} ${values[name] || '…'}`)
       const whose = named.length === 0 ? '' : ` for ${named.join(', ')}`
       return `What ${rule.id} has counted${whose} is forgotten, and its whole quota is free again. This cannot be undone.`
     },
     async run(values) {
       const names = fields.map(({ name }) => name)
       const header = rule.key.flatMap(part => headerOf(part, values))
-      const parts = {
+      const wish = {
         ...given(values, ...names.filter(name => !name.startsWith('header:')), 'why', 'by'),
         header,
       }
-      await ask(`/counters/${encodeURIComponent(rule.id)}${query(parts)}`, { method: 'DELETE' })
+      await ask(`/counters/${encodeURIComponent(rule.id)}${query(wish)}`, { method: 'DELETE' })
       return `The counter of ${rule.id} was reset.`
     },
   })

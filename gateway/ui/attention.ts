@@ -22,7 +22,7 @@ const LATE_MS = 100
 
 /** The notices, the worst first. */
 export function noticesOf(snapshot: LiveSnapshot): Notice[] {
-  return [...faults(snapshot), ...reloadFaults(snapshot), ...refusals(snapshot), ...wouldRefuse(snapshot)]
+  return [...faults(snapshot), ...reloadFaults(snapshot), ...refusals(snapshot), ...unenforced(snapshot)]
 }
 
 function* faults({
@@ -75,17 +75,16 @@ function* reloadFaults({ reload, revision, at }: LiveSnapshot): Generator<Notice
 
 function* refusals({ rules, closest }: LiveSnapshot): Generator<Notice> {
   const refusing = rules
-    .map(rule => ({ rule, perSecond: rule.rates.limited + rule.rates.error }))
-    .filter(({ perSecond }) => perSecond > 0)
-    .toSorted((a, b) => b.perSecond - a.perSecond)
-  for (const { rule, perSecond } of refusing.slice(0, MOST_RULES)) {
+    .filter(({ rates }) => rates.limited > 0)
+    .toSorted((a, b) => b.rates.limited - a.rates.limited)
+  for (const rule of refusing.slice(0, MOST_RULES)) {
     const full = closest.filter(one => one.rule === rule.id && one.used >= one.quota)
     const projects = [...new Set(full.map(({ project }) => project))]
     const who =
       projects.length === 0
         ? ''
         : ` At its limit now: ${projects.slice(0, 3).join(', ')}${projects.length > 3 ? ` and ${projects.length - 3} more` : ''}.`
-    const sentence = `${rule.id} refuses ${rate(perSecond)} requests a second.${who}`
+    const sentence = `${rule.id} refuses ${rate(rule.rates.limited)} requests a second.${who}`
     yield {
       about: `rule ${rule.id}`,
       kind: 'bad',
@@ -101,12 +100,18 @@ function* refusals({ rules, closest }: LiveSnapshot): Generator<Notice> {
   }
 }
 
-function* wouldRefuse({ rules }: LiveSnapshot): Generator<Notice> {
-  const would = rules.filter(({ rates }) => rates.would_limit > 0)
-  if (would.length === 0) return
-  const named = would.slice(0, 3).map(({ id, rates }) => `${id} (${rate(rates.would_limit)} a second)`)
-  const sentence = `Report-only would refuse: ${named.join(', ')}${would.length > 3 ? ` and ${would.length - 3} more` : ''}.`
-  yield { about: 'would refuse', kind: 'warn', word: 'Report-only', sentence, section: '#rules' }
+function* unenforced({ rules }: LiveSnapshot): Generator<Notice> {
+  const kinds = [
+    { outcome: 'error', word: 'Uncounted', saying: 'Not counted, so not limited' },
+    { outcome: 'would_limit', word: 'Report-only', saying: 'Report-only would refuse' },
+  ] as const
+  for (const { outcome, word, saying } of kinds) {
+    const some = rules.filter(({ rates }) => rates[outcome] > 0)
+    if (some.length === 0) continue
+    const named = some.slice(0, 3).map(({ id, rates }) => `${id} (${rate(rates[outcome])} a second)`)
+    const sentence = `${saying}: ${named.join(', ')}${some.length > 3 ? ` and ${some.length - 3} more` : ''}.`
+    yield { about: outcome, kind: 'warn', word, sentence, section: '#rules' }
+  }
 }
 
 export class Attention {

@@ -14,7 +14,7 @@ type Panel = (typeof PANELS)[keyof typeof PANELS]
 /** The value of a line at a point. */
 type Value = (point: LivePoint) => number
 const requests: Value = ({ allowed, limited, error }) => allowed + limited + error
-const refused: Value = ({ limited, error }) => limited + error
+const refused: Value = ({ limited }) => limited
 const wouldRefuse: Value = ({ would_limit }) => would_limit
 
 /** The chart, `width` pixels wide, with a readout of the point under the pointer. */

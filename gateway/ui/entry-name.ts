@@ -4,14 +4,18 @@
  */
 
 const LONGEST = 64
-const IPV4_OR_PLAIN = /^([0-9./]+|[a-z0-9.-]+)$/
+/** Texts whose names differ from all other names: IPv4 networks, and lowercase projects that resemble no network. */
+const PLAIN = {
+  networks: /^[0-9.]+(\/[0-9]+)?$/,
+  projects: /^[a-z0-9.-]*[a-z][a-z0-9.-]*$/,
+} as const
 
 /** Lowercase letters, digits, "." and "-". Where this does not identify the places, a hash is appended. */
-export function entryName(action: string, places: readonly string[]): string {
+export function entryName(action: string, who: keyof typeof PLAIN, places: readonly string[]): string {
   const text = places.join(' ')
   const name = `${action}-${text.toLowerCase().replace(/[^a-z0-9.]+/g, '-')}`
-  if (IPV4_OR_PLAIN.test(text) && name.length <= LONGEST) return name
-  const behind = `-${hashOf(text)}`
+  if (PLAIN[who].test(text) && name.length <= LONGEST) return name
+  const behind = `-${hashOf(`${who} ${text}`)}`
   return name.slice(0, LONGEST - behind.length) + behind
 }
 

@@ -1,12 +1,10 @@
 /** The table of all rules: what each allows and refuses, now and in the last hour. */
-import type { LiveOutcomes, LiveRule } from '../admin/live-snapshot.js'
+import type { LiveRule } from '../admin/live-snapshot.js'
 import { button, make, state } from './dom.js'
 import { count, rate } from './format.js'
 import { modeWords } from './history.js'
 import { Sparklines } from './sparkline.js'
 import { LiveTable, type TableColumn } from './table.js'
-
-const refusedOf = ({ limited, error }: LiveOutcomes) => limited + error
 
 export class RulesTable {
   readonly element: HTMLElement
@@ -64,18 +62,18 @@ function columns(show: (subject: { rule: string }) => void): TableColumn<LiveRul
       text: rule => `${modeWords(rule)}${rule.trial ? ' trial' : ''}${isOverridden(rule) ? ' *' : ''}`,
       paint: (cell, rule) => cell.replaceChildren(modeCell(rule)),
     },
-    number('Refused/s', ({ rates }) => refusedOf(rates), rate),
+    number('Refused/s', ({ rates }) => rates.limited, rate),
     number('Would/s', ({ rates }) => rates.would_limit, rate),
     number('Near/s', ({ rates }) => rates.near, rate, true),
-    number('Passed/s', ({ rates }) => rates.allowed + rates.near, rate, true),
-    number('Refused, 1 h', ({ last_hour }) => (last_hour === null ? 0 : refusedOf(last_hour)), count),
+    number('Passed/s', ({ rates }) => rates.allowed + rates.near + rates.error, rate, true),
+    number('Refused, 1 h', ({ last_hour }) => last_hour?.limited ?? 0, count),
     number('Would, 1 h', ({ last_hour }) => last_hour?.would_limit ?? 0, count, true),
     {
       title: 'Refusals, 1 h',
       wide: true,
       // The text changes every minute, so that the curve is requested again; empty where there is no curve.
       text: ({ last_hour }) =>
-        last_hour === null || refusedOf(last_hour) + last_hour.would_limit === 0
+        last_hour === null || last_hour.limited + last_hour.would_limit === 0
           ? ''
           : String(Math.floor(Date.now() / 60_000)),
       paint: (cell, rule) => sparklines.draw(cell, rule.id),

@@ -45,9 +45,9 @@ export class Sparklines {
 
 function curve({ points }: LiveHistory): SVGElement {
   const sums: number[] = []
-  for (const [i, { limited, would_limit, error }] of points.entries()) {
+  for (const [i, { limited, would_limit }] of points.entries()) {
     const place = Math.floor(i / MERGED)
-    sums[place] = (sums[place] ?? 0) + limited + would_limit + error
+    sums[place] = (sums[place] ?? 0) + limited + would_limit
   }
   const top = Math.max(1, ...sums)
   const step = WIDTH / Math.max(1, sums.length - 1)

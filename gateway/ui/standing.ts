@@ -30,6 +30,7 @@ async function showChanges(): Promise<void> {
   try {
     place.replaceChildren(changesWords(await askJson<LiveChanges | null>('/changes')))
   } catch (error) {
+    place.querySelector('.fault')?.remove()
     place.append(make('p', { class: 'fault', role: 'alert' }, sentence(error)))
     return
   }

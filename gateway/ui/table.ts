@@ -156,8 +156,8 @@ export class LiveTable<Row> {
     if (column?.value === undefined) return this.#rows
     if (this.#order.length > 0 && this.#body.matches(':hover, :focus-within')) {
       const places = new Map(this.#order.map((name, place) => [name, place]))
-      const placeOf = (row: Row) => places.get(id(row)) ?? Number.POSITIVE_INFINITY
-      return this.#rows.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
+      const placeOf = (row: Row) => places.get(id(row)) ?? places.size
+      return this.#rows.toSorted((a, b) => placeOf(a) - placeOf(b))
     }
     const sign = isDescending(column, this.#isReversed) ? -1 : 1
     const value = column.value

@@ -46,7 +46,10 @@ function numbers(
   return { title, number: true, wide, value, text: (row: LiveProject) => text(value(row)) }
 }
 
-/** The counters that have used most of their quota. `ruleOf` returns the rule, whose key a reset needs. */
+/**
+ * The counters that have used most of their quota. `ruleOf` returns the rule, whose key a reset needs; without a rule in
+ * force there is nothing to reset.
+ */
 export function closestTable(
   show: Show,
   ruleOf: (id: string) => LiveRule | undefined,
@@ -89,10 +92,13 @@ export function closestTable(
       },
       {
         title: 'Reset',
-        text: () => 'Reset…',
-        paint: (cell, { rule, project, policy }) => {
-          const open = () => openReset(ruleOf(rule) ?? { id: rule, key: ['project'] }, { project })
-          cell.replaceChildren(button('Reset…', open, { 'aria-label': `Reset ${policy} of ${project}…` }))
+        text: ({ rule }) => (ruleOf(rule) === undefined ? '' : 'Reset…'),
+        paint(cell, { rule, project, policy }) {
+          cell.replaceChildren()
+          const known = ruleOf(rule)
+          if (known === undefined) return
+          const open = () => openReset(ruleOf(rule) ?? known, { project })
+          cell.append(button('Reset…', open, { 'aria-label': `Reset ${policy} of ${project}…` }))
         },
       },
     ],

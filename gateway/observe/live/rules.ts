@@ -19,7 +19,7 @@ export class RuleTallies implements Iterable<[string, LiveTally]> {
     for (const tally of this.#byRule.values()) tally.counts.fill(0)
     for (const [{ rule = '', outcome = '' }, count] of this.#cells) {
       const { counts } = this.#tallyOf(rule)
-      const place = OUTCOMES.indexOf(outcome as (typeof OUTCOMES)[number])
+      const place = OUTCOMES.indexOf(toldAs(outcome))
       counts[place] = (counts[place] ?? 0) + count
     }
   }
@@ -40,4 +40,9 @@ export class RuleTallies implements Iterable<[string, LiveTally]> {
     }
     return tally
   }
+}
+
+/** A refusal is one even if the reason is that nothing could be counted. */
+function toldAs(outcome: string) {
+  return outcome === 'unavailable' ? 'limited' : (outcome as (typeof OUTCOMES)[number])
 }

@@ -92,11 +92,14 @@ export function liveDesk(sources: LiveSources): LiveDesk {
       let watches = true
       watching += 1
       timer ??= setInterval(tick, SECOND)
-      make().then(json => {
-        if (!watches) return
-        listener('live', json)
-        listeners.add(listener)
-      }, failed)
+      make()
+        .then(json => {
+          if (watches) listener('live', json)
+        })
+        .catch(failed)
+        .finally(() => {
+          if (watches) listeners.add(listener)
+        })
       return () => {
         watches = false
         watching -= 1

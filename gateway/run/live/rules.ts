@@ -1,4 +1,5 @@
 /** The rules in force for the live data, in the order of the files. */
+import { keyOf } from '../../../config/bucket.js'
 import { isProjectLimits } from '../../../config/load.js'
 import { RUNTIME_SERIES } from '../../../config/reserved-names.js'
 import { trialName } from '../../../config/rollout.js'
@@ -32,10 +33,10 @@ function* listRules(loaded: Loaded): Generator<ListedRule> {
   for (const policy of config.policies) {
     const { file, kind, document } = policy
     if (isProjectLimits(policy)) {
-      for (const id of Object.keys(policy.document.buckets)) {
+      for (const [id, entry] of Object.entries(policy.document.buckets)) {
         const { line } = config.locate(file, ['buckets', id])
         const rule = buckets.get(id)
-        const bucket = { id, kind, src: `${file}:${line}`, key: ['project'] }
+        const bucket = { id, kind, src: `${file}:${line}`, key: keyOf(entry) }
         const declared_mode = policy.document.mode
         yield { ...bucket, ...modesOf(rule, declared_mode), trial: false }
         if (trials.has(id))

@@ -78,6 +78,23 @@ t.test('requests are counted by their outcome', async t => {
   t.same(hour, [2, 2, 1, 1, 1])
 })
 
+t.test(
+  'a rule refuses what it may not let through uncounted, and nothing else that it could not count',
+  async t => {
+    const { live, see } = start()
+    const uncounted = { store: 'none', readings: [] } as const
+    const refusal = outcome({ ...uncounted, result: 'unavailable' })
+    see(finished({ outcomes: [refusal], status: 503, source: 'gateway' }))
+    see(finished({ outcomes: [outcome(uncounted)] }))
+    see(finished({ reportOnly: [{ ...refusal, rule: rule({ id: 'watched', mode: 'report-only' }) }] }))
+    const hours = live.tell().rules.map(([id, , hour]) => [id, hour])
+    t.same(hours, [
+      ['catch-all', [1, 0, 1, 0, 1]],
+      ['watched', [0, 0, 0, 0, 1]],
+    ])
+  },
+)
+
 t.test('an hour is kept in steps of ten seconds, and nothing older', async t => {
   const { live, see, pass } = start()
   see(finished())

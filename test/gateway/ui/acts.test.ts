@@ -1,6 +1,9 @@
 /** Acts on the operator's page: each asks for confirmation, says what it will do, and can be undone where possible. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { launchBrowser } from '../../helpers/browser.js'
+import { send } from '../../helpers/http.js'
 import { findings, operated, row, visit } from './operator.js'
 
 t.test('acts on the operator’s page', async t => {
@@ -68,6 +71,18 @@ t.test('acts on the operator’s page', async t => {
     await dialog.getByRole('button', { name: 'Reset it now' }).click()
     await page.getByText('The counter of reads was reset.').waitFor()
     t.same(await gateway.ask('/reads'), [200])
+
+    t.same(await gateway.ask('/search', 2), [200, 429])
+    await row(page, 'rules', 'search').getByRole('button').click()
+    await page.getByText(/counts by client-ip; written in/).waitFor()
+    await page.getByRole('button', { name: /^Reset search\.\w+ of acme…$/ }).click()
+    await dialog.getByLabel('Client address').fill('127.0.0.1')
+    t.equal(await dialog.getByLabel('Project').inputValue(), 'acme', 'whose plan has the bucket')
+    await dialog.getByText('What search has counted for client address 127.0.0.1 is forgotten').waitFor()
+    await giveWhy('a customer called')
+    await dialog.getByRole('button', { name: 'Reset it now' }).click()
+    await page.getByText('The counter of search was reset.').waitFor()
+    t.same(await gateway.ask('/search'), [200])
   })
 
   await t.test('a network is denied and admitted again with the keyboard alone', async t => {
@@ -117,5 +132,15 @@ t.test('acts on the operator’s page', async t => {
     await page.getByText('Requests of acme are counted by no rule and never limited now.').waitFor()
     await gateway.ask('/reads', 9)
     t.same(await gateway.ask('/reads'), [200])
+  })
+
+  await t.test('a counter whose rule is gone can no longer be reset', async t => {
+    t.same(await gateway.ask('/ip', 1, 'POST'), [200])
+    const counter = row(page, 'closest', 'by-ip')
+    await counter.getByRole('button', { name: 'Reset by-ip of acme…' }).waitFor()
+    rmSync(join(gateway.folder, 'policies', 'flood.yaml'))
+    await send(`${gateway.adminUrl}/reload`, { method: 'POST' })
+    await counter.getByRole('button', { name: /^Reset/ }).waitFor({ state: 'detached' })
+    t.equal(await counter.count(), 1)
   })
 })

@@ -137,6 +137,23 @@ t.test('a Redis that is away is shown with its address and time, until it is bac
   await page.getByText('Redis ok').waitFor()
 })
 
+t.test('a question that fails again and again has one answer: the last', async t => {
+  const browser = await launchBrowser(t)
+  if (!browser) return
+  const { adminUrl } = await operated(t)
+  const page = await visit(t, browser, adminUrl)
+  let times = 0
+  await page.route('**/changes', route => {
+    times += 1
+    return route.fulfill({ status: 503, json: { detail: `Failed for the time ${times}.` } })
+  })
+  for (const time of [1, 2, 3]) {
+    await page.getByRole('button', { name: 'What changed' }).click()
+    await page.getByText(`Failed for the time ${time}.`).waitFor()
+  }
+  t.equal(await page.locator('#changes .fault').count(), 1)
+})
+
 t.test('a hidden tab closes its stream', async t => {
   const browser = await launchBrowser(t)
   if (!browser) return

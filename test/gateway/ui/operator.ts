@@ -10,8 +10,8 @@ const { source: axe } = createRequire(import.meta.url)('axe-core') as { source: 
 const POLICIES = {
   'limits.yaml': `version: 1
 kind: project-limits
-buckets: { all: ["*"], reads: [GET /reads] }
-limits: [{ for: [{}], quotas: { all: { burst: 100, sustained: 300 }, reads: { burst: 5, sustained: 5, trial: { sustained: 2 } } } }]
+buckets: { all: ["*"], reads: [GET /reads], search: { match: [GET /search], key: [client-ip] } }
+limits: [{ for: [{}], quotas: { all: { burst: 100, sustained: 300 }, reads: { burst: 5, sustained: 5, trial: { sustained: 2 } }, search: { burst: 1, sustained: 1 } } }]
 `,
   'in-flight.yaml': `version: 1
 kind: in-flight
