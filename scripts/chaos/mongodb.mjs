@@ -29,9 +29,9 @@ const FAULTS = {
 }
 const IN_SHORT = ['reset', 'killed and restarted']
 const COLUMNS = [
-  'reads saw',
-  'writes saw',
-  'longest answer',
+  'reads got',
+  'writes got',
+  'longest response',
   'back after',
   'acknowledged users found',
   'warnings',
@@ -65,7 +65,7 @@ export async function mongoSections({ short, wants }) {
         ),
       )
     }
-    const note = `A gateway with the embedded directory; five reads and five new users a second, before, during and after a fault of ${LASTS_MS / 1000} s.`
+    const note = `A gateway with the embedded directory; five reads and five new users a second before, during and after a fault of ${LASTS_MS / 1000} s.`
     return [{ title: 'MongoDB’s protocol', note, columns: COLUMNS, rows }]
   } finally {
     await t.end()

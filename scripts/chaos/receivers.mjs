@@ -12,7 +12,7 @@ const LASTS_MS = 1_500
 /** Two retry waits, of 2 s and 5 s plus a quarter, for an attempt made just before the recovery. */
 const DELIVERED_WITHIN_MS = 10_000
 const INTAKE_WITHIN_MS = 500
-const COLUMNS = ['intake saw', 'longest answer', 'events, in order', 'all delivered after', 'warnings']
+const COLUMNS = ['intake returned', 'longest response', 'events, in order', 'all delivered after', 'warnings']
 
 /** By name: what the receiver answers during the fault, or what happens to connections to it. */
 const FAULTS = {
@@ -34,7 +34,7 @@ export async function receiverSections({ wants }) {
       faults.map(([name, fault]) => verdictRow('receiver', name, () => measure(t, fault, service))),
     )
     const note = `A gateway with the embedded directory; ${USERS} new users while the receiver fails for ${LASTS_MS / 1000} s. All receivers fail at once.`
-    return [{ title: 'Receivers of webhooks', note, columns: COLUMNS, rows }]
+    return [{ title: 'Webhook receivers', note, columns: COLUMNS, rows }]
   } finally {
     await t.end()
   }
@@ -82,7 +82,7 @@ async function measure(t, { network, answer }, { gateway, directory }) {
   const cells = [
     kept(statuses, 201, statuses === '201'),
     keptInTime(longest, INTAKE_WITHIN_MS, lateMs),
-    kept(elsewhere > 0 ? `${elsewhere} elsewhere` : order, 'each, nowhere else', isWhole),
+    kept(elsewhere > 0 ? `${elsewhere} elsewhere` : order, 'all, none elsewhere', isWhole),
     kept(`${(tookMs / 1000).toFixed(1)} s`, `${DELIVERED_WITHIN_MS / 1000} s`, sequences.length >= USERS),
     kept(warnings, 0, warnings === 0),
   ]

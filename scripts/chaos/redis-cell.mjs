@@ -102,11 +102,11 @@ function cellsOf(seen) {
 /** The columns of `cells`. */
 export const COLUMNS = [
   'admitted',
-  'slots at a time',
-  'counted apart',
+  'concurrent slots',
+  'counted locally',
   'back after',
-  'statuses beside 200 and 429',
-  'longest answer',
+  'statuses other than 200 and 429',
+  'longest response',
   'warnings and errors',
 ]
 

@@ -6,7 +6,7 @@ export const kept = (told, promise, isKept) => ({ told, promise, isKept })
 
 /** A time in milliseconds, up to `lateMs` of which may have been spent waiting for a core. */
 export function keptInTime(ms, withinMs, lateMs) {
-  const late = ms > withinMs ? `, and ${Math.round(lateMs)} ms without a core` : ''
+  const late = ms > withinMs ? `, plus ${Math.round(lateMs)} ms without a core` : ''
   return kept(`${Math.round(ms)} ms`, `${withinMs} ms${late}`, ms - lateMs <= withinMs)
 }
 

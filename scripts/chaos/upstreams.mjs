@@ -52,14 +52,14 @@ export async function upstreamSections({ short, wants }) {
     const measure = await startAll(t, faults)
     for (const [name, fault] of faults)
       rows.push(await verdictRow('upstream', name, () => measure(name, fault)))
-    const note = `One gateway with \`timeouts: { head: ${HEAD_MS} ms, idle: ${IDLE_MS} ms }\`; ${TIMES} POST requests at once to the upstream that fails, and honest ones to another.`
+    const note = `One gateway with \`timeouts: { head: ${HEAD_MS} ms, idle: ${IDLE_MS} ms }\`; ${TIMES} concurrent POST requests to the failing upstream, and honest requests to another.`
     return [{ title: 'Upstreams', note, columns: COLUMNS, rows }]
   } finally {
     await t.end()
   }
 }
 
-const COLUMNS = ['clients saw', 'longest answer', 'honest requests beside', 'slots left taken', 'warnings']
+const COLUMNS = ['clients got', 'longest response', 'honest requests meanwhile', 'slots leaked', 'warnings']
 
 async function startAll(t, faults) {
   const honest = await startApp(t, (_req, res) => res.end('done'))
