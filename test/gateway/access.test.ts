@@ -73,7 +73,7 @@ t.test('who is denied gets 403 and a record, whatever it asks; others do not not
     ip: '203.0.113.0/24',
     would_status: 403,
     sent_status: 403,
-    counters: [],
+    counters: { length: 0 },
   })
 })
 
@@ -200,7 +200,7 @@ t.test('a reload takes entries up, and explain says which decides and where it i
     access: [
       { entry: 'scraper', action: 'deny', mode: 'enforce', network: '203.0.113.0/24', src: `${file}:4` },
     ],
-    rules: [],
+    rules: { length: 0 },
     answer: { status: 403, code: 'access-denied', refused_by: ['scraper'] },
   })
 })

@@ -50,8 +50,7 @@ t.test("the upstream's and the gateway's own answers have it, refusals and broke
     const client = await rawClient(Number(new URL(gateway.url).port))
     client.send(bytes)
     const ids = valuesOf(await client.message(), 'x-request-id')
-    t.match(ids, [UUID], bytes)
-    t.equal(ids.length, 1)
+    t.matchOnly(ids, [UUID], bytes)
     seen.add(String(ids[0]))
     client.socket.destroy()
   }
@@ -89,7 +88,7 @@ t.test("nor is the upstream's in what comes before its answer or behind it", asy
   t.equal(hints.line, 'HTTP/1.1 103 Early Hints')
   t.same([valuesOf(hints, 'link'), valuesOf(hints, 'x-request-id')], [['</a>'], []])
   const answer = { ...(await client.head()), body: '' }
-  t.match(valuesOf(answer, 'x-request-id'), [UUID])
+  t.matchOnly(valuesOf(answer, 'x-request-id'), [UUID])
   await waitUntil('the end', () => client.unread.includes('X-Late'))
   t.notMatch(client.unread, 'theirs')
 })

@@ -151,13 +151,12 @@ t.test('refusals and errors are marked', async t => {
   t.match(of(404), { status: { code: 0 } }, "a client's mistake is no error of a server")
   t.match(of(400), { attributes: { 'error.type': 'bad-target' } })
   const upstreams = kinds(receiver.spans, UPSTREAM)
-  t.equal(upstreams.length, 3, 'nothing was forwarded of what was refused')
-  t.match(
+  t.same(
     upstreams.map(({ status }) => status.code ?? 0),
     [0, 2, 2],
-    'to a client a 404 is one',
+    'nothing was forwarded of what was refused, and to a client a 404 is an error',
   )
-  t.match(
+  t.same(
     receiver.spans
       .filter(({ name }) => name === 'decide')
       .map(({ attributes }) => attributes['sluice.decision']),

@@ -91,5 +91,5 @@ t.test('the log itself writes such lines when a terminal is asked for', async t 
     destination: { write: text => void lines.push(text) },
   })
   log.warn({ secret: 'canary' }, 'careful')
-  t.match(lines, [/WARN.*careful.*secret=\[redacted\]/])
+  t.matchOnly(lines, [/WARN.*careful.*secret=\[redacted\]/])
 })

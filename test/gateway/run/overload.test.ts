@@ -2,6 +2,7 @@
 import t from 'tap'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
+import { matchList } from '../../helpers/lists.js'
 import { rawClient, rawUpstream } from '../../helpers/raw.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { WaitingApp } from '../../helpers/waiting-app.js'
@@ -38,7 +39,7 @@ t.test('a gateway that runs late sheds new requests, finishes those under way, a
   clearInterval(spin)
 
   await waitUntil('recovery', async () => (await send(`${gateway.url}/`, { headers: host })).status === 200)
-  t.match(
+  t.same(
     gateway.lines.map(({ msg }) => msg).filter(msg => /overloaded/i.test(String(msg))),
     ['Overloaded: new requests get 503', 'No longer overloaded'],
   )
@@ -100,8 +101,12 @@ t.test('of an upstream with several addresses a dead one is shown, and fails no 
   t.ok(metrics.includes(`sluice_backend_ejected{upstream="app",backend="${dead.url}"} 1`))
   t.ok(metrics.includes(`sluice_backend_ejected{upstream="app",backend="${alive}"} 0`))
   const told = gateway.lines.filter(({ backend }) => backend !== undefined)
-  t.match(told, [{ level: 'warn', upstream: 'app', backend: dead.url, reason: /ECONNREFUSED/ }])
-  t.equal(told.length, 1, 'said once')
+  matchList(
+    t,
+    told,
+    [{ level: 'warn', upstream: 'app', backend: dead.url, reason: /ECONNREFUSED/ }],
+    'said once',
+  )
 })
 
 t.test('a drain ends in time whatever slow clients and open WebSockets do', async t => {

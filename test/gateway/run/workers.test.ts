@@ -166,7 +166,7 @@ t.test('two workers', async t => {
   t.test('a reload is taken by both, and refused by both', async t => {
     crew.edit('policies/limits.yaml', limits(12))
     const taken = await crew.admin<{ result: string; revision: string }>('/reload', 'POST')
-    t.match(taken, { result: 'loaded', needsRestart: [] })
+    t.match(taken, { result: 'loaded', needsRestart: { length: 0 } })
     const answers = await Promise.all(Array.from({ length: 20 }, () => crew.ask('/again')))
     t.equal(answers.filter(({ status }) => status === 200).length, 10, 'of which two were spent')
     for (const { headers } of answers) t.match(headers['ratelimit-policy'], /"again.sustained";q=12;/)
