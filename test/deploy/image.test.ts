@@ -87,9 +87,9 @@ t.test('the builder is sent every file that is copied, and no others', async t =
     .flatMap(({ text }) => text.split(/\s+/).slice(0, -1))
   t.same([...new Set(copied)].sort(), sent.sort())
   for (const path of sent) t.ok(existsSync(inProject(path)), path)
-  for (const [name] of projectFile('scripts', 'lib', 'build.mjs').matchAll(/tsconfig[\w.]*json/g)) {
-    t.ok(sent.includes(name), `${name}, by which the build compiles`)
-  }
+  const compiledBy = projectFile('scripts', 'lib', 'build.mjs').match(/tsconfig[\w.]*json/g) ?? []
+  t.ok(compiledBy.length > 0)
+  for (const name of compiledBy) t.ok(sent.includes(name), `${name}, by which the build compiles`)
 })
 
 t.test('the files that are in the image are enough to run a gateway', async t => {

@@ -135,7 +135,7 @@ for (const store of stores) {
       })
       await waitUntil('it works', () => work.started.length === 1)
       leaving.abort()
-      await t.rejects(gone)
+      await t.rejects(gone, { name: 'AbortError' })
       await sleep(100)
       t.equal((await ask('/admin/identities/7', { method: 'PATCH' })).status, 429)
       work.finish()

@@ -26,7 +26,7 @@ t.test('facts are those that the gateway reads of such a request', async t => {
   t.match(facts, { client: '2001:db8::1', network: '2001:db8::/64', authenticated: true })
   t.equal(facts.header('authorization'), 'Bearer x')
   t.match(factsOf(), { path: '/', host: 'localhost', authenticated: false, trusted: false })
-  t.throws(() => factsOf({ target: '/%00' }), 'what is refused has no facts')
+  t.throws(() => factsOf({ target: '/%00' }), { code: 'bad-target' }, 'what is refused has no facts')
 })
 
 t.test('settings are checked and completed as sluice check does it', async t => {

@@ -39,9 +39,13 @@ t.test('a gateway that runs late sheds new requests, finishes those under way, a
   clearInterval(spin)
 
   await waitUntil('recovery', async () => (await send(`${gateway.url}/`, { headers: host })).status === 200)
+  const told = gateway.lines.map(({ msg }) => msg).filter(msg => /overloaded/i.test(String(msg)))
+  t.ok(told.length >= 2)
+  // A busy machine may make it late again.
   t.same(
-    gateway.lines.map(({ msg }) => msg).filter(msg => /overloaded/i.test(String(msg))),
-    ['Overloaded: new requests get 503', 'No longer overloaded'],
+    told,
+    told.map((_, i) => (i % 2 === 0 ? 'Overloaded: new requests get 503' : 'No longer overloaded')),
+    'one line for each change',
   )
   t.match((await send(`${gateway.adminUrl}/metrics`)).body, /^sluice_overloaded 0$/m)
 })

@@ -137,7 +137,7 @@ t.test('requests end on the upstream they began on, which is then closed', async
   slowly.end('first')
   t.match(await slow, { status: 200, body: 'first' })
   leaving.abort()
-  await t.rejects(held)
+  await t.rejects(held, { name: 'AbortError' })
   await sleep(50)
   t.ok(isConnected(first), 'work that holds a slot goes on, also when its client has left')
   t.equal((await ask('/jobs', { method: 'POST' })).status, 429, 'and so does its slot')

@@ -140,7 +140,11 @@ t.test('SQLite', async t => {
       return kept.then(() => told.push(name))
     }
     const changes = ['a', 'b', 'c'].map(change)
-    t.throws(() => group.join(() => JSON.parse('{')), 'one that fails takes no other along')
+    t.throws(
+      () => group.join(() => JSON.parse('{')),
+      { name: 'SyntaxError' },
+      'one that fails takes no other along',
+    )
     await Promise.resolve()
     t.same(told, [])
     await Promise.all(changes)
@@ -246,10 +250,12 @@ t.test('SQLite', async t => {
     }, idle)
     const before = group.join(() => undefined).kept
     broken = true
-    t.throws(() =>
-      group.join(() => {
-        throw new Error('the disk is full')
-      }),
+    t.throws(
+      () =>
+        group.join(() => {
+          throw new Error('the disk is full')
+        }),
+      { message: 'the disk is full' },
     )
     await t.rejects(before, { message: 'the disk is full' })
     broken = false
