@@ -6,10 +6,10 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { freePort } from './bench/processes.mjs'
 import { Failure, inProject, script } from './lib/run.mjs'
 
 const apiKey = 'release-fixture-key-0123'
-const port = 16_399
 
 await script(async () => {
   const [number] = process.argv.slice(2)
@@ -18,6 +18,7 @@ await script(async () => {
   const data = join(folder, 'kept')
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(data, { recursive: true, mode: 0o700 })
+  const port = await freePort()
   const redisServer = spawn('redis-server', ['--port', `${port}`, '--bind', '127.0.0.1', '--save', ''])
   const redis = new Redis({ port, retryStrategy: () => 100 })
   redis.on('error', () => undefined)

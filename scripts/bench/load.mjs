@@ -56,15 +56,15 @@ async function loadHttp2({ port, connections, seconds, host, streams }) {
     ...['-H', `:authority: ${host}`, `https://127.0.0.1:${port}/x`],
   ])
   const [, done] = /requests: \d+ total, \d+ started, (\d+) done/.exec(text) ?? []
-  const [, good] = /status codes: (\d+) 2xx/.exec(text) ?? []
-  if (done === undefined || good === undefined) throw new Error(`h2load said: ${text}`)
+  const [, ok, redirects] = /status codes: (\d+) 2xx, (\d+) 3xx/.exec(text) ?? []
+  if (done === undefined || ok === undefined) throw new Error(`h2load said: ${text}`)
   // h2load prints minimum, maximum, mean and deviation, but no percentiles.
   const [, mean] = /time for request:\s+\S+\s+\S+\s+(\S+)/.exec(text) ?? []
   return {
     requests: Number(done),
     rps: Number(done) / seconds,
     mean: milliseconds(mean),
-    others: Number(done) - Number(good),
+    others: Number(done) - Number(ok) - Number(redirects),
   }
 }
 

@@ -59,8 +59,9 @@ async function section(name, start, faults) {
 
 /** The row of a cell that could not be measured. */
 function failed(name, error) {
-  say(`BROKEN ${name}: ${error.message}`)
-  return { name, cells: COLUMNS.map((_, i) => ({ told: i === 0 ? error.message : '', isKept: i > 0 })) }
+  const told = [error.message, error.cause?.message].filter(Boolean).join(': ')
+  say(`BROKEN ${name}: ${told}`)
+  return { name, cells: COLUMNS.map((_, i) => ({ told: i === 0 ? told : '', isKept: i > 0 })) }
 }
 
 /** Runs cells on one Redis and one pair of gateways, up to the first that breaks a promise. */
@@ -73,6 +74,7 @@ async function onOne(t, name, start, faults, rows) {
   const projects = {
     next() {
       const project = unused.pop()
+      if (project === undefined) throw new Error('all projects are used up: settings.mjs needs more of them')
       return form.counts(project) ? project : projects.next()
     },
   }

@@ -74,7 +74,12 @@ t.test('the shipped configuration has every row of the limit tables and every in
   t.equal(config.gateway.redis, '')
   t.same(config.gateway.store, { deadline: 25, instances: 1, onError: 'local' })
   t.same(config.gateway.identify, [{ plugin: 'host' }])
-  t.match(config.projects[0], { id: 'acme-production', plan: 'growth', apiKeyHashes: [], paths: [] })
+  t.match(config.projects[0], {
+    id: 'acme-production',
+    plan: 'growth',
+    apiKeyHashes: { length: 0 },
+    paths: { length: 0 },
+  })
 
   const [inFlight, limits] = config.policies
   if (!limits || !isProjectLimits(limits)) return t.fail('project-limits.yaml is not there')
@@ -175,7 +180,7 @@ t.test('settings that are left out get their defaults', async t => {
     retryJitter: 0.1,
     drain: 10_000,
     log: { decisions: 'refused' },
-    plugins: [],
+    plugins: { length: 0 },
   })
 })
 

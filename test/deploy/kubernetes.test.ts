@@ -75,7 +75,9 @@ t.test('keys come from one Secret, and a NetworkPolicy restricts the admin port'
   const [{ env, volumeMounts, ports }] = containers
   const { mountPath } = volumeMounts.find(({ name }: { name: string }) => name === 'secrets')
   const page = projectFile('docs', 'deploy.md')
-  for (const { name, value } of env.filter(({ name }: { name: string }) => name.endsWith('_FILE'))) {
+  const files = env.filter(({ name }: { name: string }) => name.endsWith('_FILE'))
+  t.ok(files.length > 1)
+  for (const { name, value } of files) {
     t.equal(dirname(value), mountPath, name)
     t.match(
       page,

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
 import { gatewayProcess, writeConfig } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
+import { matchList } from '../helpers/lists.js'
 import { oneBucket } from '../helpers/policies.js'
 import { redisCommand, startRedis } from '../helpers/redis.js'
 import { stores } from '../helpers/stores.js'
@@ -63,7 +64,7 @@ for (const store of stores) {
         in_force: true,
       })
       t.equal(await from('203.0.113.9'), 403)
-      t.match(await list(), [
+      matchList(t, await list(), [
         { id: 'written', src: /access\.yaml:3$/, since: '2026-11-01', why: null },
         {
           id: 'scraper',

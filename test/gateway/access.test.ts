@@ -77,7 +77,7 @@ t.test('a denied client gets 403 and a record for any request, and other clients
     ip: '203.0.113.0/24',
     would_status: 403,
     sent_status: 403,
-    counters: [],
+    counters: { length: 0 },
   })
 })
 
@@ -208,7 +208,7 @@ t.test('a reload applies new entries, and explain names the deciding entry and i
     access: [
       { entry: 'scraper', action: 'deny', mode: 'enforce', network: '203.0.113.0/24', src: `${file}:4` },
     ],
-    rules: [],
+    rules: { length: 0 },
     answer: { status: 403, code: 'access-denied', refused_by: ['scraper'] },
   })
 })

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
 import { gatewayProcess, writeConfig } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
+import { matchList } from '../helpers/lists.js'
 import { redisCommand, startRedis } from '../helpers/redis.js'
 import { stores } from '../helpers/stores.js'
 import { waitUntil } from '../helpers/wait.js'
@@ -147,9 +148,9 @@ for (const store of stores) {
         (await send(`${adminUrl}/metrics`)).body,
         /rule="tight".*mode="report-only",outcome="would_limit"\} 2/,
       )
-      t.match(await modes(), [{ rule: 'tight', ...both }, { rule: 'flood' }, { rule: 'scraper' }])
+      matchList(t, await modes(), [{ rule: 'tight', ...both }, { rule: 'flood' }, { rule: 'scraper' }])
       const live = (await json('/live')).rules?.filter(({ mode, declared_mode }) => mode !== declared_mode)
-      t.match(live, [
+      matchList(t, live, [
         { id: 'flood', ...both },
         { id: 'tight', ...both },
         { id: 'scraper', ...both },
@@ -196,7 +197,7 @@ for (const store of stores) {
       t.same(await statuses(2, () => get('/tight/a')), [200, 200])
       mock.timers.setTime(Date.UTC(2100, 0, 1, 12))
       t.same(await statuses(2, () => get('/tight/a')), [200, 429])
-      t.match(await modes(), [{ rule: 'tight', in_force: false }])
+      matchList(t, await modes(), [{ rule: 'tight', in_force: false }])
     })
 
     t.test('every act is listed with the call that undoes it, and logged', async t => {
@@ -208,7 +209,7 @@ for (const store of stores) {
         body: JSON.stringify({ networks: ['198.51.100.1'], action: 'deny', why: 'It scrapes.' }),
       })
       await send(`${adminUrl}/counters/all?project=acme&by=bob`, { method: 'DELETE' })
-      t.match(await acts(), [
+      matchList(t, await acts(), [
         {
           kind: 'reset',
           what: 'Reset: a counter of "all" of project acme.',
@@ -315,11 +316,11 @@ t.test('a mode survives reloads, and has no effect while its rule does not exist
   await put('flood', REPORT)
   writeFileSync(flood, POLICIES['flood.yaml'].replace('id: flood', 'id: renamed'))
   await reloader.reload('admin')
-  t.match(await modes(), [
+  matchList(t, await modes(), [
     { rule: 'flood', declared_mode: null, in_force: false, without_effect: 'No rule is called "flood" now.' },
   ])
   t.same(await statuses(2, () => get('/flood')), [200, 429])
-  t.match(await acts(), [{ undo: true }], 'the mode can still be undone')
+  matchList(t, await acts(), [{ undo: true }], 'the mode can still be undone')
   writeFileSync(flood, POLICIES['flood.yaml'].replace('requests: 1', 'requests: 2'))
   await reloader.reload('admin')
   await put('all', REPORT)
@@ -424,5 +425,5 @@ routes: [{ path: /**, upstream: app }]
   }
   await waitUntil('another takes its place', isReplaced, 20_000)
   t.ok(await passes())
-  t.match(await acts(), [{ kind: 'mode' }])
+  matchList(t, await acts(), [{ kind: 'mode' }])
 })

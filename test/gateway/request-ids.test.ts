@@ -52,8 +52,7 @@ t.test(
       const client = await rawClient(Number(new URL(gateway.url).port))
       client.send(bytes)
       const ids = valuesOf(await client.message(), 'x-request-id')
-      t.match(ids, [UUID], bytes)
-      t.equal(ids.length, 1)
+      t.matchOnly(ids, [UUID], bytes)
       seen.add(String(ids[0]))
       client.socket.destroy()
     }
@@ -92,7 +91,7 @@ t.test('an upstream’s id in an interim response or in trailers is dropped', as
   t.equal(hints.line, 'HTTP/1.1 103 Early Hints')
   t.same([valuesOf(hints, 'link'), valuesOf(hints, 'x-request-id')], [['</a>'], []])
   const answer = { ...(await client.head()), body: '' }
-  t.match(valuesOf(answer, 'x-request-id'), [UUID])
+  t.matchOnly(valuesOf(answer, 'x-request-id'), [UUID])
   await waitUntil('the end', () => client.unread.includes('X-Late'))
   t.notMatch(client.unread, 'theirs')
 })

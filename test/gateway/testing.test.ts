@@ -26,7 +26,7 @@ t.test('factsOf reads the same facts from a request as the gateway', async t => 
   t.match(facts, { client: '2001:db8::1', network: '2001:db8::/64', authenticated: true })
   t.equal(facts.header('authorization'), 'Bearer x')
   t.match(factsOf(), { path: '/', host: 'localhost', authenticated: false, trusted: false })
-  t.throws(() => factsOf({ target: '/%00' }), 'a refused request has no facts')
+  t.throws(() => factsOf({ target: '/%00' }), { code: 'bad-target' }, 'a refused request has no facts')
 })
 
 t.test('settingsOf checks and completes settings like sluice check', async t => {

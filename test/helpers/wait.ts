@@ -27,6 +27,20 @@ export async function waitUntil<T>(
   }
 }
 
+/**
+ * Whether `work` ends within `ms`, told in short steps: each needs a turn of the event loop, so a busy machine delays
+ * them at least as much as a timer of the code under test.
+ */
+export async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  let hasEnded = false
+  const end = () => {
+    hasEnded = true
+  }
+  work.then(end, end)
+  for (let left = ms; left > 0 && !hasEnded; left -= 10) await sleep(10)
+  return hasEnded
+}
+
 class TooSlow extends Error {}
 
 /**

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { sluice } from '../helpers/command.js'
 import { decisionRecord } from '../helpers/decision-lines.js'
 import { PROJECTS } from '../helpers/gateway.js'
+import { matchList } from '../helpers/lists.js'
 import { oneBucket } from '../helpers/policies.js'
 
 const GATEWAY =
@@ -105,7 +106,7 @@ t.test(
     const { code, out } = await sluice(['report', '-', '--json'], { stdin })
     t.equal(code, 0)
     const { rules, promotions } = JSON.parse(out)
-    t.match(rules, [
+    matchList(t, rules, [
       { rule: 'scraper', kind, refused: 1, wouldRefuse: 0 },
       { rule: 'trial', kind, mode: 'report-only', refused: 0, wouldRefuse: 2 },
     ])
@@ -134,7 +135,8 @@ t.test('replay denies and exempts requests as the gateway does, on the clock of 
   ].join('')
   const { out } = await sluice(['replay', '-', '--config', folder, '--policies', folder, '--json'], { stdin })
   const { candidate, accuracy } = JSON.parse(out)
-  t.match(candidate, { requests: 5, admitted: 3, refused: 2, unserved: {} })
+  t.match(candidate, { requests: 5, admitted: 3, refused: 2 })
+  t.same(candidate.unserved, {})
   t.match(
     candidate.rules.find(({ rule }: { rule: string }) => rule === 'scraper'),
     { kind: 'access', requests: 1, refused: 1 },

@@ -122,7 +122,7 @@ t.test('--watch loads changed code, and keeps the running code while the new one
 
   gateway.signal('SIGTERM')
   t.same(await gateway.exited(), [0, null])
-  await t.rejects(send(url), 'the gateway has stopped')
+  await t.rejects(send(url), { code: 'ECONNREFUSED' }, 'the gateway has stopped')
 })
 
 t.test('--watch is refused without a configuration', async t => {

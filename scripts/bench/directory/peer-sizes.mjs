@@ -20,7 +20,7 @@ const patch = n => ({ Operations: [{ op: 'replace', value: { title: `T${n}` } }]
 /** One table; the peer has no target. It gets a tenth of our number of users, because it is slower to fill. */
 export async function peerSizes({ size }) {
   installBeside(MODULES, PEER)
-  const counts = [small, size / 10]
+  const counts = [small, Math.round(size / 10)]
   say(`filling directories of saml-jackson of ${counts.join(' and ')} users ...`)
   const places = []
   try {

@@ -5,6 +5,7 @@ import { hashSlot } from '../../../gateway/decide/store/hash-slot.js'
 import { openStore } from '../../../gateway/decide/store/open.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Demand } from '../../../gateway/types.js'
+import { matchList } from '../../helpers/lists.js'
 import { redisCommand, startCluster, startRedis, startSentinel } from '../../helpers/redis.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 
@@ -137,11 +138,10 @@ t.test('a cluster of three nodes', { buffered: true }, async t => {
       async () => (await ask(minute(`${second}:silent`, 1000)))[0]?.store === 'redis',
     )
     const states = lines.filter(({ msg }) => !msg.startsWith('Redis answered after'))
-    t.match(states, [
+    matchList(t, states, [
       { msg: /^Redis is away/, node: `127.0.0.1:${redis.masters[1]?.port}` },
       { msg: /^Redis is back/, node: `127.0.0.1:${redis.masters[1]?.port}` },
     ])
-    t.equal(states.length, 2)
   })
 })
 

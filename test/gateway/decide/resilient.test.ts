@@ -15,7 +15,7 @@ import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { OnStoreError } from '../../../gateway/types.js'
 import { faultProxy } from '../../helpers/faults.js'
 import { redisCommand, startRedis } from '../../helpers/redis.js'
-import { sleep, waitUntil } from '../../helpers/wait.js'
+import { endsWithin, sleep, waitUntil } from '../../helpers/wait.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 /** Long enough for a Redis that responds, on a machine that is busy with other tests. */
@@ -105,11 +105,12 @@ t.test('a silent Redis delays a request by the deadline at most, and soon not at
   const waits: number[] = []
   for (let i = 0; i < 9; i++) {
     const startedAt = performance.now()
-    t.match(await here.ask(minute('{a}', 10)), [{ granted: true, store: 'local' }])
+    const answer = here.ask(minute('{a}', 10))
+    t.ok(await endsWithin(1.5 * DEADLINE_MS, answer), 'at its deadline')
+    t.match(await answer, [{ granted: true, store: 'local' }])
     waits.push(performance.now() - startedAt)
   }
   t.match(await here.ask(minute('{a}', 10)), [{ granted: false, store: 'local' }], 'one was spent in Redis')
-  t.ok(Math.max(...waits) < 10 * DEADLINE_MS, `longest wait ${Math.max(...waits).toFixed(1)} ms`)
   t.ok(Math.min(...waits.slice(3)) < DEADLINE_MS / 2, 'the open breaker does not wait')
   t.strictSame(here.changes, [true], 'one change of state is reported')
 

@@ -59,7 +59,7 @@ t.test('requests', async t => {
     t.same(valuesOf(request, 'via'), ['1.1 before', '1.1 sluice'])
     t.same(valuesOf(request, 'x-forwarded-for'), ['127.0.0.1'])
     t.same(valuesOf(request, 'x-sluice-project'), ['acme'])
-    t.match(valuesOf(request, 'forwarded'), ['for=127.0.0.1;host="a";proto=http'])
+    t.same(valuesOf(request, 'forwarded'), ['for=127.0.0.1;host="a";proto=http'])
   })
 
   t.test('order, repeats, letter case and bytes of other fields are kept', async t => {
@@ -86,7 +86,7 @@ t.test('requests', async t => {
     t.same(valuesOf(request, 'x-sluice-project'), ['acme'])
     t.same(valuesOf(request, 'x-sluice-plan'), ['growth'])
     t.same(valuesOf(request, 'x-sluice-environment'), ['production'])
-    t.match(valuesOf(request, 'x-sluice-request-id'), [/^[0-9a-f-]{36}$/])
+    t.matchOnly(valuesOf(request, 'x-sluice-request-id'), [/^[0-9a-f-]{36}$/])
   })
 
   t.test('forwarded fields of an untrusted peer are replaced', async t => {

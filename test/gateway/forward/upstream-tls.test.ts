@@ -7,6 +7,7 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { canMakeCertificates, makeCertificate, type TestCertificate } from '../../helpers/certificates.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { send } from '../../helpers/http.js'
+import { matchList } from '../../helpers/lists.js'
 import { waitUntil } from '../../helpers/wait.js'
 
 interface Upstream {
@@ -54,10 +55,12 @@ if (canMakeCertificates(t)) {
 
     await send(`${gateway.url}/b`, { headers: host })
     const lines = gateway.lines.filter(({ msg }) => msg === 'upstream unreachable')
-    t.match(lines, [
-      { level: 'warn', upstream: 'app', code: 'DEPTH_ZERO_SELF_SIGNED_CERT', reason: /self-signed/ },
-    ])
-    t.equal(lines.length, 1, 'the log says so once, not once a request')
+    matchList(
+      t,
+      lines,
+      [{ level: 'warn', upstream: 'app', code: 'DEPTH_ZERO_SELF_SIGNED_CERT', reason: /self-signed/ }],
+      'the log says so once, not once a request',
+    )
     t.same(names, [], 'no request is sent to the upstream')
   })
 
@@ -67,7 +70,8 @@ if (canMakeCertificates(t)) {
     const socket = new WebSocket(`${gateway.url.replace('http', 'ws')}/live`, { headers: host })
     const [, answer] = await once(socket, 'unexpected-response')
     t.equal(answer.statusCode, 502)
-    t.match(
+    matchList(
+      t,
       gateway.lines.filter(({ msg }) => msg === 'upstream unreachable'),
       [{ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }],
     )
@@ -111,7 +115,8 @@ if (canMakeCertificates(t)) {
     const { port } = await startUpstream(t, elsewhere)
     const gateway = await testGateway(t, { upstream: `https://localhost:${port}`, ca: elsewhere.certFile })
     t.equal((await send(`${gateway.url}/`, { headers: { host: 'elsewhere.test' } })).status, 502)
-    t.match(
+    matchList(
+      t,
       gateway.lines.filter(({ msg }) => msg === 'upstream unreachable'),
       [{ code: 'ERR_TLS_CERT_ALTNAME_INVALID' }],
     )

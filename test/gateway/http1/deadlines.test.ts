@@ -1,3 +1,4 @@
+import { mock } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import { Deadlines, type Timed } from '../../../gateway/http1/deadlines.js'
@@ -22,7 +23,7 @@ test('a deadline that passes calls back once', async t => {
   ]
   for (const one of [soon, never, later]) deadlines.add(one)
   await wait(250)
-  t.match([soon.calls, never.calls, later.calls], [1, 0, 0])
+  t.same([soon.calls, never.calls, later.calls], [1, 0, 0])
   t.equal(soon.deadline, Number.POSITIVE_INFINITY)
 
   soon.deadline = deadlines.now()
@@ -51,11 +52,17 @@ test('a deleted deadline gets no callback', async t => {
 })
 
 test('no timer runs while nothing waits', async t => {
-  const timers = (): number => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
-  const before = timers()
+  const [started, stopped] = [
+    mock.method(globalThis, 'setInterval'),
+    mock.method(globalThis, 'clearInterval'),
+  ]
+  t.teardown(() => mock.restoreAll())
   const deadlines = new Deadlines()
-  const one = new Wait(Number.POSITIVE_INFINITY)
-  deadlines.add(one)
+  const [one, other] = [new Wait(Number.POSITIVE_INFINITY), new Wait(Number.POSITIVE_INFINITY)]
+  for (const wait of [one, other]) deadlines.add(wait)
   deadlines.delete(one)
-  t.equal(timers(), before)
+  t.same([started.mock.callCount(), stopped.mock.callCount()], [1, 0])
+  deadlines.delete(other)
+  t.same([started.mock.callCount(), stopped.mock.callCount()], [1, 1])
+  t.equal(stopped.mock.calls[0]?.arguments[0], started.mock.calls[0]?.result)
 })

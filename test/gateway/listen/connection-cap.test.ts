@@ -64,21 +64,24 @@ t.test('with all connections taken', async t => {
   })
 
   t.test('a new connection replaces the one that has been idle longest', async t => {
-    const { open, away, client } = await scene(t, { maxConnections: 2 })
-    const [old, busy] = [await client(), await client()]
-    old.send(GET)
-    await waitUntil('a request', () => open.length === 1)
-    answerAll(open)
-    await old.message()
+    const { open, away, client } = await scene(t, { maxConnections: 3 })
+    const [busy, idle, longestIdle] = [await client(), await client(), await client()]
+    for (const peer of [longestIdle, idle]) {
+      peer.send(GET)
+      await waitUntil('a request', () => open.length === 1)
+      answerAll(open)
+      await peer.message()
+    }
     busy.send(GET)
     await waitUntil('a request', () => open.length === 1)
     const late = await client()
     late.send(GET)
     await waitUntil('the new request', () => open.length === 2)
-    await waitUntil('the idle one to be closed', () => old.ended)
+    await waitUntil('the longest idle one to be closed', () => longestIdle.ended)
+    idle.send(GET)
+    await waitUntil('a request on the other idle one', () => open.length === 3)
     answerAll(open)
-    t.match((await late.message()).line, / 200 /)
-    t.match((await busy.message()).line, / 200 /)
+    for (const peer of [late, busy, idle]) t.match((await peer.message()).line, / 200 /)
     t.same(away, [])
   })
 

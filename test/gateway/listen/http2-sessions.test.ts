@@ -94,7 +94,7 @@ if (canMakeCertificates(t)) {
       })
     }
 
-    t.test('of resets spread over several connections closes one of them at least', async t => {
+    t.test('of resets on several connections ends those beyond the limit of their client', async t => {
       const before = upstream.connections.length
       const clients = await Promise.all(Array.from({ length: 8 }, () => FrameClient.open(t, port)))
       // In two halves: newer versions of Node refuse streams beyond the 100 that may be open, even if they have been
@@ -111,8 +111,8 @@ if (canMakeCertificates(t)) {
         for (const { frames } of clients) if (first === 1) frames.length = 0
       }
       const endOf = ({ frames }: FrameClient) => frames.find(({ type }) => type === GOAWAY)
-      // Although each had sent fewer than a single connection may.
-      await waitUntil('one to end', () => clients.some(endOf))
+      // Although each had sent fewer than a single connection may. The limit of their client leaves room for three.
+      await waitUntil('the others to end', () => clients.filter(({ closed }) => closed).length >= 5)
       for (const client of clients) {
         const end = endOf(client)
         if (end !== undefined) t.equal(end.payload.readUInt32BE(4), ENHANCE_YOUR_CALM)

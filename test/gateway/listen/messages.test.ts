@@ -16,7 +16,7 @@ t.test('fields', async t => {
   t.test('an HTTP/1.0 request without Host is forwarded with its upstream’s host', async t => {
     const client = await wire.answered(t)
     await client.send('GET / HTTP/1.0\r\n\r\n').message()
-    t.match(valuesOf(wire.first(), 'host'), [/^127\.0\.0\.1:\d+$/])
+    t.matchOnly(valuesOf(wire.first(), 'host'), [/^127\.0\.0\.1:\d+$/])
     t.same(valuesOf(wire.first(), 'x-forwarded-host'), [''])
   })
 

@@ -5,6 +5,7 @@ import { MOST_HOURS } from '../../../gateway/observe/live/timeline.js'
 import { Metrics } from '../../../gateway/observe/metrics.js'
 import type { Finished } from '../../../gateway/types.js'
 import { randomOf } from '../../helpers/decision-lines.js'
+import { matchList } from '../../helpers/lists.js'
 import { finished, outcome, reading, rule } from './events.js'
 
 const STEP = 10_000
@@ -49,8 +50,8 @@ t.test('rates cover the last ten seconds, and fall to zero when nothing arrives'
   }
   const { total, rules, projects } = live.tell()
   t.same(total, [5, 1, 0, 0, 0])
-  t.match(rules, [['catch-all', [5, 0, 1, 0, 0], [50, 0, 10, 0, 0]]])
-  t.match(projects, [{ id: 'acme', plan: 'growth', rates: [5, 1, 0, 0, 0], hour: [50, 10, 0, 0, 0] }])
+  matchList(t, rules, [['catch-all', [5, 0, 1, 0, 0], [50, 0, 10, 0, 0]]])
+  matchList(t, projects, [{ id: 'acme', plan: 'growth', rates: [5, 1, 0, 0, 0], hour: [50, 10, 0, 0, 0] }])
   pass(STEP)
   t.same(live.tell().total, [0, 0, 0, 0, 0])
 })

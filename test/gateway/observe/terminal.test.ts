@@ -94,5 +94,5 @@ t.test('with terminal: true the log writes such lines', async t => {
     destination: { write: text => void lines.push(text) },
   })
   log.warn({ secret: 'canary' }, 'careful')
-  t.match(lines, [/WARN.*careful.*secret=\[redacted\]/])
+  t.matchOnly(lines, [/WARN.*careful.*secret=\[redacted\]/])
 })

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
+import { matchList } from '../../helpers/lists.js'
 import { rawClient, rawUpstream } from '../../helpers/raw.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { WaitingApp } from '../../helpers/waiting-app.js'
@@ -40,9 +41,13 @@ t.test(
     clearInterval(spin)
 
     await waitUntil('recovery', async () => (await send(`${gateway.url}/`, { headers: host })).status === 200)
-    t.match(
-      gateway.lines.map(({ msg }) => msg).filter(msg => /overloaded/i.test(String(msg))),
-      ['Overloaded: new requests get 503', 'No longer overloaded'],
+    const told = gateway.lines.map(({ msg }) => msg).filter(msg => /overloaded/i.test(String(msg)))
+    t.ok(told.length >= 2)
+    // A busy machine may make it late again.
+    t.same(
+      told,
+      told.map((_, i) => (i % 2 === 0 ? 'Overloaded: new requests get 503' : 'No longer overloaded')),
+      'one line for each change',
     )
     t.match((await send(`${gateway.adminUrl}/metrics`)).body, /^sluice_overloaded 0$/m)
   },
@@ -103,8 +108,12 @@ t.test('a dead address of an upstream is shown as ejected, and no request fails'
   t.ok(metrics.includes(`sluice_backend_ejected{upstream="app",backend="${dead.url}"} 1`))
   t.ok(metrics.includes(`sluice_backend_ejected{upstream="app",backend="${alive}"} 0`))
   const told = gateway.lines.filter(({ backend }) => backend !== undefined)
-  t.match(told, [{ level: 'warn', upstream: 'app', backend: dead.url, reason: /ECONNREFUSED/ }])
-  t.equal(told.length, 1, 'the ejection is logged once')
+  matchList(
+    t,
+    told,
+    [{ level: 'warn', upstream: 'app', backend: dead.url, reason: /ECONNREFUSED/ }],
+    'the ejection is logged once',
+  )
 })
 
 t.test('a drain ends in time whatever slow clients and open WebSockets do', async t => {

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { type Fault, faultProxy } from '../../helpers/faults.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { type Received, send, startApp } from '../../helpers/http.js'
+import { matchList } from '../../helpers/lists.js'
 import { oneBucket } from '../../helpers/policies.js'
 import { redisCommand, startRedis } from '../../helpers/redis.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
@@ -148,7 +149,8 @@ async function askWhileAway(t: Test, gateway: TestedGateway): Promise<() => Prom
     const wasSlow = (await metric('sluice_store_errors_total')) - errorsBefore > UNDER_WAY
     const unknown = UNDER_WAY + (wasSlow ? admitted : 0)
     t.ok(left <= most && left >= most - unknown, `counting continues from there: ${left} of ${most}`)
-    t.match(
+    matchList(
+      t,
       lines.filter(({ msg }) => String(msg).startsWith('Redis is')),
       [
         { level: 'warn', msg: /^Redis is away/, onStoreError: mode },

@@ -26,7 +26,9 @@ const ask = async (url: string, authorization: string, from = '192.0.2.1') => {
 }
 
 t.jobs = 2
-for (const release of readdirSync(releases).filter(name => name !== 'config')) {
+const kept = readdirSync(releases).filter(name => name !== 'config')
+t.ok(kept.length > 0)
+for (const release of kept) {
   t.test(`release ${release}: its data folder and Redis keys are read`, async t => {
     if (!redisCommand(t)) return
     const server = await startRedis()

@@ -137,7 +137,7 @@ t.test('requests finish on the upstream they began on, whose connections are the
   slowly.end('first')
   t.match(await slow, { status: 200, body: 'first' })
   leaving.abort()
-  await t.rejects(held)
+  await t.rejects(held, { name: 'AbortError' })
   await sleep(50)
   t.ok(isConnected(first), 'a request that holds a slot goes on when its client has left')
   t.equal((await ask('/jobs', { method: 'POST' })).status, 429, 'its slot stays held')

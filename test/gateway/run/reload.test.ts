@@ -14,7 +14,12 @@ t.test(
   async t => {
     const gateway = await start(t)
     const before = await gateway.state()
-    t.match(before, { revision: /^sha256:/, loadedAt: /^\d{4}-.*Z$/, needsRestart: [], lastReload: null })
+    t.match(before, {
+      revision: /^sha256:/,
+      loadedAt: /^\d{4}-.*Z$/,
+      needsRestart: { length: 0 },
+      lastReload: null,
+    })
     const file = 'policies/limits.yaml'
     for (const [text, place, sentence] of [
       ['version: 1\nkind: [project-limits\n', '3:1', /Not well-formed YAML/],
@@ -120,15 +125,13 @@ cors: none
 log: { decisions: all }
 `,
     )
-    t.match(answer.json(), { result: 'loaded', needsRestart: ['listen', 'redis'] })
+    const { result, needsRestart } = answer.json<{ result: string; needsRestart: string[] }>()
+    t.same([result, needsRestart], ['loaded', ['listen', 'redis']])
     t.match(lines.at(-1), {
       level: 'warn',
       msg: /reloaded, except for listen and redis: that needs a restart/,
     })
-    t.match(await state(), {
-      needsRestart: ['listen', 'redis'],
-      lastReload: { needsRestart: ['listen', 'redis'] },
-    })
+    t.match(await state(), { needsRestart, lastReload: { needsRestart } })
 
     t.equal((await ask('/other/x')).body, 'other', 'upstreams and routes apply')
     t.equal(
@@ -160,7 +163,7 @@ log: { decisions: all }
     t.notOk(refused.headers['access-control-allow-origin'], 'cors applies')
 
     t.equal((await edit('gateway.yaml', gatewayYaml({ upstream: app }))).status, 200)
-    t.match(await state(), { needsRestart: [] })
+    t.same((await state()).needsRestart, [])
     t.equal((await ask('/other/x', { headers: { host: 'nobody.localhost' } })).status, 200, url)
   },
 )
@@ -170,7 +173,7 @@ t.test('a plugin file is watched, and changed code needs a restart', async t => 
   const file = join(folder, 'p.mjs')
   const gateway = await start(t, { settings: `plugins: ["${file}"]\nidentify: [mine, host]` })
   const reload = async () => (await send(`${gateway.adminUrl}/reload`, { method: 'POST' })).json()
-  t.match(await reload(), { result: 'loaded', needsRestart: [] })
+  t.match(await reload(), { result: 'loaded', needsRestart: { length: 0 } })
   const before = gateway.reloader.sources.get(file)
   t.ok(before, 'the plugin file is watched')
   appendFileSync(file, '// mended\n')
@@ -182,7 +185,7 @@ t.test('a plugin file is watched, and changed code needs a restart', async t => 
   writeFileSync(file, `export default ${identifyPlugin('mine', '() => undefined')}`)
   t.match(
     await reload(),
-    { result: 'loaded', needsRestart: [] },
+    { result: 'loaded', needsRestart: { length: 0 } },
     'no restart is needed once the loaded code is back',
   )
 })

@@ -163,7 +163,7 @@ t.test('two workers', async t => {
   t.test('take a reload together, and refuse one together', async t => {
     crew.edit('policies/limits.yaml', limits(12))
     const taken = await crew.admin<{ result: string; revision: string }>('/reload', 'POST')
-    t.match(taken, { result: 'loaded', needsRestart: [] })
+    t.match(taken, { result: 'loaded', needsRestart: { length: 0 } })
     const answers = await Promise.all(Array.from({ length: 20 }, () => crew.ask('/again')))
     t.equal(
       answers.filter(({ status }) => status === 200).length,

@@ -5,6 +5,7 @@ import { launchBrowser } from '../../helpers/browser.js'
 import { gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
 import { send, startApp } from '../../helpers/http.js'
 import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
+import { sleep } from '../../helpers/wait.js'
 import { findings, operated, visit } from './operator.js'
 
 t.jobs = 2
@@ -167,6 +168,11 @@ t.test('a hidden tab closes its stream', async t => {
   await see(true)
   await ended
   await page.getByText('Not live').waitFor()
+  const asked: string[] = []
+  page.on('request', request => asked.push(request.url()))
+  // Several times the pause after which a lost stream is opened again.
+  await sleep(2000)
+  t.same(asked, [])
   await see(false)
   await page.getByText(/^Live, /).waitFor()
 })

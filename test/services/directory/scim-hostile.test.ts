@@ -22,7 +22,8 @@ t.test('hostile bodies are refused or stored as plain data', async t => {
   })
   const { status, body } = await scim('POST', '/Users', odd)
   t.equal(status, 201)
-  t.match((await scim('GET', `/Users/${body.id}`)).body, { 'a.b': { $where: '1' }, deep: [[{}]] })
+  const read = (await scim('GET', `/Users/${body.id}`)).body
+  t.same([read['a.b'], read.deep], [{ $where: '1' }, [[{}]]], 'all but the password')
   t.equal(
     (await scim('GET', `/Users${find(`userName eq "x\\u0000'\\"; drop table resources; --"`)}`)).body
       .totalResults,

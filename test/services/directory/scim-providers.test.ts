@@ -195,7 +195,7 @@ function others(t: Test, service: Service): void {
       (await scim('PUT', `/Users/${ada}`, user('ada@example.com', { title: 'Lead', active: true }))).status,
       200,
     )
-    t.match((await scim('GET', '/Groups')).body, { totalResults: 0, Resources: [] })
+    t.match((await scim('GET', '/Groups')).body, { totalResults: 0, Resources: { length: 0 } })
     const { id } = (await scim('POST', '/Groups', { schemas: [`${core}:Group`], displayName: 'Role: Sales' }))
       .body
     t.match((await scim('GET', `/Groups${find('displayName eq "Role: Sales"')}`)).body, {

@@ -305,6 +305,7 @@ function standard(t: Test, service: Service): void {
       for (const path of ['/ResourceTypes', '/Schemas']) {
         const { body } = await scim('GET', path)
         t.match(body, { schemas: [listUrn], totalResults: body.Resources.length, startIndex: 1 })
+        t.ok(body.Resources.length > 1)
         for (const each of body.Resources) {
           t.same((await scim('GET', `${path}/${each.id}`)).body, each)
           t.match(each.meta.location, `${path}/${each.id}`)
@@ -333,7 +334,9 @@ function standard(t: Test, service: Service): void {
       }
       const { id } = (await scim('POST', '/Users', { userName: 'described' })).body
       const { Resources } = (await scim('GET', '/Schemas')).body
-      for (const schema of Resources.filter((each: { id: string }) => /User$/.test(each.id))) {
+      const ofUsers = Resources.filter((each: { id: string }) => /User$/.test(each.id))
+      t.equal(ofUsers.length, 2, 'the core and the enterprise schema')
+      for (const schema of ofUsers) {
         for (const attribute of schema.attributes as Described[]) {
           t.ok(attribute.mutability && 'returned' in attribute && 'description' in attribute, attribute.name)
           if (attribute.mutability === 'readOnly') continue

@@ -47,7 +47,7 @@ function users(t: Test, service: Service): void {
       t.match((await scim('GET', `/Users${find('userName eq "nobody"')}`)).body, {
         totalResults: 0,
         itemsPerPage: 0,
-        Resources: [],
+        Resources: { length: 0 },
       })
 
       const put = await scim('PUT', `/Users/${id}`, okta('eve@example.com'))

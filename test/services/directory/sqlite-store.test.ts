@@ -147,7 +147,11 @@ t.test('SQLite', async t => {
       return kept.then(() => told.push(name))
     }
     const changes = ['a', 'b', 'c'].map(change)
-    t.throws(() => group.join(() => JSON.parse('{')), 'a change that fails throws its own error')
+    t.throws(
+      () => group.join(() => JSON.parse('{')),
+      { name: 'SyntaxError' },
+      'a change that fails throws its own error',
+    )
     await Promise.resolve()
     t.same(told, [])
     await Promise.all(changes)
@@ -249,10 +253,12 @@ t.test('SQLite', async t => {
       }, idle)
       const before = group.join(() => undefined).kept
       broken = true
-      t.throws(() =>
-        group.join(() => {
-          throw new Error('the disk is full')
-        }),
+      t.throws(
+        () =>
+          group.join(() => {
+            throw new Error('the disk is full')
+          }),
+        { message: 'the disk is full' },
       )
       await t.rejects(before, { message: 'the disk is full' })
       broken = false

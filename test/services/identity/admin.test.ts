@@ -1,5 +1,6 @@
 /** Identities for administrators and programs. */
 import t from 'tap'
+import { matchList } from '../../helpers/lists.js'
 import { PERSON, type Reply, started } from './started.js'
 
 t.test('identities of another project cannot be read, changed, deleted or listed', async t => {
@@ -58,7 +59,7 @@ t.test('a PATCH of the list creates many identities independently and in order',
     action: 'error',
     error: { status, errors: codes.map(code => ({ code, path: String, message: /\.$/ })) },
   })
-  t.match(reply.json().identities, [
+  matchList(t, reply.json().identities, [
     { action: 'create', identity: /^[0-9a-f-]{36}$/ },
     refused(400, 'required', 'format'),
     refused(409, 'taken'),
@@ -69,7 +70,7 @@ t.test('a PATCH of the list creates many identities independently and in order',
     { action: 'create', identity: String },
   ])
   const made = (await call('GET', '/admin/identities')).json().identities as { id: string; traits: object }[]
-  t.match(made, [{ traits: { email: 'a@x.example' } }, { traits: { email: 'c@x.example' } }])
+  matchList(t, made, [{ traits: { email: 'a@x.example' } }, { traits: { email: 'c@x.example' } }])
   const told = reply.json().identities as { identity?: string }[]
   t.same(
     made.map(({ id }) => id),

@@ -85,7 +85,7 @@ const beyond: Record<number, (t: Tap) => Promise<void> | void> = {
   13: async t => {
     const body = 'traits.email=SECRET&traits.age=SECRET&traits.size=SECRET&traits.extra=SECRET'
     const result = await parseForm(schema, { contentType: URL_ENCODED, body })
-    t.match(result, { errors: [{}, {}, {}, {}] })
+    t.match(result, { errors: { length: 4 } })
     t.notMatch(JSON.stringify(result), /SECRET/)
   },
   14: async t => {

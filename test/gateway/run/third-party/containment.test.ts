@@ -5,6 +5,7 @@ import t from 'tap'
 import { boundedLog } from '../../../../gateway/observe/bounded-log.js'
 import { gatewayProcess, writeConfig } from '../../../helpers/gateway-process.js'
 import { send, startApp } from '../../../helpers/http.js'
+import { matchList } from '../../../helpers/lists.js'
 import { waitUntil } from '../../../helpers/wait.js'
 import { identifyPlugin, limitPlugin, misbehaving, quiet, rules, SCHEMA } from './written-plugins.js'
 
@@ -143,11 +144,19 @@ t.test('an observer gets every request with its verdict', async t => {
       `{ name: 'audit', kind: 'observe', schema: ${SCHEMA}, create: () => ({ finished: event => globalThis.heardOf(event) }) }`,
     ],
     'observe: [audit]',
-    rules('in-flight', 'id: one, match: [/**], key: [project]'),
+    rules(
+      'volumetric',
+      'id: two, match: [/**], key: [project], mode: enforce, quota: { requests: 2, per: 1m }',
+    ),
   )
-  await post('/x')
-  await waitUntil('the event', () => heard.length === 1)
-  t.match(heard[0], { method: 'POST', status: 200, project: { id: 'acme' }, verdict: { allowed: true } })
+  for (const status of [200, 200, 429]) t.equal(await post('/x'), status)
+  await waitUntil('the event', () => heard.length >= 3)
+  const request = { method: 'POST', project: { id: 'acme' } }
+  matchList(t, heard, [
+    { ...request, status: 200, verdict: { allowed: true } },
+    { ...request, status: 200, verdict: { allowed: true } },
+    { ...request, status: 429, verdict: { allowed: false } },
+  ])
 })
 
 t.test('a fault that repeats with every request does not fill the log', async t => {
