@@ -14,6 +14,8 @@ export interface Keyed {
 }
 
 const LONGEST_KEY = 200
+/** Keys of one rule that are remembered: identifiers may make up any number of projects. */
+const MOST_REMEMBERED = 10_000
 /** Prefix of the counter keys of rules that do not count by project. */
 const WITHOUT_PROJECT = `${KEY_SPACE}*:`
 
@@ -28,18 +30,9 @@ const WITHOUT_PROJECT = `${KEY_SPACE}*:`
  * @returns undefined when a part is absent and the rule does not share one counter between requests without it
  */
 export function counterKey(rule: Rule, request: Keyed): string | undefined {
-  let tag = ''
-  let rest = ''
-  for (const part of rule.key) {
-    const value = keyValue(part, request)
-    if (value === undefined && rule.missing !== 'shared') return undefined
-    if (part === 'project') tag = request.project.id
-    else rest += value === undefined ? ':-' : `:${value.length}:${value}`
-  }
-  const space = rule.mode === 'enforce' ? 'e' : 'r'
-  if (rest.length > LONGEST_KEY) rest = `:${hash(rest)}`
-  const name = `${rule.kind}:${rule.id}${rest}`
-  return tag === '' ? `${WITHOUT_PROJECT}{${name}}:${space}` : `${KEY_SPACE}{${tag}}:${space}:${name}`
+  return rule.key.length === 1 && rule.key[0] === 'project'
+    ? projectKey(rule, request.project)
+    : requestKey(rule, request)
 }
 
 /** True for the counter keys of rules whose key lacks the project. */
@@ -63,6 +56,43 @@ export function shownParts(rule: Rule, request: Keyed): { part: KeyPart; value: 
     const isSecret = part === 'email-or-flow' || part.startsWith('header:')
     return { part, value: value !== undefined && isSecret ? '(hashed)' : value }
   })
+}
+
+const projectKeys = new WeakMap<Rule, Map<string, string>>()
+
+/** The key of a rule that counts by nothing but the project: remembered, because each map hashes a new text again. */
+function projectKey(rule: Rule, { id }: Project): string {
+  let keys = projectKeys.get(rule)
+  if (keys === undefined) {
+    keys = new Map()
+    projectKeys.set(rule, keys)
+  }
+  let key = keys.get(id)
+  if (key === undefined) {
+    key = joined(rule, id, '')
+    if (keys.size < MOST_REMEMBERED) keys.set(id, key)
+  }
+  return key
+}
+
+function requestKey(rule: Rule, request: Keyed): string | undefined {
+  let tag = ''
+  let rest = ''
+  for (const part of rule.key) {
+    const value = keyValue(part, request)
+    if (value === undefined && rule.missing !== 'shared') return undefined
+    if (part === 'project') tag = request.project.id
+    else rest += value === undefined ? ':-' : `:${value.length}:${value}`
+  }
+  return joined(rule, tag, rest)
+}
+
+/** @param tag the project's id; '' if the key lacks the project */
+function joined(rule: Rule, tag: string, rest: string): string {
+  const space = rule.mode === 'enforce' ? 'e' : 'r'
+  const parts = rest.length > LONGEST_KEY ? `:${hash(rest)}` : rest
+  const name = `${rule.kind}:${rule.id}${parts}`
+  return tag === '' ? `${WITHOUT_PROJECT}{${name}}:${space}` : `${KEY_SPACE}{${tag}}:${space}:${name}`
 }
 
 /** The value of one part as it may be stored: paths and headers are hashed. */

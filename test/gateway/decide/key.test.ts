@@ -60,6 +60,27 @@ t.test('a key consists of the project’s hash tag, the mode, the rule’s id an
   )
 })
 
+t.test(
+  'the key of a rule by project alone is that of the request’s project, however often it is asked',
+  async t => {
+    const of = (id: string): Project => ({ id, plan: 'growth', environment: 'production' })
+    const rule: Rule = {
+      ...{ id: 'r', kind: 'k', mode: 'enforce', key: ['project'], missing: 'skip', onStoreError: 'local' },
+      ...{ config: {}, source: { file: 'f', line: 1 } },
+    }
+    const observed: Rule = { ...rule, mode: 'report-only' }
+    const [acme, other] = [of('acme'), of('other')]
+    const ask = (rule: Rule, project: Project) =>
+      counterKey(rule, { facts: facts(), project, route: '*', emailOrFlow: undefined })
+    for (let i = 0; i < 2; i += 1) {
+      t.equal(ask(rule, acme), 'sluice:1:{acme}:e:k:r')
+      t.equal(ask(rule, other), 'sluice:1:{other}:e:k:r')
+      t.equal(ask(observed, acme), 'sluice:1:{acme}:r:k:r')
+      t.equal(ask(rule, of('acme')), 'sluice:1:{acme}:e:k:r', 'of another object, after a reload')
+    }
+  },
+)
+
 t.test('report-only rules count under keys of their own', async t => {
   t.not(key(['project'], facts()), key(['project'], facts(), { mode: 'report-only' }))
 })
