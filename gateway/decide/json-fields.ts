@@ -1,13 +1,13 @@
 /**
- * Text fields of a JSON object, with every value that a name has: parsers differ in which of several they keep, and some
- * take names in any letter case (Go's encoding/json). Reads whatever any upstream might read, also what strict parsers
- * refuse: a value too many shows up as a disagreement, a value too few would go uncounted.
+ * The text fields of a JSON object, with every value of a repeated name: parsers differ in which one they keep, and some
+ * ignore the case of names (Go's encoding/json). Reads whatever some upstream might read, including what strict parsers
+ * refuse: one value too many only makes the request ambiguous, but a missed one would go uncounted.
  */
 import { UNCLEAR } from './multipart-fields.js'
 
 /**
- * The text values of a field at the top of the object that `text` begins with; what follows the object is ignored, and
- * one that is cut off has no fields. Never throws, and reads each character a fixed number of times.
+ * The text values of a top-level field of the object that `text` begins with. What follows the object is ignored; an
+ * object that is cut off has no fields. Never throws, and takes linear time.
  *
  * @param field its name in lowercase
  */
@@ -15,7 +15,7 @@ export function jsonField(text: string, field: string): (string | typeof UNCLEAR
   const values: string[] = []
   if (!text.trimStart().startsWith('{')) return values
   let depth = 0
-  /** The last text at the top, as it is written, until a colon makes it the name of the next. */
+  /** The last top-level string, as written, until a colon shows that it is a name. */
   let last: string | undefined
   let name: string | undefined
   for (let i = 0; i < text.length; i += 1) {
@@ -37,7 +37,7 @@ export function jsonField(text: string, field: string): (string | typeof UNCLEAR
         if (depth === 1 && last !== undefined) {
           const read = unescaped(last)
           last = undefined
-          // One failure tells enough: to go on after many would take long.
+          // One failure is enough: throwing for many names would take long.
           if (read === UNCLEAR) return [UNCLEAR]
           name = read.toLowerCase()
         }
@@ -58,14 +58,14 @@ export function jsonField(text: string, field: string): (string | typeof UNCLEAR
   return []
 }
 
-/** Where the quotation mark stands that ends a text; the end of `text` if there is none. */
+/** Index of the quotation mark that ends a string; the length of `text` if there is none. */
 function endOfText(text: string, from: number): number {
   let i = from
   while (i < text.length && text[i] !== '"') i += text[i] === '\\' ? 2 : 1
   return i
 }
 
-/** Undoes the escapes; a wrong one leaves unclear what an upstream reads. */
+/** Resolves the escapes. With an invalid one, what an upstream reads is unclear. */
 function unescaped(text: string): string | typeof UNCLEAR {
   if (!text.includes('\\')) return text
   try {

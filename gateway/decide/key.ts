@@ -14,8 +14,8 @@ export interface Keyed {
 }
 
 const LONGEST_KEY = 200
-/** Keys of one rule that are remembered: identifiers may make up any number of projects. */
-const MOST_REMEMBERED = 10_000
+/** Most keys cached for one rule: identifiers may make up any number of projects. */
+const MOST_CACHED = 10_000
 /** Prefix of the counter keys of rules that do not count by project. */
 const WITHOUT_PROJECT = `${KEY_SPACE}*:`
 
@@ -60,7 +60,7 @@ export function shownParts(rule: Rule, request: Keyed): { part: KeyPart; value: 
 
 const projectKeys = new WeakMap<Rule, Map<string, string>>()
 
-/** The key of a rule that counts by nothing but the project: remembered, because each map hashes a new text again. */
+/** The key of a rule that counts by the project alone. Cached, because every new string has to be hashed again. */
 function projectKey(rule: Rule, { id }: Project): string {
   let keys = projectKeys.get(rule)
   if (keys === undefined) {
@@ -70,7 +70,7 @@ function projectKey(rule: Rule, { id }: Project): string {
   let key = keys.get(id)
   if (key === undefined) {
     key = joined(rule, id, '')
-    if (keys.size < MOST_REMEMBERED) keys.set(id, key)
+    if (keys.size < MOST_CACHED) keys.set(id, key)
   }
   return key
 }

@@ -21,7 +21,7 @@ export interface NodeChange {
   readonly anyAway: boolean
 }
 
-/** What is checked before any request: with a hash tag, so that it is checked in its own Cluster slot. */
+/** Checked before any request has named a key. Its hash tag makes the probe go to its own Cluster slot. */
 const ANY_KEY = '{any}'
 
 export class Guard {

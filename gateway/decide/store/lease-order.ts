@@ -1,4 +1,4 @@
-/** Leases in the order in which they end: to find those that are due, nobody looks at the others. */
+/** Leases in the order in which they end, so that finding those that are due does not visit the others. */
 import type { Lease } from './lease.js'
 import { leaseMs, type Windows } from './lender.js'
 
@@ -6,7 +6,7 @@ export class LeaseOrder<Account extends { readonly lease: Lease }> {
   /** By the length of their leases, each in the order of the last call. */
   readonly #queues = new Map<number, Set<Account>>()
 
-  /** Called before each call, whose demand may be another than that of the last. */
+  /** Called before each call to Redis, since its demand may differ from that of the call before. */
   putLast(account: Account, demand: Windows): void {
     this.delete(account)
     this.#queueOf(demand).add(account)
@@ -16,7 +16,7 @@ export class LeaseOrder<Account extends { readonly lease: Lease }> {
     this.#queueOf(account.lease.demand).delete(account)
   }
 
-  /** The accounts whose leases are due by `now`. They may be moved or deleted meanwhile. */
+  /** The accounts whose leases are due by `now`. They may be moved or deleted during the iteration. */
   *due(now: number): Generator<Account> {
     for (const queue of this.#queues.values()) {
       for (const account of queue) {
