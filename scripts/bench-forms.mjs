@@ -51,14 +51,14 @@ const CASES = [
   ['bytes of percent signs', MEBIBYTE, FORM, size => filled('traits.name=', size, '%C3%BC')],
   ['bytes against a hostile pattern', MEBIBYTE, FORM, size => filled('traits.evil=', size, 'a', 'b')],
   ['bytes of a hostile e-mail address', MEBIBYTE, FORM, size => filled('traits.mail=', size, 'a.')],
-  ['bytes of a name nobody knows', MEBIBYTE, FORM, size => filled('traits.', size, 'a.')],
+  ['bytes of an unknown name', MEBIBYTE, FORM, size => filled('traits.', size, 'a.')],
   [
     'bytes of JSON',
     MEBIBYTE,
     JSON_TYPE,
     size => filled('{"traits":{"free":{"a":[', size, '{"b":1},', '0]}}}'),
   ],
-  ['bytes of JSON nobody knows', MEBIBYTE, JSON_TYPE, size => filled('{"x":[', size, '[],', '0]}')],
+  ['bytes of unknown JSON', MEBIBYTE, JSON_TYPE, size => filled('{"x":[', size, '[],', '0]}')],
   [
     'bytes of JSON text in a field',
     MEBIBYTE,
@@ -66,13 +66,13 @@ const CASES = [
     size => filled('traits.free={"a":[', size, '[1],', '0]}'),
   ],
   [
-    'bytes of a broken multipart body',
+    'bytes of an invalid multipart body',
     MEBIBYTE,
     'multipart/form-data; boundary=XX',
     size => filled('', size, '--X\r\n'),
   ],
   ['entries of one name', 5000, FORM, size => repeated(size, () => 'traits.flag=false')],
-  ['entries nobody knows', 5000, FORM, size => repeated(size, () => 'x=y')],
+  ['unknown entries', 5000, FORM, size => repeated(size, () => 'x=y')],
   [
     'parts of a multipart body',
     5000,

@@ -5,12 +5,13 @@
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 
 const LOOK_MS = 1000
-/** The thread runs nothing but a timer. */
-const LIMITS = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 }
+
+/** Preloads of the process, as in NODE_OPTIONS, stay out of the thread: it runs nothing but a timer. */
+const BARE = { execArgv: [], env: {} }
 
 /** @param supervisor its process id */
 export function endWith(supervisor: number): void {
-  new Worker(new URL(import.meta.url), { workerData: supervisor, resourceLimits: LIMITS }).unref()
+  new Worker(new URL(import.meta.url), { workerData: supervisor, ...BARE }).unref()
 }
 
 if (!isMainThread) {
