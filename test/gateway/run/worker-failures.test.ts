@@ -27,7 +27,7 @@ interface State {
   readonly workers: readonly { readonly pid: number; readonly answers: boolean }[]
 }
 
-async function startWorkers(t: Test, redis: string, workerTimeout: string) {
+async function startWorkers(t: Test, redis: string, workerTimeout: string, env = {}) {
   const upstream = await startApp(t, (req, res) => {
     req.resume()
     res.end('done')
@@ -47,7 +47,7 @@ observe: [sticking]
     { 'limits.yaml': limits(5000) },
   )
   writeFileSync(join(folder, 'sticking.mjs'), PLUGIN)
-  const gateway = await gatewayProcess(t, folder)
+  const gateway = await gatewayProcess(t, folder, env)
   const headers = { host: 'acme.localhost' }
   const state = async () => (await send(`${gateway.adminUrl}/state`)).json<State>()
   const pids = async () => (await state()).workers.map(({ pid }) => pid)
@@ -148,6 +148,16 @@ t.test('workers killed under load leave no client waiting', async t => {
   }
   const took = await seconds(() => Promise.all(connections))
   t.ok(took < 5, `all ended, the last after ${took.toFixed(1)} s`)
+})
+
+t.test('workers run with a module that NODE_OPTIONS preloads, however large', async t => {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return
+  const preload = import.meta.resolve('typescript')
+  const gateway = await startWorkers(t, redis, '10s', { NODE_OPTIONS: `--import=${preload}` })
+  const started = await gateway.pids()
+  t.equal((await gateway.ask('/')).status, 200)
+  t.same(await gateway.pids(), started, 'none had to be replaced')
 })
 
 t.test('a worker ends with its supervisor, even when it is stuck', async t => {
