@@ -98,7 +98,7 @@ export class ResponseReader implements BodySink {
 
   #tellInterim({ status, fields }: ParsedResponse): void {
     this.#interim += 1
-    if (this.#interim > MAX_INTERIM) throw new Error('too many interim answers')
+    if (this.#interim > MAX_INTERIM) throw new Error('too many interim responses')
     if (status !== 100) this.#sink.onInterim(status, fields)
   }
 }
