@@ -24,7 +24,9 @@ export async function serve(folder, { node = [], env = {}, onLine = () => undefi
     env: { PATH: process.env.PATH, DATA_DIR: folder, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  process.on('exit', () => child.kill('SIGKILL'))
+  const kill = () => child.kill('SIGKILL')
+  process.on('exit', kill)
+  child.on('exit', () => process.off('exit', kill))
   const lines = []
   const ready = new Promise(resolve => {
     for (const stream of [child.stdout, child.stderr]) {

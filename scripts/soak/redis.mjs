@@ -27,6 +27,9 @@ export function startRedis(folder, port) {
     },
     /** The number of keys. */
     keys: () => Number(execFileSync('redis-cli', ['-p', String(port), 'dbsize'])),
-    stop: kill,
+    stop() {
+      process.off('exit', kill)
+      kill()
+    },
   }
 }
