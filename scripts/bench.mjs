@@ -66,22 +66,23 @@ async function runScenario(scenario, contestants, { base, upstreamPort }) {
     for (const { contestant, samples } of rows) {
       const folder = mkdtempSync(join(base, 'sample-'))
       const redis = await startRedis(folder, away)
-      const running = await contestant.start({
-        folder,
-        redis,
-        upstreamPort,
-        upstream: `http://127.0.0.1:${upstreamPort}`,
-        ...settings,
-      })
-      await sleep(500)
+      let running
       try {
+        running = await contestant.start({
+          folder,
+          redis,
+          upstreamPort,
+          upstream: `http://127.0.0.1:${upstreamPort}`,
+          ...settings,
+        })
+        await sleep(500)
         const sample = await measure({ running, redis, seconds: Number(options.seconds) })
         samples.push(sample)
         say(
           `  ${contestant.name}: ${JSON.stringify(sample, (_, value) => (typeof value === 'number' ? Number(value.toPrecision(4)) : value))}`,
         )
       } finally {
-        await running.stop()
+        await running?.stop()
         await redis.stop()
       }
     }

@@ -18,7 +18,7 @@ export function installPython(name, requirements) {
   if (!onPath('python3')) throw new Failure('python3 is missing: install it with its module venv')
   say(`${name}: installing ${list.match(/^[\w.-]+/gm).join(', ')} from PyPI ...`)
   mkdirSync(folder, { recursive: true })
-  run('python3', ['-m', 'venv', folder], 'no virtual environment; on Debian, install python3-venv')
+  run('python3', ['-m', 'venv', '--clear', folder], 'no virtual environment; on Debian, install python3-venv')
   const pip = ['install', '--quiet', '--disable-pip-version-check', '--requirement', requirements]
   run(join(programs, 'pip'), pip, `what ${name} needs could not be installed from PyPI`)
   writeFileSync(mark, wanted)
