@@ -74,13 +74,17 @@ export const SCENARIOS = [
     who: ({ counts, name }) => counts && name !== 'leased',
     measure: bench => steady(bench, { connections: 64 }),
   },
-  ...[1, 5].map(delay => ({
-    name: `redis-${delay}ms`,
-    title: `Redis ${delay} ms away in each direction, 64 connections`,
+  ...[
+    { delay: 1, connections: 64 },
+    { delay: 5, connections: 64 },
+    { delay: 5, connections: 256 },
+  ].map(({ delay, connections }) => ({
+    name: `redis-${delay}ms${connections === 64 ? '' : `-${connections}`}`,
+    title: `Redis ${delay} ms away in each direction, ${connections} connections`,
     settings: { limits: 'roomy' },
     away: delay,
     who: ({ redis }) => redis,
-    measure: bench => steady(bench, { connections: 64 }),
+    measure: bench => steady(bench, { connections }),
   })),
   {
     name: 'https',

@@ -22,7 +22,7 @@ t.test('acts on the operator’s page', async t => {
     await page.getByRole('button', { name: 'Report-only now…' }).click()
     await dialog
       .getByText(
-        /The project-limits rule reads is report-only from now on, for 1 h, until about \d\d:\d\d UTC\. It no longer refuses anything/,
+        /The project-limits rule reads is report-only from now on, for 1 h, until about (\d{4}-\d\d-\d\d )?\d\d:\d\d UTC\. It no longer refuses anything/,
       )
       .waitFor()
     t.same(await findings(page), [])
@@ -103,7 +103,7 @@ t.test('acts on the operator’s page', async t => {
     await page.keyboard.type('attack')
     await dialog
       .getByText(
-        /Every request of 127\.0\.0\.0\/8 is refused, from now on, for 1 h, until about \d\d:\d\d UTC\./,
+        /Every request of 127\.0\.0\.0\/8 is refused, from now on, for 1 h, until about (\d{4}-\d\d-\d\d )?\d\d:\d\d UTC\./,
       )
       .waitFor()
     await page.keyboard.press('Enter')
