@@ -1,7 +1,7 @@
 /** Checks of access entries that a schema cannot express. Pure. */
 import { unknownProjects } from './project-names.js'
+import type { ProjectEntry } from './projects-schema.js'
 import type { FileFault } from './readable.js'
-import type { ProjectEntry } from './schema.js'
 import type { AccessPolicy } from './types.js'
 
 /** Faults of entries that name unknown projects; none while the declared projects are not known. */

@@ -1,8 +1,8 @@
 /** Checks that the certificates and keys named in gateway.yaml exist and belong together. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { ConfigFiles } from './files.js'
+import type { Gateway } from './gateway-schema.js'
 import type { UnplacedProblem } from './problem.js'
-import type { Gateway } from './schema.js'
 import { urlsOf } from './upstream-schema.js'
 
 /** Reads a file; `fault` is a sentence that says why it failed. */

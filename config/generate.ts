@@ -2,9 +2,11 @@
 import type { TSchema } from 'typebox'
 import { ACCESS, accessSchema } from './access-schema.js'
 import { DURATION_PATTERN } from './duration.js'
+import { gatewaySchema } from './gateway-schema.js'
 import { PERCENT_PATTERN } from './percent.js'
+import type { PluginSchemas } from './plugin-schema.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
-import { gatewaySchema, type PluginSchemas, projectsSchema } from './schema.js'
+import { projectsSchema } from './projects-schema.js'
 
 interface Schema {
   readonly [keyword: string]: unknown

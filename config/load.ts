@@ -6,6 +6,8 @@ import { checkCertificates, resolveCertificates } from './certificates.js'
 import { checkConfig } from './checks.js'
 import { expand } from './environment.js'
 import { ConfigFiles, fileBeside, gatewayFileOf, reasonOf } from './files.js'
+import { type Gateway, gatewaySchema } from './gateway-schema.js'
+import type { PluginSchemas } from './plugin-schema.js'
 import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
 import {
   formatPath,
@@ -16,13 +18,7 @@ import {
   type Problem,
   type UnplacedProblem,
 } from './problem.js'
-import {
-  type Gateway,
-  gatewaySchema,
-  type PluginSchemas,
-  type ProjectEntry,
-  projectsSchema,
-} from './schema.js'
+import { type ProjectEntry, projectsSchema } from './projects-schema.js'
 import { quoted } from './sentences.js'
 import { isPolicyName, markOf, type Sources } from './sources.js'
 import type { AccessPolicy, Config, PolicyFile } from './types.js'

@@ -1,7 +1,7 @@
 /** Checks the projects named in rules and access entries. */
 import type { Path, UnplacedProblem } from './problem.js'
+import { HOST_NAME_PATTERN, type ProjectEntry } from './projects-schema.js'
 import { unknownName } from './readable.js'
-import { HOST_NAME_PATTERN, type ProjectEntry } from './schema.js'
 
 /** Prefix of the ids under which requests of unknown hosts are counted; these need no declaration. */
 const BY_HOST = 'host:'

@@ -1,6 +1,8 @@
 /** Input and output of the checks of a whole configuration. */
+
+import type { Gateway } from './gateway-schema.js'
 import { listed, nearest, type Path, type Place, type UnplacedProblem } from './problem.js'
-import type { Gateway, ProjectEntry } from './schema.js'
+import type { ProjectEntry } from './projects-schema.js'
 import type { AccessPolicy, PolicyFile } from './types.js'
 import type { PlanWords } from './words.js'
 

@@ -4,8 +4,8 @@
  */
 import type { Path, UnplacedProblem } from './problem.js'
 import { unknownProjects } from './project-names.js'
+import type { ProjectEntry } from './projects-schema.js'
 import type { FileFault } from './readable.js'
-import type { ProjectEntry } from './schema.js'
 import type { RulesPolicy } from './types.js'
 
 /** @param projects undefined when the declared projects are not known */

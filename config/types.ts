@@ -1,8 +1,9 @@
 /** The loader's result. */
 import type { ACCESS, AccessDocument } from './access-schema.js'
+import type { Gateway } from './gateway-schema.js'
 import { PROJECT_LIMITS, type ProjectLimitsDocument, type RuleFile } from './policy-schema.js'
 import { formatPath, type Path, type Place, type Problem } from './problem.js'
-import type { Gateway, ProjectEntry } from './schema.js'
+import type { ProjectEntry } from './projects-schema.js'
 import type { PlanWords } from './words.js'
 
 /** A policy file of kind project-limits. */

@@ -5,6 +5,7 @@ import { Composer, CST, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, Par
 import type { Expanded } from './environment.js'
 import { Mark } from './marks.js'
 import type { Path, UnplacedProblem } from './problem.js'
+import { mistakeAmong } from './yaml-mistakes.js'
 
 const MAX_DEPTH = 64
 const MAX_ALIASES = 100
@@ -84,7 +85,8 @@ class Reader {
     }
     const [document, second] = documents
     if (document === undefined) return [{ path: [], offset: 0, message: 'The file is empty.' }]
-    const mistake = mistakeAmong(document.errors, text)
+    const offsets = document.errors.map(({ pos }) => pos[0])
+    const mistake = mistakeAmong(offsets, text)
     for (const { pos, message } of [...document.errors, ...document.warnings]) {
       // Errors after the mistake are only its consequences.
       if (mistake !== undefined && pos[0] >= mistake.offset) continue
@@ -92,7 +94,7 @@ class Reader {
       if (this.#faults.length === MAX_SYNTAX_FAULTS || this.#faults.at(-1)?.offset === pos[0]) continue
       this.#fault(pos[0], [], `Not well-formed YAML: ${sentence(message)}`)
     }
-    if (mistake !== undefined) this.#faults.push(mistake)
+    if (mistake !== undefined) this.#fault(mistake.offset, [], mistake.message)
     if (document.directives.yaml.explicit && document.directives.yaml.version !== '1.2') {
       this.#fault(0, [], 'Only YAML 1.2 is read. Remove the %YAML directive.')
     }
@@ -185,30 +187,6 @@ class Reader {
     return expanded.value
   }
 }
-
-/** Frequent mistakes, recognized by the text of the line, and how to correct them. */
-const MISTAKES: readonly (readonly [RegExp, (line: number, found: string) => string])[] = [
-  [/^ *\t/, line => `Line ${line} begins with a tab. Indent with spaces.`],
-  [/[{[,:]\s*(?<found>\$\{[^}]*\})/, (_line, found) => `Inside { } and [ ] write it in quotes: "${found}".`],
-  [/[[,:]\s*\*(?=[\s,\]}]|$)/, () => 'An asterisk needs quotes: "*".'],
-]
-
-/** The first of these mistakes that explains an error, at its line. */
-function mistakeAmong(errors: Document.Parsed['errors'], text: string): OffsetFault | undefined {
-  for (const { pos } of errors) {
-    const start = text.lastIndexOf('\n', pos[0] - 1) + 1
-    const line = text.slice(start, start + LONGEST_LINE).split('\n', 1)[0] ?? ''
-    for (const [mistake, sentence] of MISTAKES) {
-      const found = mistake.exec(line)
-      if (found === null) continue
-      const number = text.slice(0, start).split('\n').length
-      return { path: [], offset: start, message: sentence(number, found.groups?.found ?? '') }
-    }
-  }
-  return undefined
-}
-
-const LONGEST_LINE = 1000
 
 /** Thrown for text that is nested too deeply. */
 class TooDeep extends Error {

@@ -87,12 +87,21 @@ function requestKey(rule: Rule, request: Keyed): string | undefined {
   return joined(rule, tag, rest)
 }
 
-/** @param tag the project's id; '' if the key lacks the project */
+/**
+ * Joins with `join`, which makes one flat string: a concatenation would stay in the counter map as a chain of strings,
+ * with three times the memory.
+ *
+ * @param tag the project's id; '' if the key lacks the project
+ */
 function joined(rule: Rule, tag: string, rest: string): string {
   const space = rule.mode === 'enforce' ? 'e' : 'r'
   const parts = rest.length > LONGEST_KEY ? `:${hash(rest)}` : rest
-  const name = `${rule.kind}:${rule.id}${parts}`
-  return tag === '' ? `${WITHOUT_PROJECT}{${name}}:${space}` : `${KEY_SPACE}{${tag}}:${space}:${name}`
+  const name = [rule.kind, ':', rule.id, parts]
+  const text =
+    tag === ''
+      ? [WITHOUT_PROJECT, '{', ...name, '}:', space]
+      : [KEY_SPACE, '{', tag, '}:', space, ':', ...name]
+  return text.join('')
 }
 
 /** The value of one part as it may be stored: paths and headers are hashed. */

@@ -1,5 +1,5 @@
 /** What the gateway would do with a request, step by step, by the code that would do it (`sluice explain`). */
-import type { Gateway } from '../../config/schema.js'
+import type { Gateway } from '../../config/gateway-schema.js'
 import { type Asked, UnknownQuestion } from '../admin/explain.js'
 import { type Counters, lookingDecider } from '../decide/dry-run.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'

@@ -3,9 +3,9 @@
  * force.
  */
 import { isDeepStrictEqual } from 'node:util'
+import type { Gateway } from '../../config/gateway-schema.js'
 import { problemAt } from '../../config/load.js'
 import { formatProblem, listed, type Problem } from '../../config/problem.js'
-import type { Gateway } from '../../config/schema.js'
 import { markOf, type Sources } from '../../config/sources.js'
 import type { ReloadResult } from '../admin/reload.js'
 import type { Log } from '../types.js'

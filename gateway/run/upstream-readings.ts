@@ -1,7 +1,7 @@
 /** How the upstreams of a configuration interpret requests, and what that means for its buckets. */
 import { patternsOf } from '../../config/bucket.js'
+import type { Gateway } from '../../config/gateway-schema.js'
 import { type Config, isProjectLimits } from '../../config/load.js'
-import type { Gateway } from '../../config/schema.js'
 import { MODES } from '../../config/words.js'
 import { GatewayError } from '../errors.js'
 import { normalizePath } from '../listen/path.js'

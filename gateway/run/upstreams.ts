@@ -3,7 +3,7 @@
  * last.
  */
 import { readFileSync } from 'node:fs'
-import type { Gateway } from '../../config/schema.js'
+import type { Gateway } from '../../config/gateway-schema.js'
 import { urlsOf } from '../../config/upstream-schema.js'
 import type { BackendEvents } from '../forward/backend.js'
 import { Backends } from '../forward/backends.js'

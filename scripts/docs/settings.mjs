@@ -1,7 +1,8 @@
 /** docs/reference/settings.md: every key of every configuration file, from the schemas that check them. */
 import { accessSchema } from '../../dist/config/access-schema.js'
+import { gatewaySchema } from '../../dist/config/gateway-schema.js'
 import { projectLimitsSchema, ruleFileSchema } from '../../dist/config/policy-schema.js'
-import { gatewaySchema, projectsSchema } from '../../dist/config/schema.js'
+import { projectsSchema } from '../../dist/config/projects-schema.js'
 import { expectedOf } from '../../dist/config/sentences.js'
 import { pluginSchemas } from '../../dist/gateway/plugins.js'
 

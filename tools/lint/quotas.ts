@@ -1,8 +1,8 @@
 /** Reports numbers of a quota that have no effect, and what leases may withhold. */
 import type { BucketConfig } from '../../config/bucket.js'
+import type { Gateway } from '../../config/gateway-schema.js'
 import type { Path } from '../../config/problem.js'
 import type { Quota } from '../../config/quota.js'
-import type { Gateway } from '../../config/schema.js'
 import { UNLIMITED } from '../../config/words.js'
 import { demandOf } from '../../gateway/decide/project-limits.js'
 import { leaseBound } from '../../gateway/decide/store/lender.js'

@@ -1,14 +1,12 @@
 /** What a replay cannot know because the log does not contain it: reported with every result. */
-import { isProjectLimits } from '../../config/load.js'
-import { UNLIMITED } from '../../config/words.js'
-import type { Flood } from '../../gateway/explain/settings.js'
-import type { WrittenWhen } from '../../gateway/policy/when.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import type { KeyPart } from '../../gateway/types.js'
 import type { Intake } from '../log/intake.js'
 import { count, grouped, percent } from '../text.js'
 import type { Sampling } from './records.js'
+import { names, rulesOf } from './rules.js'
 import type { Format, LoggedFacts, Traffic } from './traffic.js'
+import { hashedShares, leftOutLeases, shortenedConditions, shortenedNetworks } from './unknown-to-log.js'
 
 const HASHED = /^~[\w-]{16}$/
 const MOST_WORDS = 10_000
@@ -61,14 +59,14 @@ export class Seen {
       ...this.#completeness(formats, sampling, intake),
       ...this.#durations(policies),
       ...this.#answers(policies),
-      ...conditions(policies, formats),
+      ...shortenedConditions(policies, formats),
       ...this.#keys(policies, formats),
       ...hashedShares(policies, formats),
-      ...access(policies, formats),
+      ...shortenedNetworks(policies, formats),
       ...this.#runTimeEntries(),
       ...this.#unseenWords(policies),
       ...this.#times(),
-      ...leases(policies),
+      ...leftOutLeases(policies),
       ...this.#outages(),
     ]
   }
@@ -202,106 +200,4 @@ export class Seen {
     if (this.#wholeSeconds < this.#requests) return []
     return ['Times in the log are whole seconds, so burst limits are judged by whole seconds.']
   }
-}
-
-interface NamedRule {
-  readonly id: string
-  readonly kind: string
-  readonly key: readonly KeyPart[]
-  readonly enforceFor?: string | undefined
-  readonly when: WrittenWhen | undefined
-  /** The settings of a volumetric rule. */
-  readonly flood: Flood | undefined
-}
-
-/** The rules of the policies outside project limits, which may count by more than the project. */
-export function rulesOf(policies: readonly Loaded[]): NamedRule[] {
-  const rules = new Map<string, NamedRule>()
-  for (const { config } of policies) {
-    for (const policy of config.policies) {
-      if (isProjectLimits(policy)) continue
-      for (const rule of policy.document.rules) {
-        const { id, key, when, enforceFor } = rule
-        const flood = policy.kind === 'volumetric' ? (rule as unknown as Flood) : undefined
-        rules.set(`${id} ${key}`, { id, kind: policy.kind, key, when, enforceFor, flood })
-      }
-    }
-  }
-  return [...rules.values()]
-}
-
-/** Parts of keys that decision records contain as hashes. */
-const HASHED_PART = /^(client-ip|full-path|email-or-flow|header:.*)$/
-
-/** A hash of the key decides whether it is inside a share, so hashed parts change the selection. */
-function hashedShares(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
-  if (![...formats].some(({ name }) => name === 'records')) return []
-  const shared = rulesOf(policies).filter(
-    ({ enforceFor, key }) => enforceFor !== undefined && key.some(part => HASHED_PART.test(part)),
-  )
-  if (shared.length === 0) return []
-  return [
-    `The log holds hashes of what these rules count by, so as many keys are inside their shares here as at the gateway, but not the same ones: ${names(shared)}.`,
-  ]
-}
-
-/** What the conditions of rules need but the log records only in part. */
-function conditions(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
-  const conditional = rulesOf(policies)
-  const isRecords = [...formats].some(({ name }) => name === 'records')
-  const byNetwork = conditional.filter(({ when }) => when?.networks !== undefined)
-  const verified = conditional.filter(({ when }) => when?.authenticated === 'verified')
-  const sentences: string[] = []
-  if (isRecords && byNetwork.length > 0) {
-    sentences.push(
-      `The log has only the network of an address, /24 of IPv4 and /64 of IPv6, so smaller networks in the "when" of ${names(byNetwork)} are judged by its first address.`,
-    )
-  }
-  if (!isRecords && verified.length > 0) {
-    sentences.push(
-      `The log does not say whose credentials were verified, so these rules count nothing here: ${names(verified)}.`,
-    )
-  }
-  return sentences
-}
-
-/** The prefix lengths to which decision records shorten addresses. */
-const TOLD_BITS = { v4: 24, v6: 64 }
-
-/** Access entries whose networks the log cannot distinguish. */
-function access(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
-  const isRecords = [...formats].some(({ name }) => name === 'records')
-  const isTold = [...formats].every(({ tells }) => tells.has('client'))
-  const untold = policies.flatMap(({ compiled }) =>
-    compiled.access.entries.filter(({ networks }) =>
-      networks.some(
-        ({ words, bits }) =>
-          !isTold || (isRecords && bits > (words.length === 1 ? TOLD_BITS.v4 : TOLD_BITS.v6)),
-      ),
-    ),
-  )
-  if (untold.length === 0) return []
-  const entries = names(untold.map(({ rule }) => rule))
-  if (!isTold)
-    return [`The log has no addresses, so networks of these access entries are not seen: ${entries}.`]
-  return [
-    `The log has only the network of an address, /24 of IPv4 and /64 of IPv6, so smaller networks of these access entries are not seen: ${entries}.`,
-  ]
-}
-
-function leases(policies: readonly Loaded[]): string[] {
-  const leased = policies.some(({ config }) =>
-    config.policies.some(
-      policy =>
-        isProjectLimits(policy) &&
-        policy.document.limits.some(({ quotas }) =>
-          Object.values(quotas).some(quota => quota !== UNLIMITED && quota.lease),
-        ),
-    ),
-  )
-  return leased ? ['Leases are left out: several gateways that lease may refuse up to 10 % earlier.'] : []
-}
-
-function names(rules: readonly { readonly id: string }[]): string {
-  return [...new Set(rules.map(({ id }) => id))].join(', ')
 }

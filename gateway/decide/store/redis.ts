@@ -2,11 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Result } from 'ioredis'
 import { KEY_SPACE } from '../../redis-keys.js'
-import type { Demand, Log } from '../../types.js'
+import type { Log } from '../../types.js'
 import { calendarLength } from './calendar.js'
 import { type Debt, debtOf } from './debts.js'
 import { hashTag } from './hash-slot.js'
-import { chargeOf } from './meters.js'
 import { connectRedis, inOneWrite, type RedisClient, reconnect, script } from './redis-connection.js'
 import { askArguments, meterArguments } from './script-arguments.js'
 import { RedisSlots } from './slots.js'
@@ -14,15 +13,14 @@ import {
   type Answer,
   type Ask,
   type Count,
-  costOf,
   counted,
   type LateCharge,
-  quotasOf,
   type RemoteStore,
   SLOT_RETRY_MS,
   tellsLater,
   uncounted,
 } from './store.js'
+import { spentBy, type Tally, talliesOf } from './tally.js'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -223,33 +221,6 @@ export class RedisStore implements RemoteStore {
       ? { ...answer, ...this.#slots.hold({ key: ask.key, holder, ttlMs: demand.ttlMs }) }
       : answer
   }
-}
-
-/** What `requests` requests spent; with `andRefused` also the first one that a meter refused. */
-function spentBy(demand: Demand, requests: number, andRefused: boolean): number {
-  if (demand.kind !== 'meter') return requests * costOf(demand)
-  return requests * chargeOf(demand) + (andRefused ? costOf(demand) : 0)
-}
-
-/** The result of one call for one ask, after all admitted requests were charged. */
-interface Tally {
-  readonly admitted: number
-  readonly counts: readonly { quota: number; used: number; violated: boolean; resetMs: number }[]
-}
-
-function talliesOf(asks: readonly Ask[], result: readonly number[]): Tally[] {
-  let next = 1
-  return asks.map(({ demand }) => {
-    const admitted = result[next] as number
-    next += 1
-    const counts = quotasOf(demand).map(quota => {
-      const at = next
-      next += 3
-      const resetMs = (result[at + 2] as number) / 1000
-      return { quota, used: result[at] as number, violated: result[at + 1] === 1, resetMs }
-    })
-    return { admitted, counts }
-  })
 }
 
 /** A harmless ask for a key in the Cluster slot of `key`, or in a slot of its own if `key` has no hash tag. */

@@ -1,9 +1,10 @@
 /** What differs in effect between two configurations: comments, order and names of files do not count. */
 import type { BucketConfig } from '../../../config/bucket.js'
 import { describeColumns } from '../../../config/column-text.js'
+import type { Gateway } from '../../../config/gateway-schema.js'
 import { isProjectLimits } from '../../../config/load.js'
 import { pluginConfig } from '../../../config/policy-schema.js'
-import type { Gateway, ProjectEntry } from '../../../config/schema.js'
+import type { ProjectEntry } from '../../../config/projects-schema.js'
 import { columnName } from '../../../config/words.js'
 import type { Table } from '../../policy/policy.js'
 import type { Loaded } from '../../run/load.js'

@@ -1,7 +1,7 @@
 /** A process that takes requests: it opens the gateway's core and answers the supervisor's calls. */
 import cluster from 'node:cluster'
 import type { FileContents } from '../../../config/files.js'
-import type { Gateway } from '../../../config/schema.js'
+import type { Gateway } from '../../../config/gateway-schema.js'
 import { type Core, openCore, type Prepared } from '../core.js'
 import { type Loaded, listProblems, load, loadOrFail, type Unloadable } from '../load.js'
 import { openLog, outliveRejections } from '../process-log.js'

@@ -4,16 +4,14 @@ import type { Filter } from 'mongodb'
 import { chunks } from '../chunks.js'
 import { firstWebhook, laneOf } from '../lane.js'
 import type { Change, Head, Made, Write } from './contract.js'
-import {
-  type Collections,
-  type CommitDocument,
-  type DirectoryStep,
-  insertIfNew,
-  insertNew,
-  type JournalItem,
-  type MembershipDocument,
-  type ResourceDocument,
-} from './mongodb-connection.js'
+import { type Collections, insertIfNew, insertNew } from './mongodb-connection.js'
+import type {
+  CommitDocument,
+  DirectoryStep,
+  JournalItem,
+  MembershipDocument,
+  ResourceDocument,
+} from './mongodb-documents.js'
 import type { EventDocument } from './mongodb-event-documents.js'
 import { forgiveLeases } from './mongodb-events.js'
 

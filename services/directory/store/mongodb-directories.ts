@@ -1,7 +1,8 @@
 import type { Directory } from '../model.js'
 import { type DirectoryStore, purgeBatch, type Told } from './contract.js'
 import type { Committer } from './mongodb-commit.js'
-import { byAge, type Collections, type DirectoryStep, placedAfter } from './mongodb-connection.js'
+import { byAge, type Collections, placedAfter } from './mongodb-connection.js'
+import type { DirectoryStep } from './mongodb-documents.js'
 import { purgeEvents } from './mongodb-events.js'
 
 /** Attempts at a change without events when other changes come first. */

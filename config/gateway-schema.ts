@@ -1,6 +1,6 @@
-/** The shapes of gateway.yaml and projects.yaml: one source of types, validation and editor help. */
-import { type Static, type TSchema, Type } from 'typebox'
-import { Duration, parseDuration } from './duration.js'
+/** The shape of gateway.yaml: one source of types, validation and editor help. */
+import { type Static, Type } from 'typebox'
+import { Duration } from './duration.js'
 import {
   DECLARED_WORD,
   DeclaredWord,
@@ -16,29 +16,11 @@ import {
 } from './fields.js'
 import { AdminListener, DataListener } from './listen-schema.js'
 import { Percent } from './percent.js'
-import { OverrideSchema } from './quota-schema.js'
+import { observerList, type PluginSchemas, pluginEntry } from './plugin-schema.js'
 import { Tracing } from './tracing-schema.js'
 import { Upstream } from './upstream-schema.js'
-import { ENVIRONMENTS, PLANS, type UnknownProject } from './words.js'
+import { PLANS, type UnknownProject } from './words.js'
 
-/** Config schemas of the plugins, by plugin name; passed in because this folder imports nothing from the gateway. */
-export interface PluginSchemas {
-  readonly identify: Readonly<Record<string, TSchema>>
-  /**
-   * A limit plugin's name is the `kind` of its policy files; its schema describes a rule's keys besides the common
-   * ones.
-   */
-  readonly limit: Readonly<Record<string, TSchema>>
-  readonly observe: Readonly<Record<string, TSchema>>
-}
-
-/** A host name in the form under which requests are counted. */
-export const HOST_NAME_PATTERN = '^(\\[[0-9a-f:.]+\\]|[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)$'
-const HostName = Type.String({
-  pattern: HOST_NAME_PATTERN,
-  maxLength: 253,
-  expected: 'a host name in lowercase, without port',
-})
 const HeaderName = (name: string) =>
   Type.String({
     pattern: "^[a-z0-9!#$%&'*+.^`|~-]+$",
@@ -80,7 +62,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
       default: ['host'],
       description: 'Plugins that find the project of a request, asked in this order.',
     }),
-    observe: observers(plugins.observe),
+    observe: observerList(plugins.observe),
     unknownProject: UnknownProjectSetting,
     trustedProxies: Type.Array(Network, {
       default: [],
@@ -226,103 +208,4 @@ const DECISIONS = 'refused, all, or a share from 0 to 1'
 const FilePath = (name: string, description: string) =>
   Type.String({ default: name, minLength: 1, maxLength: 1024, description })
 
-/** An identifier or observer: its plugin, and that plugin's own keys. */
-export interface PluginEntry {
-  readonly plugin: string
-  readonly [key: string]: unknown
-}
-
-/** One of the given plugins with its settings; `host` is short for `{ plugin: host }`. */
-export function pluginEntry(schemas: Readonly<Record<string, TSchema>>) {
-  const names = Object.keys(schemas)
-  const whole = names.map(name => {
-    const plugin = { const: name, description: 'Name of the plugin.' }
-    const own = schemas[name] as { properties?: object; required?: string[] }
-    return when(
-      { type: 'object', properties: { plugin: { const: name } }, required: ['plugin'] },
-      { ...own, properties: { ...own.properties, plugin }, additionalProperties: false },
-      {},
-    )
-  })
-  return Type.Unsafe<PluginEntry>({
-    type: ['string', 'object'],
-    expected: 'the name of a plugin, or a map with "plugin" and its settings',
-    shorthand: Object.fromEntries(names.map(name => [name, { plugin: name, ...defaultsOf(schemas[name]) }])),
-    ...when(
-      { type: 'string' },
-      { enum: names },
-      { required: ['plugin'], properties: { plugin: { enum: names } }, allOf: whole },
-    ),
-  })
-}
-
-/** No observer is built in, so without plugins the list must be empty. */
-function observers(schemas: PluginSchemas['observe']) {
-  const description = 'Plugins that are notified of every finished request.'
-  if (Object.keys(schemas).length > 0) {
-    return Type.Array(pluginEntry(schemas), { default: [], description })
-  }
-  const expected = 'an empty list, because no loaded plugin observes requests'
-  return Type.Array(Type.Unsafe<PluginEntry>({}), { default: [], maxItems: 0, expected, description })
-}
-
-/** A plugin's default settings. */
-function defaultsOf(schema: TSchema | undefined): Record<string, unknown> {
-  const properties = (
-    schema as { properties?: Record<string, { default?: unknown; duration?: object }> } | undefined
-  )?.properties
-  const written = Object.entries(properties ?? {}).filter(([, property]) => property.default !== undefined)
-  return Object.fromEntries(
-    written.map(([key, { default: value, duration }]) => [
-      key,
-      duration ? parseDuration(String(value)) : value,
-    ]),
-  )
-}
-
-const ProjectEntry = Strict({
-  id: Type.String({
-    pattern: '^[A-Za-z0-9._:-]{1,128}$',
-    expected: 'an id of 1 to 128 letters, digits, ".", "_", "-" or ":"',
-    description: 'Stable id: limits are counted by it.',
-  }),
-  plan: DeclaredWord({ description: 'Subscription plan.', examples: [...PLANS] }),
-  environment: DeclaredWord({ description: 'Environment of the project.', examples: [...ENVIRONMENTS] }),
-  hosts: Type.Array(HostName, { default: [], description: 'Host names of this project (plugin host).' }),
-  paths: Type.Array(
-    Type.String({ pattern: '^/[^?#*{}\\s]*$', maxLength: 1024, expected: 'a path prefix such as /acme' }),
-    { default: [], description: 'Path prefixes of this project (plugin path).' },
-  ),
-  apiKeyHashes: Type.Array(
-    Type.String({
-      pattern: '^[0-9a-f]{64}$',
-      secret: true,
-      expected: 'the SHA-256 of a key in 64 lowercase hex digits, never the key itself',
-    }),
-    { default: [], description: 'SHA-256 of each API key, in hex (plugin api-key).' },
-  ),
-  overrides: NamedMap(OverrideSchema, {
-    default: {},
-    description:
-      'Negotiated limits of this project, by bucket. What an override does not set stays as in the row.',
-  }),
-})
-
-const wordList = (words: readonly string[], description: string) =>
-  Type.Array(DeclaredWord({}), {
-    default: [...words],
-    minItems: 1,
-    maxItems: 100,
-    uniqueItems: true,
-    description,
-  })
-
-export const projectsSchema = Strict({
-  version: Version(),
-  plans: wordList(PLANS, 'The plans that projects and limits may name.'),
-  environments: wordList(ENVIRONMENTS, 'The environments that projects and limits may name.'),
-  projects: Type.Array(ProjectEntry, { description: 'The known projects.' }),
-})
-
 export type Gateway = Static<ReturnType<typeof gatewaySchema>>
-export type ProjectEntry = Static<typeof ProjectEntry>

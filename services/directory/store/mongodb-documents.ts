@@ -1,0 +1,92 @@
+/** The documents of the directory's collections, but for those of events, links and pulls. */
+import type { Directory, ResourceType } from '../model.js'
+import type { Write } from './contract.js'
+import type { StoredEvent, ToldEvent } from './event-contract.js'
+
+export interface DirectoryDocument {
+  _id: string
+  tenant: string
+  product: string
+  created: string
+  body: Directory
+  /** Version of the change that last wrote `body`; absent before the first one. */
+  version?: number
+}
+
+/** How far a directory's changes have been spread; may lag behind the commits (see mongodb-commit.ts). */
+export interface JournalDocument {
+  _id: string
+  version: number
+  sequence: number
+}
+
+/** One change. `_id` is directory and version, so only one change can ever take a version. */
+export interface CommitDocument {
+  _id: string
+  directory: string
+  version: number
+  /** Sequence of its last event. */
+  sequence: number
+  /** Absent once the change is spread over the collections. */
+  pending?: { id: string; parts: number; body: string; at: number }
+  deletedAt?: Date
+}
+
+/**
+ * `version` is the directory's version that last wrote the document. A deleted document stays for an hour as a
+ * tombstone (`_id`, `version`, `deletedAt`), so that a stalled process that repeats an old change cannot bring it
+ * back.
+ */
+interface Versioned {
+  _id: string
+  version: number
+  deletedAt?: Date
+}
+export interface ResourceDocument extends Versioned {
+  directory: string
+  type: ResourceType
+  tenant: string
+  product: string
+  created: string
+  modified: string
+  label: string
+  terms: string[]
+  /** JSON text: SCIM attribute names contain dots and dollars, which are not safe as document keys. */
+  raw: string
+}
+export interface MembershipDocument extends Versioned {
+  group: string
+  user: string
+}
+export interface PartDocument {
+  _id: string
+  commit: string
+  body: string
+}
+
+/** A removed directory: its contents are being purged, and once more an hour later. */
+export interface RemovedDocument {
+  _id: string
+  /** Null until nothing was left. */
+  purgedAt: Date | null
+  /** The directory as it was, and the sequence of the event about its removal, until that is delivered. */
+  body?: Directory
+  told?: number
+}
+
+/**
+ * A change of the directory itself; a removal keeps the directory until its event, with the sequence `told`, is
+ * delivered.
+ */
+export type DirectoryStep =
+  | { kind: 'directory'; directory: Directory }
+  | { kind: 'removal'; directory: Directory; told: number | undefined }
+
+/** One item of a change's journal text. */
+export type JournalItem = Write | DirectoryStep | JournalEvent
+/** Items from before a directory could have several webhooks have `queued` in place of `to`. */
+interface JournalEvent {
+  kind: 'event'
+  event: StoredEvent & Partial<Pick<ToldEvent, 'to'>>
+  queued?: boolean
+}

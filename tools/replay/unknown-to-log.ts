@@ -1,0 +1,78 @@
+/** What policies decide by that a log cannot hold, whatever its requests are. */
+import { isProjectLimits } from '../../config/load.js'
+import { UNLIMITED } from '../../config/words.js'
+import type { Loaded } from '../../gateway/run/load.js'
+import { names, rulesOf } from './rules.js'
+import type { Format } from './traffic.js'
+
+/** Parts of keys that decision records contain as hashes. */
+const HASHED_PART = /^(client-ip|full-path|email-or-flow|header:.*)$/
+
+/** A hash of the key decides whether it is inside a share, so hashed parts change the selection. */
+export function hashedShares(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+  if (![...formats].some(({ name }) => name === 'records')) return []
+  const shared = rulesOf(policies).filter(
+    ({ enforceFor, key }) => enforceFor !== undefined && key.some(part => HASHED_PART.test(part)),
+  )
+  if (shared.length === 0) return []
+  return [
+    `The log holds hashes of what these rules count by, so as many keys are inside their shares here as at the gateway, but not the same ones: ${names(shared)}.`,
+  ]
+}
+
+/** What the conditions of rules need but the log records only in part. */
+export function shortenedConditions(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+  const conditional = rulesOf(policies)
+  const isRecords = [...formats].some(({ name }) => name === 'records')
+  const byNetwork = conditional.filter(({ when }) => when?.networks !== undefined)
+  const verified = conditional.filter(({ when }) => when?.authenticated === 'verified')
+  const sentences: string[] = []
+  if (isRecords && byNetwork.length > 0) {
+    sentences.push(
+      `The log has only the network of an address, /24 of IPv4 and /64 of IPv6, so smaller networks in the "when" of ${names(byNetwork)} are judged by its first address.`,
+    )
+  }
+  if (!isRecords && verified.length > 0) {
+    sentences.push(
+      `The log does not say whose credentials were verified, so these rules count nothing here: ${names(verified)}.`,
+    )
+  }
+  return sentences
+}
+
+/** The prefix lengths to which decision records shorten addresses. */
+const TOLD_BITS = { v4: 24, v6: 64 }
+
+/** Access entries whose networks the log cannot distinguish. */
+export function shortenedNetworks(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+  const isRecords = [...formats].some(({ name }) => name === 'records')
+  const isTold = [...formats].every(({ tells }) => tells.has('client'))
+  const untold = policies.flatMap(({ compiled }) =>
+    compiled.access.entries.filter(({ networks }) =>
+      networks.some(
+        ({ words, bits }) =>
+          !isTold || (isRecords && bits > (words.length === 1 ? TOLD_BITS.v4 : TOLD_BITS.v6)),
+      ),
+    ),
+  )
+  if (untold.length === 0) return []
+  const entries = names(untold.map(({ rule }) => rule))
+  if (!isTold)
+    return [`The log has no addresses, so networks of these access entries are not seen: ${entries}.`]
+  return [
+    `The log has only the network of an address, /24 of IPv4 and /64 of IPv6, so smaller networks of these access entries are not seen: ${entries}.`,
+  ]
+}
+
+export function leftOutLeases(policies: readonly Loaded[]): string[] {
+  const leased = policies.some(({ config }) =>
+    config.policies.some(
+      policy =>
+        isProjectLimits(policy) &&
+        policy.document.limits.some(({ quotas }) =>
+          Object.values(quotas).some(quota => quota !== UNLIMITED && quota.lease),
+        ),
+    ),
+  )
+  return leased ? ['Leases are left out: several gateways that lease may refuse up to 10 % earlier.'] : []
+}
