@@ -5,7 +5,8 @@ import { decisionRecord } from '../../helpers/decision-lines.js'
 
 const line = (fields: object, colourful = false) =>
   terminalLine(JSON.stringify({ level: 'info', time: '2026-01-02T03:04:05.006Z', ...fields }), colourful)
-const TIME = /^\d\d:04:05\.006 /
+/** The local time, in a time zone that need not differ from UTC by whole hours. */
+const TIME = /^\d\d:\d\d:05\.006 /
 
 t.test('a decision is one line with status, request, project, rule, numbers and wait', async t => {
   const counters = [

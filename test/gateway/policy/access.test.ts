@@ -61,6 +61,14 @@ function holds(network: string, client: string): boolean {
   return list.check(client, family(client))
 }
 
+/** IPv4-mapped addresses count as IPv4, in both spellings. */
+function folded(client: string): string {
+  const [, high, low] = /^(?:0:){5}ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(client) ?? []
+  if (high === undefined || low === undefined) return client.replace('::ffff:', '')
+  const bytes = [high, low].flatMap(text => [Number.parseInt(text, 16) >> 8, Number.parseInt(text, 16) & 255])
+  return bytes.join('.')
+}
+
 /** The expected decision: every entry is checked. */
 function scan(
   all: readonly Entry[],
@@ -69,11 +77,11 @@ function scan(
   id: string,
 ): { bits: number; action: string } {
   let found = { bits: -2, action: 'none' }
-  const folded = client.replace('::ffff:', '')
+  const counted = folded(client)
   for (const { networks = [], projects = [], action, until, ...entry } of all) {
     if (entry.mode !== mode || (until !== undefined && until <= NOW)) continue
     const lengths = [
-      ...networks.filter(one => holds(one, folded)).map(one => (parseNetwork(one) as { bits: number }).bits),
+      ...networks.filter(one => holds(one, counted)).map(one => (parseNetwork(one) as { bits: number }).bits),
       ...(projects.includes(id) ? [-1] : []),
     ]
     for (const bits of lengths) {
