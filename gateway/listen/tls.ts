@@ -66,13 +66,18 @@ export function createTlsFront(
   const certificate = new Certificate(files, log, pair => secure.setSecureContext({ ...pair, ...terms }))
   secure.on('secureConnection', socket => {
     const connection = open.get(endpointsOf(socket))
+    // The client has reset the connection meanwhile, so its address is no longer known.
+    if (connection === undefined) {
+      socket.destroy()
+      return
+    }
     // A TLS socket cannot send a TCP reset, and some clients take any other close for the regular end of a response.
     socket.resetAndDestroy = () => {
-      connection?.socket.resetAndDestroy()
+      connection.socket.resetAndDestroy()
       return socket
     }
-    if (socket.alpnProtocol === HTTP2) protocols.http2(socket, connection?.fingerprints)
-    else protocols.http1(socket, connection?.fingerprints)
+    if (socket.alpnProtocol === HTTP2) protocols.http2(socket, connection.fingerprints)
+    else protocols.http1(socket, connection.fingerprints)
   })
   // Scanners and broken clients: the handshake has failed, and there is nothing else to do.
   secure.on('tlsClientError', (_error, socket) => socket.destroy())
