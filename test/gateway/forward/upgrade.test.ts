@@ -203,6 +203,23 @@ t.test('a gateway that is going away', async t => {
     t.same(codes, [1001])
   })
 
+  t.test('sends it to a client whose handshake was still under way, or came later', async t => {
+    const { client, upstream, gateway } = await scene(t)
+    client.send(`${HANDSHAKE}\r\n`)
+    const first = await upstream.connection(0)
+    await first.message()
+    gateway.goAway()
+    const late = await clientOf(t, gateway)
+    late.send(`${HANDSHAKE}\r\n`)
+    const second = await upstream.connection(1)
+    await second.message()
+    for (const peer of [first, second]) peer.send(ACCEPTED)
+    for (const told of [client, late]) {
+      t.match((await told.head()).line, / 101 /)
+      t.equal(await told.rest(), '\x88\x02\x03\xe9')
+    }
+  })
+
   t.test('never sends the Close within a frame', async t => {
     const { client, upstream, gateway } = await scene(t)
     client.send(`${HANDSHAKE}\r\n`)
