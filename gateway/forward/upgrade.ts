@@ -18,13 +18,16 @@ const OPENING = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
 /** Forwards WebSocket upgrades: the handshake like any request, then the bytes of both sides. */
 export function createUpgradeTransport(settings: UpstreamSettings, backends: Backends): UpgradeTransport {
   const upgrades = new Set<Upgrading>()
+  let leaving = false
   return {
     upgrade(exchange) {
       const upgrade = new Upgrading(exchange, settings, backends, () => upgrades.delete(upgrade))
       upgrades.add(upgrade)
+      if (leaving) upgrade.goAway()
       upgrade.start()
     },
     goAway() {
+      leaving = true
       for (const upgrade of upgrades) upgrade.goAway()
     },
     close() {
@@ -47,6 +50,7 @@ class Upgrading implements Asker, ResponseWatcher {
   /** Passes on the upstream's refusal. */
   #relay: Relay | undefined
   #tunnel: Tunnel | undefined
+  #leaving = false
   #ended = false
 
   constructor(exchange: UpgradeExchange, settings: UpstreamSettings, backends: Backends, onEnd: () => void) {
@@ -69,7 +73,9 @@ class Upgrading implements Asker, ResponseWatcher {
     backend.pool.takeNew(this)
   }
 
+  /** A WebSocket that is still to be opened gets its Close at once. */
   goAway(): void {
+    this.#leaving = true
     this.#tunnel?.goAway()
   }
 
@@ -109,6 +115,7 @@ class Upgrading implements Asker, ResponseWatcher {
     const { upgradeIdleMs } = this.#settings.timeouts
     const client = this.#exchange.takeOver()
     this.#tunnel = new Tunnel(client, upstream, accepted, upgradeIdleMs, () => this.#finish())
+    if (this.#leaving) this.#tunnel.goAway()
   }
 
   /** Any response but 101: passed on as the last one on the client's connection. */

@@ -63,6 +63,7 @@ export class ServerConnections {
     this.#open.add(connection)
     this.#fresh.add(connection)
     this.deadlines.add(connection)
+    if (this.draining) connection.closeSoon()
   }
 
   /** True if the connection has yet to send its first request, and may still do so. */

@@ -45,6 +45,11 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
   // A client may close its side before it has received all of the response.
   const server = createServer({ noDelay: true, allowHalfOpen: !isTls })
   server.on('connection', socket => {
+    // The client has already reset the connection. Its request could still be read, but no rule could tell whose it is.
+    if (socket.remoteAddress === undefined) {
+      socket.destroy()
+      return
+    }
     const cap = admit(socket)
     if (cap === undefined) inside.enter(socket)
     else turnAway(socket, cap)

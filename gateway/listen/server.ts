@@ -44,7 +44,7 @@ export function createListener(handlers: Handlers, settings: ListenerSettings, t
     })
   const door = createDoor(settings, tls !== undefined, {
     enter: socket => (front === undefined ? http1.accept(socket) : front.accept(socket)),
-    makeRoom: () => http1.closeLongest() || http2.closeLongest(),
+    makeRoom: () => http1.closeLongest() || http2.closeLongest() || front?.closeLongest() === true,
     refused: (code, id, peer) => handlers.refused?.(code, id, peer),
   })
 
@@ -71,6 +71,7 @@ export function createListener(handlers: Handlers, settings: ListenerSettings, t
         })
         http1.drain()
         http2.drain()
+        front?.drain()
       })
     },
     get connections() {

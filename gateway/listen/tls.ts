@@ -12,6 +12,8 @@ import { fingerprintsOf, peekHello } from './fingerprint.js'
 
 /** Time limit for the ClientHello, and again for the rest of the handshake. */
 const HANDSHAKE_MS = 10_000
+/** The same during a drain, for all of it. */
+const LAST_HANDSHAKE_MS = 1_000
 const HTTP2 = 'h2'
 const HTTP1 = 'http/1.1'
 
@@ -37,6 +39,10 @@ export interface TlsFront {
   accept(socket: Socket): void
   /** Reads certificate and key again, for new connections. */
   reloadCertificate(): void
+  /** Closes the connection that has gone longest without completing its handshake. False if there is none. */
+  closeLongest(): boolean
+  /** From now on, handshakes that are not completed soon end their connections. */
+  drain(): void
   /** Cuts every connection. */
   closeAllConnections(): void
 }
@@ -55,6 +61,8 @@ export function createTlsFront(
 ): TlsFront {
   /** Keyed by endpoints, because Node does not tell which TCP connection a finished handshake belongs to. */
   const open = new Map<string, Connection>()
+  /** Those that have not completed their handshake, the oldest first. */
+  const greeting = new Set<Connection>()
 
   const secure = createServer({ ALPNProtocols: [HTTP2, HTTP1], handshakeTimeout: HANDSHAKE_MS })
   const terms: SecureContextOptions = {
@@ -66,13 +74,19 @@ export function createTlsFront(
   const certificate = new Certificate(files, log, pair => secure.setSecureContext({ ...pair, ...terms }))
   secure.on('secureConnection', socket => {
     const connection = open.get(endpointsOf(socket))
+    // The client has reset the connection meanwhile, so its address is no longer known.
+    if (connection === undefined) {
+      socket.destroy()
+      return
+    }
+    greeting.delete(connection)
     // A TLS socket cannot send a TCP reset, and some clients take any other close for the regular end of a response.
     socket.resetAndDestroy = () => {
-      connection?.socket.resetAndDestroy()
+      connection.socket.resetAndDestroy()
       return socket
     }
-    if (socket.alpnProtocol === HTTP2) protocols.http2(socket, connection?.fingerprints)
-    else protocols.http1(socket, connection?.fingerprints)
+    if (socket.alpnProtocol === HTTP2) protocols.http2(socket, connection.fingerprints)
+    else protocols.http1(socket, connection.fingerprints)
   })
   // Scanners and broken clients: the handshake has failed, and there is nothing else to do.
   secure.on('tlsClientError', (_error, socket) => socket.destroy())
@@ -81,7 +95,9 @@ export function createTlsFront(
     const endpoints = endpointsOf(socket)
     const connection: Connection = { socket, fingerprints: undefined }
     open.set(endpoints, connection)
+    greeting.add(connection)
     socket.on('close', () => {
+      greeting.delete(connection)
       if (open.get(endpoints) === connection) open.delete(endpoints)
     })
     socket.on('error', () => socket.destroy())
@@ -110,6 +126,18 @@ export function createTlsFront(
   return {
     accept,
     reloadCertificate: () => certificate.reload(),
+    closeLongest() {
+      const [longest] = greeting
+      if (longest === undefined) return false
+      greeting.delete(longest)
+      longest.socket.destroy()
+      return true
+    },
+    drain() {
+      setTimeout(() => {
+        for (const { socket } of greeting) socket.destroy()
+      }, LAST_HANDSHAKE_MS).unref()
+    },
     closeAllConnections() {
       for (const { socket } of open.values()) socket.destroy()
     },

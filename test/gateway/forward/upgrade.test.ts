@@ -1,9 +1,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
-import { FrameFollower } from '../../../gateway/forward/frames.js'
 import { valuesOf } from '../../helpers/raw.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { clientOf, scene, startGateway } from './gateway.js'
@@ -142,6 +140,20 @@ t.test('a side that resets its connection closes the other', async t => {
   }
 })
 
+t.test('a client that closes its side ends the WebSocket even if the upstream takes no notice', async t => {
+  const { client, upstream, gateway } = await scene(t)
+  client.send(`${HANDSHAKE}\r\n`)
+  const peer = await upstream.connection(0)
+  await peer.message()
+  peer.send(ACCEPTED)
+  await client.message()
+  client.socket.end()
+  await waitUntil('the upstream to be told', () => peer.ended)
+  peer.send('last')
+  t.equal(await client.bytes(4), 'last')
+  await waitUntil('the end of the request', () => gateway.ended === 1)
+})
+
 t.test('a client that leaves during the handshake cancels it', async t => {
   const { client, upstream, gateway } = await scene(t)
   client.send(`${HANDSHAKE}\r\n`)
@@ -203,6 +215,23 @@ t.test('a gateway that is going away', async t => {
     t.same(codes, [1001])
   })
 
+  t.test('sends it to a client whose handshake was still under way, or came later', async t => {
+    const { client, upstream, gateway } = await scene(t)
+    client.send(`${HANDSHAKE}\r\n`)
+    const first = await upstream.connection(0)
+    await first.message()
+    gateway.goAway()
+    const late = await clientOf(t, gateway)
+    late.send(`${HANDSHAKE}\r\n`)
+    const second = await upstream.connection(1)
+    await second.message()
+    for (const peer of [first, second]) peer.send(ACCEPTED)
+    for (const told of [client, late]) {
+      t.match((await told.head()).line, / 101 /)
+      t.equal(await told.rest(), '\x88\x02\x03\xe9')
+    }
+  })
+
   t.test('never sends the Close within a frame', async t => {
     const { client, upstream, gateway } = await scene(t)
     client.send(`${HANDSHAKE}\r\n`)
@@ -216,47 +245,5 @@ t.test('a gateway that is going away', async t => {
     await waitUntil('more', () => client.unread.length === 5)
     peer.send('de')
     t.equal(await client.rest(), '\x82\x05abcde\x88\x02\x03\xe9')
-  })
-
-  t.test('finds the ends of frames whatever pieces they come in', async () => {
-    const frame = fc
-      .record({
-        length: fc.oneof(fc.nat(300), fc.constantFrom(125, 126, 65_535, 65_536)),
-        masked: fc.boolean(),
-      })
-      .map(({ length, masked }) => {
-        const mask = masked ? 0x80 : 0
-        const extended = Buffer.alloc(length < 126 ? 0 : length < 65_536 ? 2 : 8)
-        if (extended.length === 2) extended.writeUInt16BE(length)
-        if (extended.length === 8) extended.writeBigUInt64BE(BigInt(length))
-        const marker = length < 126 ? length : length < 65_536 ? 126 : 127
-        const body = Buffer.alloc(length + (masked ? 4 : 0), 0x81)
-        return Buffer.concat([Buffer.from([0x82, mask | marker]), extended, body])
-      })
-    fc.assert(
-      fc.property(
-        fc.array(frame, { minLength: 1, maxLength: 6 }),
-        fc.array(fc.nat(2_000)),
-        (frames, cuts) => {
-          const ends = new Set([0])
-          let total = 0
-          for (const { length } of frames) {
-            total += length
-            ends.add(total)
-          }
-          const bytes = Buffer.concat(frames)
-          const follower = new FrameFollower()
-          let at = 0
-          for (const size of [...cuts, bytes.length]) {
-            const piece = bytes.subarray(at, at + size)
-            follower.pass(piece)
-            at += piece.length
-            if (follower.betweenFrames !== ends.has(at)) return false
-          }
-          return true
-        },
-      ),
-      { numRuns: 300 },
-    )
   })
 })

@@ -26,9 +26,12 @@ export async function listenTls(
 ) {
   const settings = { trusted: new TrustedProxies(trusted), fingerprintHeaders, hasCredential }
   const refused: string[] = []
+  /** The address of each request's client. */
+  const served: string[] = []
   const listener = createListener(
     {
       request(req, res) {
+        served.push(req.peer.address)
         const { ja3, ja4, host } = readFacts(req, settings)
         const body = JSON.stringify({ ja3, ja4, host })
         reply(res, body)
@@ -41,7 +44,7 @@ export async function listenTls(
   )
   const { port } = await listener.start('127.0.0.1', 0)
   t.teardown(() => listener.drain(0))
-  return { listener, port, refused }
+  return { listener, port, refused, served }
 }
 
 /** A TLS connection after its handshake. */

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { copyFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
-import { type AddressInfo, connect as connectTcp } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
@@ -37,18 +37,11 @@ if (canMakeCertificates(t)) {
   t.test(
     'connections over the limit are closed before their handshake, and places are freed as others leave',
     async t => {
-      const { port, listener } = await listenTls(t, one, [], { maxConnections: 1 })
-      const silent = connectTcp({ port, host: '127.0.0.1' }).on('error', () => {})
-      t.teardown(() => silent.destroy())
-      await waitUntil('the first connection', () => listener.connections === 1)
-      await t.rejects(
-        connect(t, port),
-        { code: 'ECONNRESET' },
-        'a connection that has not shaken hands takes a place too',
-      )
-      silent.destroy()
-      await waitUntil('the place to be free', () => listener.connections === 0)
+      const { port } = await listenTls(t, one, [], { maxConnections: 1 })
       const client = new RawPeer(await connect(t, port))
+      await client.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n').message()
+      await t.rejects(connect(t, port), { code: 'ECONNRESET' }, 'the first has not sent all of its request')
+      client.send('x')
       const next = await waitUntil('an idle connection to make room', async () => {
         t.match((await client.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n').message()).line, / 200 /)
         return connect(t, port)
@@ -215,5 +208,24 @@ if (canMakeCertificates(t)) {
     t.ok(performance.now() - startedAt < 4000)
     await waitUntil('both ends', () => idle.closed && silent.closed)
     t.ok(idle.ended, 'the idle connection is closed cleanly')
+  })
+
+  t.test('a drain does not wait for clients that do not go on with their handshake', async t => {
+    const { listener, port } = await listenTls(t, one)
+    const silent = await rawClient(port)
+    const startedAt = performance.now()
+    await listener.drain(9_000)
+    t.ok(performance.now() - startedAt < 6_000)
+    await waitUntil('the end', () => silent.closed || silent.ended)
+  })
+
+  t.test('with all connections taken, those without a handshake make room for new ones', async t => {
+    const { listener, port } = await listenTls(t, one, [], { maxConnections: 2 })
+    const silent = [await rawClient(port), await rawClient(port)]
+    await waitUntil('both', () => listener.connections === 2)
+    const late = new RawPeer(await connect(t, port))
+    t.match((await late.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n').message()).line, / 200 /)
+    await waitUntil('the first to be closed', () => silent[0]?.closed || silent[0]?.ended)
+    t.notOk(silent[1]?.closed)
   })
 }
