@@ -8,6 +8,9 @@ const REQUESTS = 1024
 /** Most requests that may wait for a place. */
 const WAITING = 1024
 
+/** This process has no file descriptor left, which says nothing about the backend. */
+const OWN_FAULTS = new Set(['EMFILE', 'ENFILE'])
+
 /** Receives events of an upstream's backends. Errors may name their addresses. */
 export interface BackendEvents {
   /** No connection could be opened. */
@@ -107,9 +110,9 @@ export class Backend {
   }
 
   /** No connection could be opened. */
-  unreachable(error: Error): void {
+  unreachable(error: NodeJS.ErrnoException): void {
     this.#events.unreachable(this, error)
-    this.failed(error)
+    if (!OWN_FAULTS.has(error.code ?? '')) this.failed(error)
   }
 
   /** A request got no response, possibly through the backend's fault. */

@@ -69,6 +69,18 @@ t.test('a new request goes to the address with the fewest requests in progress',
   )
 })
 
+t.test('a gateway that runs out of file descriptors does not blame the addresses', async t => {
+  const { gateway } = await scene(t, [answering(OK), answering(OK)])
+  const [backend] = [...gateway.backends]
+  const failing = (code: string) => {
+    for (let i = 0; i < 3; i++) backend?.unreachable(Object.assign(new Error('connect'), { code }))
+  }
+  failing('EMFILE')
+  t.same(gateway.changes, [])
+  failing('ECONNREFUSED')
+  t.same(gateway.changes, [`${backend?.origin.port} ejected`])
+})
+
 t.test('one dead address', async t => {
   t.test('fails no request, and is ejected after a few attempts', async t => {
     const dead = await deadUrl()
