@@ -149,7 +149,7 @@ class Loader {
     this.sources.set(folder, markOf(folder))
     try {
       const names = this.#disk.list(folder).filter(isPolicyName).sort()
-      for (const name of names.filter(name => name.endsWith('.yml'))) {
+      for (const name of names.filter(name => !name.endsWith('.yaml'))) {
         this.#report(join(folder, name), {
           path: [],
           message: 'Only *.yaml files are read. Rename this one.',

@@ -7,7 +7,7 @@ export type Sources = ReadonlyMap<string, string>
 /** True for files of the policies folder that are read, or probably meant to be. */
 export function isPolicyName(name: string): boolean {
   // Names that begin with a dot are an editor's, or the links a Kubernetes volume swaps.
-  return !name.startsWith('.') && /\.ya?ml$/.test(name)
+  return !name.startsWith('.') && /\.ya?ml$/i.test(name)
 }
 
 /** A mark that changes when the file or folder at `path` does; links are followed. Never throws. */

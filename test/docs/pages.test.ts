@@ -18,6 +18,10 @@ t.test('every link leads to an existing file and heading', async t => {
   await t.resolves(run(process.execPath, ['scripts/docs-site.mjs', '--check'], { cwd: root }))
 })
 
+t.test('no page holds both sides of a merge', async t => {
+  for (const { name, text } of pages) t.notMatch(text, /^(<{7}|>{7}) /m, name)
+})
+
 t.test('every command that a page shows exists, with its options', async t => {
   const commands = new Map(COMMANDS.map(({ name, load }) => [name, load]))
   let shown = 0

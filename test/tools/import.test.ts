@@ -162,6 +162,19 @@ paths: { /x: { get: { x-ory-ratelimit-bucket: x } }, /: { get: { x-ory-ratelimit
   t.same(JSON.parse(out).buckets, { x: ['GET /v1/x', 'GET /v2/x', 'GET /v1', 'GET /v2'] })
 })
 
+t.test('a variable of a server without a default is reported, and no pattern holds it', async t => {
+  const dir = t.testdir({
+    'a.yaml': `openapi: 3.1.0
+servers: [{ url: "/{base}/v1" }]
+paths: { /x: { get: { x-ory-ratelimit-bucket: x } } }
+`,
+  })
+  const { code, out, err } = await sluice(['import', 'openapi', join(dir, 'a.yaml')])
+  t.equal(code, 1)
+  t.match(err, 'servers[0]: The variable {base} has no default: its path was taken to be "/".')
+  t.match(out, '- "GET /x"')
+})
+
 t.test('files that are not OpenAPI 3 documents are reported', async t => {
   const dir = t.testdir({
     'two.yaml': 'swagger: "2.0"\npaths: {}\n',

@@ -206,6 +206,25 @@ rules:
   },
 )
 
+t.test('a rule that both policies have is explained by the settings of each', async t => {
+  const policy = (more: string) => `version: 1
+kind: volumetric
+rules:
+  - { id: failures, match: [/**], key: [client-ip], reads: true, ${more}quota: { requests: 3, per: 60s } }
+`
+  const dir = t.testdir({
+    now: { 'p.yaml': policy('') },
+    next: { 'p.yaml': policy('countWhen: { status: [401] }, enforceFor: 25%, ') },
+  })
+  const mapped = '{"time":"2026-01-05T10:00:00Z","method":"POST","path":"/items/1"}\n'
+  const fields = ['time', 'method', 'path'].flatMap(name => ['--map', `${name}=${name}`])
+  const policies = ['--policies', join(dir, 'next'), '--against', join(dir, 'now')]
+  const sentence = /no statuses, so these rules.* count nothing here: failures\./
+  t.match((await replay(mapped, ...policies, ...fields)).accuracy.join('\n'), sentence)
+  const records = RECORDS.map(lineOf).join('')
+  t.match((await replay(records, ...policies)).accuracy.join('\n'), /not the same ones: failures\./)
+})
+
 t.test('requests decided while Redis was away are reported', async t => {
   const outage = RECORDS.map((record, i) => ({
     ...record,

@@ -115,6 +115,7 @@ t.test('invalid upstreams and limits are refused with a suggestion', async t => 
     [['serve', '--upstream', 'ftp://a'], 'Write it like http://127.0.0.1:3000.'],
     [['init', '--upstream', `http://\${PORT}:1`], 'Write it like http://127.0.0.1:3000.'],
     [[...upstream, '--limit', '100/x'], '"x" is not a unit of time. Write s, m, h or d, such as 100/m.'],
+    [[...upstream, '--limit', '5/500ms'], '"ms" is not a unit of time. Write s, m, h or d, such as 100/m.'],
     [[...upstream, '--limit', '100/hout'], 'Did you mean h (hour)?'],
     [[...upstream, '--limit', 'many'], 'Write requests and a length of time, such as 100/m'],
     [[...upstream, '--limit', '0/s'], 'from 1 to 1,000,000,000 requests in 1 second to 31 days'],

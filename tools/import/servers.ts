@@ -16,8 +16,12 @@ export function basesOf(holders: readonly (readonly [Node, Path])[], report: Rep
       const { default: fallback } = nodeOf(nodeOf(variables)[name])
       return fallback === undefined ? whole : String(fallback)
     })
-    if (URL.canParse(filled, 'http://any')) return new URL(filled, 'http://any').pathname.replace(/\/$/, '')
-    report([...at, 'servers', i], 'Not an address: its path was taken to be "/".')
+    const unfilled = /\{[^{}]+\}/.exec(filled)?.[0]
+    if (unfilled === undefined && URL.canParse(filled, 'http://any')) {
+      return new URL(filled, 'http://any').pathname.replace(/\/$/, '')
+    }
+    const fault = unfilled === undefined ? 'Not an address' : `The variable ${unfilled} has no default`
+    report([...at, 'servers', i], `${fault}: its path was taken to be "/".`)
     return ''
   })
   const distinct = [...new Set(bases)]

@@ -74,7 +74,7 @@ async function run({ values, positionals }: Arguments<typeof OPTIONS>, io: Io): 
   const candidate = await sideOf(values.policies)
   const against = values.against === undefined ? undefined : await sideOf(values.against)
   const policies = [candidate.loaded, ...(against ? [against.loaded] : [])]
-  const parts = rulesOf(policies).flatMap(({ key }) => key)
+  const parts = [...new Set(rulesOf(policies).flatMap(({ key }) => key))]
   const sampling: Sampling = { dropped: new Map(), admitted: 0, sample: 1 }
   const formats = new FormatReader(values, sampling)
   const intake = new Intake()

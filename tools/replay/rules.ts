@@ -15,20 +15,21 @@ interface NamedRule {
   readonly flood: Flood | undefined
 }
 
-/** The rules of the policies outside project limits, which may count by more than the project. */
+/**
+ * The rules of the policies outside project limits, which may count by more than the project. A rule of two policies is
+ * there twice: its settings may differ.
+ */
 export function rulesOf(policies: readonly Loaded[]): NamedRule[] {
-  const rules = new Map<string, NamedRule>()
-  for (const { config } of policies) {
-    for (const policy of config.policies) {
-      if (isProjectLimits(policy)) continue
-      for (const rule of policy.document.rules) {
+  return policies.flatMap(({ config }) =>
+    config.policies.flatMap(policy => {
+      if (isProjectLimits(policy)) return []
+      return policy.document.rules.map(rule => {
         const { id, key, when, enforceFor } = rule
         const flood = policy.kind === 'volumetric' ? (rule as unknown as Flood) : undefined
-        rules.set(`${id} ${key}`, { id, kind: policy.kind, key, when, enforceFor, flood })
-      }
-    }
-  }
-  return [...rules.values()]
+        return { id, kind: policy.kind, key, when, enforceFor, flood }
+      })
+    }),
+  )
 }
 
 /** Their ids, each once, for a sentence. */

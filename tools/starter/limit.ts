@@ -67,10 +67,11 @@ function readLimit(text: string): StarterLimit {
 
 function unitOf(text: string, word: string): string {
   const small = word.toLowerCase()
-  const unit = UNITS[small] ?? UNITS[small.replace(/s$/, '')]
+  // "ms" is no plural: it would make 500 milliseconds 500 minutes.
+  const unit = UNITS[small] ?? UNITS[small.replace(/(?<=..)s$/, '')]
   if (unit !== undefined) return unit
   const meant = nearest(small, Object.keys(UNITS))
-  const help = meant === undefined || word.length === 1 ? '' : ` Did you mean ${UNITS[meant]} (${meant})?`
+  const help = meant === undefined || word.length < 3 ? '' : ` Did you mean ${UNITS[meant]} (${meant})?`
   throw new Unusable(
     `--limit "${printable(text)}": "${printable(word)}" is not a unit of time. Write s, m, h or d, such as 100/m.${help}`,
   )

@@ -23,6 +23,8 @@ export async function runBulk(
   const { operations, failOnErrors } = readBulk(body)
   const results: JsonObject[] = []
   const ids = new Map<string, string>()
+  /** The bulkIds of more than one POST: a reference to one could mean either. */
+  const ambiguous = new Set<string>()
   let errors = 0
 
   const fail = (index: number, error: unknown): void => {
@@ -34,6 +36,11 @@ export async function runBulk(
 
   async function perform({ index, operation }: Item): Promise<void> {
     try {
+      const unclear = referencesOf(operation).find(name => ambiguous.has(name))
+      if (unclear !== undefined) {
+        const detail = `Several operations have the bulkId "${unclear}": give each its own.`
+        throw new ScimError(409, detail, 'invalidValue')
+      }
       const { method, type, id, bulkId, data, version } = resolved(operation, ids)
       const conditions = { ifMatch: version }
       const answer = await intake.handle(directory, { method, type, id, body: data, base, conditions })
@@ -57,6 +64,12 @@ export async function runBulk(
     } catch (error) {
       fail(index, error)
     }
+  }
+  const named = new Set<string>()
+  for (const { method, bulkId = '' } of waiting.map(({ operation }) => operation)) {
+    if (method !== 'POST') continue
+    if (named.has(bulkId)) ambiguous.add(bulkId)
+    named.add(bulkId)
   }
   const isReady = ({ operation }: Item): boolean => referencesOf(operation).every(name => ids.has(name))
   for (let moved = true; moved && errors < failOnErrors; ) {

@@ -55,6 +55,13 @@ function standard(t: Test, service: Service): void {
       },
     )
     t.not(joined.headers.get('etag'), group.meta.version, 'a new member changes the version of the group')
+    const version = (await scim('GET', path)).body.meta.version
+    const asked = await scim('GET', `${path}?attributes=groups`, undefined, { 'if-none-match': version })
+    t.match(
+      asked,
+      { status: 200, body: { groups: [{ value: group.id }] } },
+      "a user's version does not cover its groups",
+    )
     const old = { 'if-match': group.meta.version }
     const leave = patchOp({ op: 'remove', path: 'members' })
     t.match(await scim('PATCH', `/Groups/${group.id}`, leave, old), refusal(412))
@@ -281,6 +288,25 @@ function standard(t: Test, service: Service): void {
       })),
     )
     t.match(circle.body.Operations, [{ status: '409' }, { status: '409', response: { detail: /bulkId:a/ } }])
+    const twice = await bulk([
+      { method: 'POST', path: '/Users', bulkId: 'same', data: okta('one') },
+      { method: 'POST', path: '/Users', bulkId: 'same', data: okta('two') },
+      {
+        method: 'POST',
+        path: '/Groups',
+        bulkId: 'unclear',
+        data: { displayName: 'Unclear', members: [{ value: 'bulkId:same' }] },
+      },
+    ])
+    t.match(
+      twice.body.Operations,
+      [
+        { status: '201' },
+        { status: '201' },
+        { status: '409', response: { detail: /"same": give each its own/ } },
+      ],
+      'a reference that could mean either user adds neither to the group',
+    )
     t.match(await bulk([]), refusal(400, 'invalidSyntax'))
     t.match(await bulk([bad], { failOnErrors: 0 }), refusal(400, 'invalidSyntax'))
     t.match(await bulk(Array.from({ length: 10_000 }, () => bad)), refusal(413))
