@@ -294,3 +294,24 @@ t.test(
     t.match(await take(address), [{ granted: true, counts: [{ used: 3 }] }])
   },
 )
+
+t.test('on a Cluster, a refusal tells what all limits say, and charges none', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const { store, take } = await storeOn(t, url, { at: 1_700_000_000_000 })
+  const split = new SplitStore(store)
+  const address = ask('sluice:1:*:{full-address}:e', { kind: 'meter', quota: 1, ms: 5000, blockMs: 0 })
+  const project = ask('sluice:1:{full}:e', windowsOf(10, 2))
+  await take(address)
+  await take(project)
+  const both = () => split.take([address, project], 'holder')
+  t.match(await both(), [
+    { granted: false, counts: [{ violated: true, resetMs: 5000 }] },
+    { granted: false, counts: [{ left: 9, violated: false }, { left: 1 }] },
+  ])
+  await take(project)
+  t.match(await both(), [
+    { granted: false, counts: [{ violated: true, resetMs: 5000 }] },
+    { granted: false, counts: [{ left: 8 }, { left: 0, violated: true, resetMs: 60_000 }] },
+  ])
+})
