@@ -82,7 +82,7 @@ export class Decider {
     const judge = (answers: readonly Answer[]) => {
       storeCalled?.(startedAt, remote)
       this.#record(asked, answers, verdict)
-      // On a Cluster the project's slot is not asked once another slot has refused.
+      // On a Cluster the project's slot counts nothing once another slot has refused.
       for (let i = enforced.length; i < asked.length; i += 1) {
         if (answers[i]?.skipped) beside.push(asked[i] as Question)
       }

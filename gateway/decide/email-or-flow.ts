@@ -1,6 +1,7 @@
 /** The key part of recovery requests: the e-mail, or the flow id (spec, 'In-flight limits', last row). */
 import { createHmac } from 'node:crypto'
 import type { Facts, Matched } from '../types.js'
+import { bodyKind, isUnreadable } from './body-kind.js'
 import { jsonField } from './json-fields.js'
 import { multipartField, UNCLEAR } from './multipart-fields.js'
 
@@ -15,15 +16,16 @@ export function needsBody(matched: Matched, facts: Facts): boolean {
 /**
  * The e-mail (lower-cased) from the query or a form, multipart or JSON body, else the flow id from the same places. If
  * a request names different values, only the upstream knows which one counts. All such requests share one key, so a
- * client neither gets a fresh counter for a value that the upstream ignores nor goes uncounted.
+ * client neither gets a fresh counter for a value that the upstream ignores nor goes uncounted. The same goes for a body
+ * that only the upstream can read. Names count in any letter case, because some upstreams ignore it.
  * Returned as a keyed hash: neither logs nor counter keys ever hold the address.
  *
  * @param prefix the first bytes of the body; undefined if the body was not read
  */
 export function emailOrFlow(facts: Facts, prefix: Buffer | undefined, secret: Buffer): string | undefined {
-  const query = new URLSearchParams(facts.query)
+  const query = fieldsOf(facts.query)
   const body = fieldOf(facts, prefix)
-  const read = (name: string) => [...query.getAll(name), ...body(name)]
+  const read = (name: string) => [...query(name), ...body(name)]
   const email = onlyOne(read('email').map(one => (one === UNCLEAR ? one : one.trim().toLowerCase())))
   const flow = email === undefined ? onlyOne(read('flow')) : undefined
   const value = named(email, 'email') ?? named(flow, 'flow')
@@ -41,10 +43,8 @@ function named(value: Value | undefined, what: string): string | undefined {
 function fieldOf(facts: Facts, prefix: Buffer | undefined): (name: string) => readonly Value[] {
   const kind = prefix && bodyKind(facts)
   if (prefix === undefined || kind === undefined) return () => []
-  if (kind === 'form') {
-    const form = new URLSearchParams(prefix.toString('utf8'))
-    return name => form.getAll(name)
-  }
+  if (isUnreadable(facts, prefix)) return () => [UNCLEAR]
+  if (kind === 'form') return fieldsOf(prefix.toString('utf8'))
   if (kind === 'multipart') {
     return name => multipartField(facts.header('content-type') ?? '', prefix, name)
   }
@@ -58,10 +58,8 @@ function onlyOne(values: readonly Value[]): Value | undefined {
   return different.size > 1 ? UNCLEAR : [...different][0]
 }
 
-function bodyKind(facts: Facts): 'form' | 'multipart' | 'json' | undefined {
-  const type = facts.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-  if (type === 'application/x-www-form-urlencoded') return 'form'
-  if (type === 'multipart/form-data') return 'multipart'
-  if (type === 'application/json') return 'json'
-  return undefined
+/** The values of each field of a query or a form. */
+function fieldsOf(text: string): (name: string) => string[] {
+  const fields = [...new URLSearchParams(text)].map(([name, value]) => [name.toLowerCase(), value] as const)
+  return name => fields.filter(([other]) => other === name).map(([, value]) => value)
 }

@@ -11,6 +11,8 @@ const parameter = (name: string) =>
   new RegExp(`;[ \\t]*${name}(\\*?)[ \\t]*=[ \\t]*(?:"([^"]*)"|([^\\s";]+))`, 'gi')
 const BOUNDARY = parameter('boundary')
 const NAME = parameter('name')
+/** A parameter in several parts (RFC 2231 section 3), which only some upstreams put together. */
+const IN_PARTS = /;[ \t]*(?:boundary|name)\*\d/i
 
 /** A value that upstreams may read in several ways. */
 export const UNCLEAR = Symbol('unclear')
@@ -24,6 +26,7 @@ export function multipartField(
   prefix: Buffer,
   field: string,
 ): (string | typeof UNCLEAR)[] {
+  if (IN_PARTS.test(contentType)) return [UNCLEAR]
   const boundaries = parametersOf(contentType, BOUNDARY)
   const [boundary] = boundaries
   if (boundary === undefined) return []
@@ -56,10 +59,16 @@ function valuesIn(part: string, field: string): (string | typeof UNCLEAR)[] {
     .replace(/\r?\n[ \t]+/g, ' ')
     .split(/\r?\n/)
   const named = lines.filter(line => /^content-disposition[ \t]*:/i.test(line))
-  if (!named.some(line => parametersOf(line, NAME).includes(field))) return []
+  if (named.some(line => IN_PARTS.test(line))) return [UNCLEAR]
+  if (!named.some(line => namesIn(line).includes(field))) return []
   // Some upstreams decode the value, others do not (RFC 7578 section 4.7).
   if (lines.some(line => /^content-transfer-encoding[ \t]*:/i.test(line))) return [UNCLEAR]
   return [utf8(part.slice(blank.index + blank[0].length))]
+}
+
+/** Without what some upstreams take as quotes and escapes. */
+function namesIn(line: string): string[] {
+  return parametersOf(line, NAME).map(name => name.replace(/['\\]/g, '').toLowerCase())
 }
 
 function parametersOf(line: string, pattern: RegExp): string[] {

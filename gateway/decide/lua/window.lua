@@ -37,9 +37,9 @@ local function longest_lease(windows)
 end
 
 -- Returns per window `spent` and `used`, lent tokens included; beside them `leases`, with their ends as times, and
--- `lent`. `ahead`: the state was written later than now, so the clock was set back, and it must be written again to
--- grow old. A lease that ended without a report counts as spent at its end; after the clock was set back, it ends as if
--- it had begun now.
+-- `lent`. `more`: the lists of further windows, which another gateway's policy has, with their time of writing. `ahead`:
+-- the state was written later than now, so the clock was set back, and it must be written again to grow old. A lease
+-- that ended without a report counts as spent at its end; after the clock was set back, it ends as if it had begun now.
 local function read(key, windows, now)
   local leases = {}
   local state = { leases = leases, lent = 0 }
@@ -53,6 +53,9 @@ local function read(key, windows, now)
   local lists = { cmsgpack.unpack(packed) }
   local base, lent = lists[1], lists[2]
   state.ahead = base > now
+  if #lists > #windows + 2 then
+    state.more = { base = base, unpack(lists, #windows + 3) }
+  end
   for i = 1, #windows do
     local window = windows[i]
     local spent, used = window.algorithm.read(lists[i + 2] or {}, base, window, now)
@@ -136,11 +139,20 @@ local function write(key, windows, states, now, ttl)
       ends = max(ends, leases[j + 2] + windows[i].length)
     end
   end
-  if ends <= now then
+  local ms = ceil((ends - now) / 1000)
+  if states.more then
+    for i, list in ipairs(states.more) do
+      list[1] = list[1] and list[1] + states.more.base - now
+      lists[#windows + i] = list
+    end
+    -- How long they count is unknown here.
+    ms = max(ms, redis.call('PTTL', key))
+  end
+  if ms <= 0 then
     redis.call('DEL', key)
     return
   end
-  redis.call('SET', key, cmsgpack.pack(now, lent, unpack(lists)), 'PX', ttl or ceil((ends - now) / 1000))
+  redis.call('SET', key, cmsgpack.pack(now, lent, unpack(lists)), 'PX', ttl or ms)
 end
 
 -- Redis's clock in microseconds, unless a test gives one.

@@ -74,8 +74,10 @@ export class SplitStore implements CounterStore {
     main: Part,
     holder: string,
   ): Promise<Answer[]> {
+    const group = asks[others[0]?.[0] as number]?.group
     const reserving = asks.map(ask => (ask.demand.kind === 'meter' ? { ...ask, reserves: true } : ask))
     const answers: Answer[] = []
+    const enforced = main.filter(i => asks[i]?.group === group)
     // Waits for all, so that what other parts were charged is given back even if one fails.
     const first = await Promise.allSettled(
       others.map(async part => {
@@ -92,6 +94,7 @@ export class SplitStore implements CounterStore {
     if (others.flat().some(i => answers[i]?.granted === false)) {
       undo()
       for (const i of main) answers[i] = notAsked(asks[i] as Ask)
+      await this.#lookAt(enforced, asks, answers)
       return standTogether(asks, answers)
     }
     try {
@@ -101,10 +104,18 @@ export class SplitStore implements CounterStore {
       undo()
       throw error
     }
-    const enforced = main.filter(i => asks[i]?.group === asks[others[0]?.[0] as number]?.group)
     if (enforced.some(i => answers[i]?.granted === false)) undo()
     else this.#inner.confirm(at(reserving, others.flat()))
     return standTogether(asks, answers)
+  }
+
+  /**
+   * What is asked of the project's slot is only read once another slot has refused: the client is told to wait for all
+   * limits.
+   */
+  async #lookAt(part: Part, asks: readonly Ask[], answers: Answer[]): Promise<void> {
+    const seen = await this.#inner.peek(at(asks, part))
+    for (const [j, i] of part.entries()) if (seen[j]?.store === 'redis') answers[i] = seen[j] as Answer
   }
 
   #undo(asks: readonly Ask[], answers: readonly Answer[], parts: readonly Part[]): void {

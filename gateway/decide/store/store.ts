@@ -180,7 +180,17 @@ export function standTogether(
     const ask = asks[i] as Ask
     if (!answer.granted || !refused.has(ask.group)) return answer
     undo?.(ask, answer)
-    return { ...answer, granted: false, release: undefined }
+    return { ...answer, granted: false, release: undefined, counts: withoutOwn(ask, answer.counts) }
+  })
+}
+
+/** What the counts of a granted ask are once its own charge has been undone. */
+function withoutOwn({ demand }: Ask, counts: readonly Count[]): Count[] {
+  const own = tellsLater(demand) ? 0 : costOf(demand)
+  return counts.map(count => {
+    if (count.used === undefined) return count
+    const used = Math.max(0, count.used - own)
+    return counted(count.quota, used, false, used === 0 ? 0 : count.resetMs, count.windowMs)
   })
 }
 

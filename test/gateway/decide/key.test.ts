@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import t from 'tap'
 import { emailOrFlow } from '../../../gateway/decide/email-or-flow.js'
@@ -226,6 +227,39 @@ t.test('requests that name several addresses share one counter', async t => {
     t.equal(of(json, body), unclear, body)
   }
   t.equal(of(json, '{"email":"ann@example.org"}', '?email=q'), unclear)
+})
+
+t.test('requests whose body only the upstream can read share one counter', async t => {
+  const text = '{"email":"ann@example.org"}'
+  const of = (headers: Record<string, string>, body: string | Buffer, query = '') =>
+    emailOrFlow(facts({ headers, query }), Buffer.from(body), secret)
+  const json = { 'content-type': 'application/json' }
+  const multipart = { 'content-type': 'multipart/form-data; boundary=b0' }
+  const unclear = of(json, '{"email":"q","email":"ann@example.org"}')
+  const ann = of(json, text)
+  t.equal(of({ ...json, 'content-encoding': 'gzip' }, gzipSync(text)), unclear)
+  t.equal(of({ ...json, 'content-encoding': 'gzip' }, gzipSync(text), '?email=ann@example.org'), unclear)
+  t.equal(of({ ...json, 'content-encoding': 'identity' }, text), ann)
+  t.equal(of(json, Buffer.from(`\uFEFF${text}`, 'utf16le')), unclear, 'UTF-16, recognized by its first bytes')
+  t.equal(of({ 'content-type': 'application/json; charset=utf-7' }, '+AHs-+ACI-email+ACI-:'), unclear)
+  t.equal(of({ 'content-type': 'application/json; charset="UTF-8"' }, text), ann)
+  t.equal(of({ 'content-type': 'application/json, text/plain' }, text), unclear, 'two fields, joined')
+  t.equal(of({ 'content-type': 'text/plain, application/json' }, text), unclear)
+  t.equal(of({ ...json, 'content-encoding': 'gzip' }, '', '?email=ann@example.org'), ann, 'without a body')
+  t.equal(of({ 'content-type': 'text/plain', 'content-encoding': 'gzip' }, gzipSync(text)), undefined)
+  const named = (name: string) =>
+    of(multipart, `--b0\r\nContent-Disposition: form-data; ${name}\r\n\r\nann@example.org\r\n--b0--`)
+  t.equal(named('name*0="em"; name*1="ail"'), unclear, 'a name in parts')
+  t.equal(of({ 'content-type': 'multipart/form-data; boundary*0=b0' }, '--b0--'), unclear)
+  for (const name of ['name="em\\ail"', "name='email'", 'name=Email']) t.equal(named(name), ann, name)
+})
+
+t.test('the names of form fields count in any letter case', async t => {
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  const of = (body: string, query = '') => emailOrFlow(facts({ headers, query }), Buffer.from(body), secret)
+  t.equal(of('Email=ann@example.org'), of('email=ann@example.org'))
+  t.equal(of('', '?EMAIL=ann@example.org'), of('email=ann@example.org'))
+  t.equal(of('Email=ann@example.org&email=q'), of('email=q&email=ann@example.org'))
 })
 
 t.test('the fields of a JSON body are those that any upstream may read', async t => {

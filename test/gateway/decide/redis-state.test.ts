@@ -178,6 +178,44 @@ t.test('a Redis that restarts empty counts exactly from then on', async t => {
   t.equal(await admitted(), 5, 'exactly the quota is admitted again')
 })
 
+t.test('a gateway whose policy lacks the last window keeps what others spent in it', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const clock = { at: 1_700_000_000_000 }
+  const { take, client } = await storeOn(t, url, clock)
+  const older = windowsOf(100, 100) as Demand & { kind: 'windows' }
+  for (const algorithm of ['sliding-window', 'fixed-window', 'token-bucket'] as const) {
+    const asked = (demand: Demand) => ask(`{further}:${algorithm}`, demand)
+    const day: Window = { name: 'day', quota: 5, ms: 86_400_000, algorithm }
+    const newer: Demand = { ...older, windows: [...older.windows, day] }
+    let admitted = 0
+    for (let i = 0; i < 10; i += 1) {
+      if ((await take(asked(newer)))[0]?.granted) admitted += 1
+      clock.at += 100
+      await take(asked(older))
+      clock.at += 100
+    }
+    t.equal(admitted, 5, algorithm)
+    clock.at += 10_000
+    await take(asked(older))
+    clock.at += 86_400_000 - 11_000
+    t.equal((await take(asked(newer)))[0]?.granted, true, 'the first returns after a day')
+    await client.del(asked(older).key)
+  }
+})
+
+t.test('a key written by a gateway with fewer windows lives as long as before', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const { take, client } = await storeOn(t, url)
+  const older = windowsOf(5, 5) as Demand & { kind: 'windows' }
+  const day: Window = { name: 'day', quota: 5, ms: 86_400_000, algorithm: 'sliding-window' }
+  await take(ask('{long-lived}', { ...older, windows: [...older.windows, day] }))
+  await take(ask('{long-lived}', older))
+  t.ok((await client.pttl('{long-lived}')) > 86_000_000)
+  await client.del('{long-lived}')
+})
+
 t.test('a key without an expiry gets a new one within a window, and blocks nobody for longer', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
@@ -256,3 +294,24 @@ t.test(
     t.match(await take(address), [{ granted: true, counts: [{ used: 3 }] }])
   },
 )
+
+t.test('on a Cluster, a refusal tells what all limits say, and charges none', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const { store, take } = await storeOn(t, url, { at: 1_700_000_000_000 })
+  const split = new SplitStore(store)
+  const address = ask('sluice:1:*:{full-address}:e', { kind: 'meter', quota: 1, ms: 5000, blockMs: 0 })
+  const project = ask('sluice:1:{full}:e', windowsOf(10, 2))
+  await take(address)
+  await take(project)
+  const both = () => split.take([address, project], 'holder')
+  t.match(await both(), [
+    { granted: false, counts: [{ violated: true, resetMs: 5000 }] },
+    { granted: false, counts: [{ left: 9, violated: false }, { left: 1 }] },
+  ])
+  await take(project)
+  t.match(await both(), [
+    { granted: false, counts: [{ violated: true, resetMs: 5000 }] },
+    { granted: false, counts: [{ left: 8 }, { left: 0, violated: true, resetMs: 60_000 }] },
+  ])
+})

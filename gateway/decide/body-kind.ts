@@ -1,0 +1,41 @@
+/** What a body is, as far as upstreams may read fields in it. */
+import type { Facts } from '../types.js'
+
+export type BodyKind = 'form' | 'multipart' | 'json'
+
+const KINDS: Readonly<Record<string, BodyKind>> = {
+  'application/x-www-form-urlencoded': 'form',
+  'multipart/form-data': 'multipart',
+  'application/json': 'json',
+}
+/** Character sets in which ASCII text is the same bytes as in UTF-8. */
+const LIKE_UTF8 = new Set(['utf-8', 'utf8', 'us-ascii', 'iso-8859-1'])
+const CHARSET = /;\s*charset\s*=\s*"?([^";,\s]*)/gi
+/** Between the values of a repeated Content-Type. */
+const NEXT_TYPE = /,(?=\s*[\w.+-]+\/)/
+
+/** The kind of body that some upstream may read fields in; undefined if it has no fields. */
+export function bodyKind(facts: Facts): BodyKind | undefined {
+  return typesOf(facts).find(kind => kind !== undefined)
+}
+
+/**
+ * True if upstreams may read a body with fields in a way that the gateway does not: it is compressed, in a character
+ * set such as UTF-16, or has several types, of which each upstream takes one.
+ */
+export function isUnreadable(facts: Facts, body: Buffer): boolean {
+  if (body.length === 0) return false
+  const encoding = facts.header('content-encoding')?.trim().toLowerCase() ?? ''
+  if (encoding !== '' && encoding !== 'identity') return true
+  const types = typesOf(facts)
+  if (types.length > 1) return true
+  const charsets = [...(facts.header('content-type') ?? '').matchAll(CHARSET)]
+  if (charsets.some(([, charset = '']) => !LIKE_UTF8.has(charset.toLowerCase()))) return true
+  // UTF-16 and UTF-32, which some upstreams recognize without being told. Files in multipart forms may hold any byte.
+  return types[0] !== 'multipart' && body.includes(0)
+}
+
+function typesOf(facts: Facts): (BodyKind | undefined)[] {
+  const written = facts.header('content-type')?.split(NEXT_TYPE) ?? []
+  return written.map(type => KINDS[type.split(';', 1)[0]?.trim().toLowerCase() ?? ''])
+}
