@@ -87,6 +87,11 @@ export class WorkerQuestions implements Inspected {
     return done
   }
 
+  /** Resolves when every worker that answers in time has read what the admin port has set. */
+  async readActs(): Promise<void> {
+    await this.#all(({ channel }) => channel.ask('readActs'))
+  }
+
   /** The answers of all workers that answer in time, and the process ids of the others. */
   async #all<T>(ask: (member: Member) => Promise<T>): Promise<ToldParts<T>> {
     const parts: T[] = []

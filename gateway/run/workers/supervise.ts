@@ -96,7 +96,6 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
 
   // Plugins run in the workers; here they were only needed to validate the configuration.
   await first.compiled.close()
-  // Each worker also looks for changes itself.
   const runtime = await Runtime.open(redis, log)
   let url = ''
   const admin = await startAdmin({
@@ -136,7 +135,12 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       acts: runtime.acts,
       log,
     }),
-    ...actDesks(runtime, () => inForce.loaded, log),
+    ...actDesks(
+      runtime,
+      () => inForce.loaded,
+      log,
+      () => questions.readActs(),
+    ),
     documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
   }).catch(listenFault('admin', adminSettings))
   await startEmbedded(first, embedded)

@@ -113,6 +113,7 @@ function callsOf(core: Core, read: (contents: FileContents) => Promise<Loaded | 
     reset: inspected.reset,
     explain: core.explain,
     forget: core.forget,
+    readActs: () => core.runtime.kept.refresh(),
     /** Opens the configuration in `contents`, for `commit` or `discard`. */
     async prepare(contents: FileContents): Promise<void> {
       next = open(contents)
