@@ -104,21 +104,14 @@ export async function startCluster(...options: string[]): Promise<RedisCluster> 
     const to = Math.ceil(((i + 1) * SLOTS) / masters.length) - 1
     await ask(url, redis => redis.call('CLUSTER', 'ADDSLOTSRANGE', from, to))
   }
-  for (const [i, { port }] of nodes.entries()) {
-    if (i > 0) {
-      await ask(first.url, redis => redis.call('CLUSTER', 'MEET', '127.0.0.1', port, busPorts[i] as number))
-    }
-  }
+  await introduce(nodes, busPorts)
   const firstId = await ask(first.url, redis => redis.call('CLUSTER', 'MYID'))
-  await waitUntil('the replica to follow its master', () =>
-    ask(replica.url, redis => redis.call('CLUSTER', 'REPLICATE', firstId as string)),
-  )
+  await ask(replica.url, redis => redis.call('CLUSTER', 'REPLICATE', firstId as string))
   for (const { url } of nodes) {
-    await waitUntil('the nodes to know each other', () =>
+    await waitUntil('the nodes to know the replica', () =>
       ask(url, async redis => {
-        const state = (await redis.cluster('INFO')) as string
-        const known = (await redis.cluster('NODES')) as string
-        return /cluster_state:ok/.test(state) && known.trim().split('\n').length === 4 && /slave/.test(known)
+        const [state, known] = [await redis.cluster('INFO'), await redis.cluster('NODES')]
+        return /cluster_state:ok/.test(String(state)) && /slave/.test(String(known))
       }),
     )
   }
@@ -131,6 +124,31 @@ export async function startCluster(...options: string[]): Promise<RedisCluster> 
     masters,
     replica,
     stop: async () => void (await Promise.all(nodes.map(node => node.stop()))),
+  }
+}
+
+/** Resolves when all nodes know each other. On a busy machine a handshake may time out, and nobody repeats it. */
+async function introduce(nodes: readonly RedisServer[], busPorts: readonly number[]): Promise<void> {
+  const [first, ...others] = nodes as [RedisServer, ...RedisServer[]]
+  const isKnown = async () => {
+    const known = nodes.map(({ url }) => ask(url, redis => redis.cluster('NODES') as Promise<string>))
+    const isComplete = (text: string) => text.trim().split('\n').length === nodes.length
+    return (await Promise.all(known)).every(text => isComplete(text) && !text.includes('handshake'))
+  }
+  for (let tries = 1; ; tries += 1) {
+    for (const [i, { port }] of others.entries()) {
+      const busPort = busPorts[i + 1] as number
+      await ask(first.url, redis => redis.call('CLUSTER', 'MEET', '127.0.0.1', port, busPort))
+    }
+    const met = waitUntil('the nodes to know each other', isKnown, 5000)
+    const isDone = await met.then(
+      () => true,
+      error => {
+        if (tries === 5) throw error
+        return false
+      },
+    )
+    if (isDone) return
   }
 }
 
