@@ -6,7 +6,7 @@
  */
 import type { Demand } from '../../types.js'
 import { type LeaseAnswer, type LeaseCall, leaseMs, type Windows } from './lender.js'
-import { type Answer, type Count, costOf, counted } from './store.js'
+import { type Answer, type Count, costOf, counted, RESERVED_MS } from './store.js'
 
 /** Tokens spent within this part of a lease are reported together, at the time of the last: the safe side. */
 const TIMES = 50
@@ -176,7 +176,8 @@ export class Lease {
       return granted ? { ...count, violated: false } : count
     })
     const base = { granted, unavailable: false, store: 'redis', counts } as const
-    return granted ? { ...base, at: answer.at } : { ...base, askAgainMs: answer.askAgainMs }
+    if (granted) return { ...base, at: answer.at }
+    return { ...base, askAgainMs: Math.min(answer.askAgainMs ?? RESERVED_MS, RESERVED_MS) }
   }
 
   /** @param before tokens spent after the request this is for; negative if its own are not counted yet */
