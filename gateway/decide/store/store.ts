@@ -36,6 +36,8 @@ export interface Answer {
   readonly skipped?: boolean | undefined
   /** What `giveBack` needs: when the ask was charged, on the store's clock, or the number of a lease's spend. */
   readonly at?: number | undefined
+  /** For a lease's spend, a time before it, on the store's clock. */
+  readonly after?: number | undefined
   /**
    * On refusal: when asking again may succeed, if that can be sooner than the resets say (lent or reserved tokens may
    * return).
