@@ -1,4 +1,6 @@
 /** Access entries of the admin port: in one process, and over Redis across all gateways and workers. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { mock } from 'node:test'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
@@ -213,6 +215,32 @@ t.test('two gateways share entries, even after a restart and while Redis is away
   await waitUntil('Redis is back', async () => (await other.remove('scraper')).status === 200, 10_000)
   await waitUntil('all follow', async () => (await one.from('203.0.113.9')) === 200, 5000)
 })
+
+t.test(
+  'when Redis does not answer a change, the refusal does not claim that nothing has changed',
+  async t => {
+    if (!redisCommand(t)) return
+    const redis = await startRedis()
+    t.teardown(() => redis.stop())
+    const proxy = createServer(client => {
+      const server = connect(redis.port, '127.0.0.1')
+      server.on('error', () => client.destroy()).pipe(client)
+      client.on('error', () => server.destroy()).on('close', () => server.destroy())
+      client.on('data', bytes => {
+        if (bytes.includes('$4\r\neval\r\n')) server.unpipe(client).resume()
+        server.write(bytes)
+      })
+    })
+    await once(proxy.listen(0, '127.0.0.1'), 'listening')
+    t.teardown(() => proxy.close())
+    const { port } = proxy.address() as AddressInfo
+    const { from, put } = await start(t, `redis: redis://127.0.0.1:${port}`)
+    const answer = await put('scraper', DENY)
+    t.equal(answer.status, 503)
+    t.match(answer.json().detail, 'the change may or may not have been made')
+    await waitUntil('what Redis did is in force', async () => (await from('203.0.113.9')) === 403)
+  },
+)
 
 t.test('entries stored in another form by another release are logged, and affect no request', async t => {
   if (!redisCommand(t)) return

@@ -6,7 +6,7 @@
  */
 import type { Demand } from '../../types.js'
 import { type LeaseAnswer, type LeaseCall, leaseMs, type Windows } from './lender.js'
-import { type Answer, type Count, costOf, counted } from './store.js'
+import { type Answer, type Count, costOf, counted, RESERVED_MS } from './store.js'
 
 /** Tokens spent within this part of a lease are reported together, at the time of the last: the safe side. */
 const TIMES = 50
@@ -26,10 +26,13 @@ export class Lease {
   #numbers: number[] = []
   #number = 0
   #reported = 0
+  #forgotten = 0
   /** Counts of Redis's last answer, in which the tokens this lease held then (`#outstanding`) are used. */
   #counts: readonly Count[] = []
   #outstanding = 0
   #heardAt = 0
+  /** When Redis gave that answer, on its clock. */
+  #toldAt: number | undefined
   #sentAt = 0
   /** Tokens to ask for ahead. */
   #want = 1
@@ -65,6 +68,7 @@ export class Lease {
       store: 'lease',
       counts: this.#countsAt(now, 0),
       at: this.#number,
+      after: this.#toldAt,
     }
   }
 
@@ -80,16 +84,17 @@ export class Lease {
     return this.#tokens >= cost && isOf(demand, this.demand) && now < this.#until
   }
 
-  /** Undoes the spend of that number, unless it was reported already. */
-  giveBack(number: number, cost: number): void {
-    if (number <= this.#reported) return
+  /** Undoes the spend of that number; false if it has been reported, so that only Redis can give its tokens back. */
+  giveBack(number: number, cost: number): boolean {
+    if (number <= this.#reported) return number <= this.#forgotten
     const i = this.#numbers.findIndex(last => last >= number)
-    if (i < 0) return
+    if (i < 0) return true
     this.#tokens += cost
     this.#spent[2 * i + 1] = (this.#spent[2 * i + 1] as number) - cost
-    if ((this.#spent[2 * i + 1] as number) > 0) return
+    if ((this.#spent[2 * i + 1] as number) > 0) return true
     this.#spent.splice(2 * i, 2)
     this.#numbers.splice(i, 1)
+    return true
   }
 
   get isEmpty(): boolean {
@@ -149,6 +154,7 @@ export class Lease {
     this.#outstanding += answer.ahead
     this.#counts = answer.counts
     this.#heardAt = now
+    this.#toldAt = answer.at
   }
 
   /** Takes over what a late answer to `call` lent: the waiting requests did without it, but the lease is valid. */
@@ -167,6 +173,7 @@ export class Lease {
     this.#spent = []
     this.#numbers = []
     this.#reported = this.#number
+    this.#forgotten = this.#number
     this.#lent = 0
   }
 
@@ -176,7 +183,8 @@ export class Lease {
       return granted ? { ...count, violated: false } : count
     })
     const base = { granted, unavailable: false, store: 'redis', counts } as const
-    return granted ? { ...base, at: answer.at } : { ...base, askAgainMs: answer.askAgainMs }
+    if (granted) return { ...base, at: answer.at }
+    return { ...base, askAgainMs: Math.min(answer.askAgainMs ?? RESERVED_MS, RESERVED_MS) }
   }
 
   /** @param before tokens spent after the request this is for; negative if its own are not counted yet */

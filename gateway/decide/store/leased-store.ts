@@ -215,9 +215,13 @@ export class LeasedStore implements CounterStore {
       : together(asks, answers, rest, given, undo)
   }
 
-  #giveBackLeased({ key, demand }: Ask, { granted, store, at }: Answer): boolean {
+  #giveBackLeased(ask: Ask, answer: Answer): boolean {
+    const { granted, store, at, after } = answer
     if (store !== 'lease') return false
-    if (granted && at !== undefined) this.#accounts.get(key)?.lease.giveBack(at, costOf(demand))
+    if (!granted || at === undefined) return true
+    const isDone = this.#accounts.get(ask.key)?.lease.giveBack(at, costOf(ask.demand)) ?? true
+    // What it spent was reported as spent after `after`, so this takes back that very token or an earlier one.
+    if (!isDone) this.#inner.giveBack([ask], [{ ...answer, store: 'redis', at: after }])
     return true
   }
 }

@@ -12,6 +12,7 @@ import {
   type CounterStore,
   type LateCharge,
   notAsked,
+  RESERVED_MS,
   standTogether,
 } from './store.js'
 
@@ -33,8 +34,9 @@ export class SplitStore implements CounterStore {
   take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
     const parts = partsOf(asks)
     const main = parts.pop()
-    if (main === undefined || parts.length === 0) return this.#inner.take(asks, holder)
-    return this.#takeParts(asks, parts, main, holder)
+    if (main !== undefined && parts.length > 0) return this.#takeParts(asks, parts, main, holder)
+    const given = this.#inner.take(asks, holder)
+    return given instanceof Promise ? given.then(given => maybeReserved(asks, given)) : given
   }
 
   rides(observed: Ask, enforced: readonly Ask[]): boolean {
@@ -95,7 +97,7 @@ export class SplitStore implements CounterStore {
       undo()
       for (const i of main) answers[i] = notAsked(asks[i] as Ask)
       await this.#lookAt(enforced, asks, answers)
-      return standTogether(asks, answers)
+      return standTogether(asks, maybeReserved(asks, answers))
     }
     try {
       const given = await this.#inner.take(at(asks, main), holder)
@@ -138,6 +140,15 @@ function partsOf(asks: readonly Ask[]): number[][] {
   }
   const isProject = (part: readonly number[]) => !isWithoutProject(asks[part[0] as number]?.key ?? '')
   return [...parts.values()].sort((a, b) => Number(isProject(a)) - Number(isProject(b)))
+}
+
+/** Another request's reservation may be why windows had no room. Meters count reservations by themselves. */
+function maybeReserved(asks: readonly Ask[], answers: readonly Answer[]): Answer[] {
+  return answers.map((answer, i) => {
+    const { key, demand } = asks[i] as Ask
+    const isFinal = answer.granted || demand.kind !== 'windows' || !isWithoutProject(key)
+    return isFinal ? answer : { ...answer, askAgainMs: RESERVED_MS }
+  })
 }
 
 function tagOf({ key }: Ask): string {

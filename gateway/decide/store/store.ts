@@ -36,7 +36,12 @@ export interface Answer {
   readonly skipped?: boolean | undefined
   /** What `giveBack` needs: when the ask was charged, on the store's clock, or the number of a lease's spend. */
   readonly at?: number | undefined
-  /** On refusal: when asking again may succeed, if that can be sooner than the resets say (lent tokens may return). */
+  /** For a lease's spend, a time before it, on the store's clock. */
+  readonly after?: number | undefined
+  /**
+   * On refusal: when asking again may succeed, if that can be sooner than the resets say (lent or reserved tokens may
+   * return).
+   */
   readonly askAgainMs?: number | undefined
 }
 
@@ -158,6 +163,12 @@ function isSameWindow(one: Window, other: Window): boolean {
     one.calendar?.timezone === other.calendar?.timezone
   )
 }
+
+/**
+ * Tokens that a request took before its other limits were asked come back if one of those refuses, within about this
+ * time. A refusal for want of tokens may be due to them.
+ */
+export const RESERVED_MS = 100
 
 /** How long a client refused by a full in-flight rule should wait: when a slot comes back is unknown. */
 export const SLOT_RETRY_MS = 1000

@@ -99,13 +99,16 @@ export class KeptInRedis implements Kept {
 
   async #change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result> {
     for (;;) {
-      await this.#orUnreachable(() => this.#lookAfter())
+      await orUnreachable(() => this.#lookAfter(), 'Redis does not answer: nothing has changed.')
       const { changes, result } = plan(this.contents)
       const steps = changes.map(({ shelf, id, value }): Step => {
         const key = KEYS[shelf]
         return value === undefined ? ['HDEL', key, id] : ['HSET', key, id, JSON.stringify(value)]
       })
-      const isDone = await this.#orUnreachable(() => this.#apply(steps, this.#version, this.#number + 1))
+      const isDone = await orUnreachable(
+        () => this.#apply(steps, this.#version, this.#number + 1),
+        'Redis does not answer: the change may or may not have been made. Look before you try again.',
+      )
       // The change is made even if this read fails.
       if (isDone) await this.refresh()
       if (isDone) return result
@@ -201,14 +204,6 @@ export class KeptInRedis implements Kept {
     return values
   }
 
-  async #orUnreachable<Result>(work: () => Promise<Result>): Promise<Result> {
-    try {
-      return await work()
-    } catch (error) {
-      throw new Unreachable('Redis does not answer: nothing has changed.', { cause: error })
-    }
-  }
-
   /** Rejects when Redis does not reply in time, and replaces the connection. */
   async #within<T>(answer: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined
@@ -219,6 +214,14 @@ export class KeptInRedis implements Kept {
       }, PATIENCE_MS)
     })
     return Promise.race([answer, late]).finally(() => clearTimeout(timer))
+  }
+}
+
+async function orUnreachable<Result>(work: () => Promise<Result>, message: string): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    throw new Unreachable(message, { cause: error })
   }
 }
 

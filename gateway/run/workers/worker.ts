@@ -74,6 +74,8 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     load(configPath, process.env, log, { running: loaded.plugins, contents })
   supervisor.answers = callsOf(core, read)
   if (!(await supervisor.ask('join', change))) process.exit(0)
+  // From now on, calls that set something wait for this worker; those before did not.
+  await core.runtime.kept.refresh()
   await supervisor.ask('ready', await core.listen())
 }
 

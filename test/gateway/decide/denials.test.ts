@@ -4,11 +4,13 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
+import { SplitStore } from '../../../gateway/decide/store/split-store.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
 import { oneBucket } from '../../helpers/policies.js'
 import { redisCommand, redisUrl, scriptCalls, startRedis } from '../../helpers/redis.js'
 import { redisSettings } from '../../helpers/stores.js'
+import { waitUntil } from '../../helpers/wait.js'
 import { decide, limits, onRedis, slots } from './deciding.js'
 import { LIMITS, rulesOf, start } from './volumes.js'
 
@@ -58,6 +60,52 @@ t.test('a cached refusal does not hide a released slot', async t => {
   t.equal((await decide(world, rules)).allowed, false)
   first.release()
   t.equal((await decide(world, rules)).allowed, true)
+})
+
+t.test('a refusal for tokens that another refused request had reserved is soon forgotten', async t => {
+  const open = await onRedis(t, store => new SplitStore(store))
+  if (open === undefined) return
+  const world = open()
+  const byClient = limits('by-client', 2, 2, { key: ['client-ip'] })
+  const one = slots('single', 1)
+  const first = await decide(world, [byClient, one])
+  const refused = await Promise.all([1, 2, 3].map(() => decide(world, [byClient, one])))
+  const results = refused.map(({ outcomes }) => outcomes.find(({ result }) => result === 'limited')?.rule.id)
+  t.same(results, ['single', 'by-client', 'by-client'], 'the first one reserves the last token')
+  first.release()
+  world.at += 1100
+  t.equal((await decide(world, [byClient, one])).allowed, true)
+})
+
+t.test('requests that another limit refuses do not shut out a client with leased tokens left', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  let arrive = (_finish: () => void) => {}
+  const arrived = new Promise<() => void>(resolve => {
+    arrive = resolve
+  })
+  const upstream = await startApp(t, (req, res) => {
+    if (req.url === '/slow') arrive(() => res.end())
+    else res.end()
+  })
+  const gateway = await testGateway(t, {
+    upstream,
+    settings: redisSettings(url),
+    policies: {
+      'limits.yaml': oneBucket(2, { lease: true }),
+      'single.yaml':
+        'version: 1\nkind: in-flight\nrules: [{ id: single, match: ["POST /**"], key: [project], max: 1, mode: enforce }]\n',
+    },
+  })
+  const headers = { host: 'acme.localhost' }
+  const post = async (path: string) =>
+    (await send(`${gateway.url}${path}`, { method: 'POST', headers })).status
+  const slow = post('/slow')
+  const finish = await arrived
+  t.same(new Set(await Promise.all(Array.from({ length: 30 }, () => post('/x')))), new Set([429]))
+  finish()
+  t.equal(await slow, 200)
+  await waitUntil('its other token to be there again', async () => (await post('/x')) === 200)
 })
 
 t.test(

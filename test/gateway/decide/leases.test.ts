@@ -2,8 +2,11 @@
 import t from 'tap'
 import { LeasedStore } from '../../../gateway/decide/store/leased-store.js'
 import type { LeaseAnswer, LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
+import { RedisStore } from '../../../gateway/decide/store/redis.js'
+import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Demand } from '../../../gateway/types.js'
+import { redisUrl } from '../../helpers/redis.js'
 import { START } from './admissions.js'
 import { windowOf } from './counting.js'
 import { connect, inProcess, knock, leased, pass } from './leasing.js'
@@ -86,6 +89,39 @@ t.test('a charge that is given back is available again', async t => {
   const answer = await take()
   store.giveBack([ask], [answer])
   t.equal((await take()).counts[0]?.used, (before as number) + 1)
+})
+
+t.test('a charge that was already reported is given back in Redis', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  let at = START
+  const clock = () => Math.round(at * 1000)
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const inRedis = new RedisStore({ url, log, clock })
+  t.teardown(() => inRedis.close())
+  await inRedis.answers(5000)
+  const lender = new RedisLender(inRedis.connection, clock)
+  const now = () => at
+  const inner = { ...inProcess(now), giveBack: inRedis.giveBack.bind(inRedis) }
+  const store = new LeasedStore(inner, lender, now)
+  t.teardown(() => store.close())
+  const ask = leased(windowOf(1000, 60_000))
+  const take = async () => (await store.take([ask], 'holder'))[0] as Answer
+  const used = async () => (await inRedis.peek([ask]))[0]?.counts[0]?.used ?? 0
+  while ((await take()).store !== 'lease') at += 1
+  const answers = [await take(), await take()] as const
+  t.same(
+    answers.map(answer => answer.store),
+    ['lease', 'lease'],
+  )
+  at += 29_000
+  store.sweep()
+  const before = await used()
+  store.giveBack([ask], [answers[0]])
+  t.equal(await used(), before - 1)
+  store.forget(ask.key)
+  store.giveBack([ask], [answers[1]])
+  t.equal(await used(), before - 1, 'not once the counter has been reset')
 })
 
 t.test('giving back a charge that was already reported admits no more than the quota', async t => {
