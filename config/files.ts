@@ -1,6 +1,7 @@
 /** The configuration's files: their paths and their contents. */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
+import { policyNames } from './sources.js'
 
 const MAX_FILE_BYTES = 1024 * 1024
 
@@ -51,9 +52,9 @@ export class ConfigFiles {
     return content
   }
 
-  /** The names in a folder. Throws the file system's error. */
+  /** The policy files of a folder. Throws the file system's error. */
   list(folder: string): readonly string[] {
-    const names = this.#folders.get(folder) ?? readdirSync(folder)
+    const names = this.#folders.get(folder) ?? policyNames(folder)
     this.#folders.set(folder, names)
     return names
   }

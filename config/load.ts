@@ -20,7 +20,7 @@ import {
 } from './problem.js'
 import { type ProjectEntry, projectsSchema } from './projects-schema.js'
 import { quoted } from './sentences.js'
-import { isPolicyName, markOf, type Sources } from './sources.js'
+import { markOf, type Sources, whyNotRead } from './sources.js'
 import type { AccessPolicy, Config, PolicyFile } from './types.js'
 import { createValidator, type Validator } from './validate.js'
 import { ENVIRONMENTS, PLANS, type PlanWords } from './words.js'
@@ -148,14 +148,12 @@ class Loader {
   #list(gatewayFile: string, folder: string): string[] {
     this.sources.set(folder, markOf(folder))
     try {
-      const names = this.#disk.list(folder).filter(isPolicyName).sort()
-      for (const name of names.filter(name => !name.endsWith('.yaml'))) {
-        this.#report(join(folder, name), {
-          path: [],
-          message: 'Only *.yaml files are read. Rename this one.',
-        })
-      }
-      return names.filter(name => name.endsWith('.yaml'))
+      const names = this.#disk.list(folder)
+      return names.filter(name => {
+        const message = whyNotRead(name)
+        if (message !== undefined) this.#report(join(folder, name), { path: [], message })
+        return message === undefined
+      })
     } catch (error) {
       const message = `The folder ${folder} cannot be read: ${reasonOf(error)}.`
       this.#report(gatewayFile, { path: ['policies'], message })

@@ -52,13 +52,18 @@ export async function askAdmin({ origin, key }: AdminPort, method: string, path:
   return { status: answer.status, json }
 }
 
+/** Something else than a gateway's admin port has answered. */
+export function noAdminPort(status: number): Failure {
+  return new Failure(`What answers there is not the admin port of a gateway (${status}).`)
+}
+
 /** Throws why the admin port refused, by its response. @throws {Unusable} {Failure} */
 export function refuse({ status, json }: { readonly status: number; readonly json: unknown }): never {
   const { detail } = (json ?? {}) as { detail?: unknown }
   const said = typeof detail === 'string' ? printable(detail) : undefined
   if (said !== undefined && WRONG_QUESTIONS.includes(status)) throw new Unusable(said)
   if (status === 401) throw new Failure('The admin port asks for its key: set ADMIN_KEY in the environment.')
-  throw new Failure(said ?? `What answers there is not the admin port of a gateway (${status}).`)
+  throw said === undefined ? noAdminPort(status) : new Failure(said)
 }
 
 const WRONG_QUESTIONS = [400, 404, 409, 422]

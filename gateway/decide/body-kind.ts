@@ -8,9 +8,9 @@ const KINDS: Readonly<Record<string, BodyKind>> = {
   'multipart/form-data': 'multipart',
   'application/json': 'json',
 }
-/** Character sets in which ASCII text is the same bytes as in UTF-8. */
-const LIKE_UTF8 = new Set(['utf-8', 'utf8', 'us-ascii', 'iso-8859-1'])
-const CHARSET = /;\s*charset\s*=\s*"?([^";,\s]*)/gi
+/** Character sets in which ASCII text is the same bytes as in UTF-8, and only those. An empty name says nothing. */
+const LIKE_UTF8 = /^(?:|utf-?8|(?:us-)?ascii|latin-?1|iso-8859-\d{1,2}|(?:windows-|cp)125\d)$/i
+const CHARSET = /;\s*charset\s*=\s*["']?([^"';,\s]*)/gi
 /** Between the values of a repeated Content-Type. */
 const NEXT_TYPE = /,(?=\s*[\w.+-]+\/)/
 
@@ -29,10 +29,14 @@ export function isUnreadable(facts: Facts, body: Buffer): boolean {
   if (encoding !== '' && encoding !== 'identity') return true
   const types = typesOf(facts)
   if (types.length > 1) return true
-  const charsets = [...(facts.header('content-type') ?? '').matchAll(CHARSET)]
-  if (charsets.some(([, charset = '']) => !LIKE_UTF8.has(charset.toLowerCase()))) return true
+  if (!isLikeUtf8(facts.header('content-type') ?? '')) return true
   // UTF-16 and UTF-32, which some upstreams recognize without being told. Files in multipart forms may hold any byte.
   return types[0] !== 'multipart' && body.includes(0)
+}
+
+/** False if the text of a Content-Type names a character set whose bytes the gateway would read as other characters. */
+export function isLikeUtf8(contentType: string): boolean {
+  return [...contentType.matchAll(CHARSET)].every(([, charset = '']) => LIKE_UTF8.test(charset))
 }
 
 function typesOf(facts: Facts): (BodyKind | undefined)[] {

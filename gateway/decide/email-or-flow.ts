@@ -43,7 +43,8 @@ function named(value: Value | undefined, what: string): string | undefined {
 function fieldOf(facts: Facts, prefix: Buffer | undefined): (name: string) => readonly Value[] {
   const kind = prefix && bodyKind(facts)
   if (prefix === undefined || kind === undefined) return () => []
-  if (isUnreadable(facts, prefix)) return () => [UNCLEAR]
+  // What follows in a long body may override what its beginning says.
+  if (prefix.length >= PEEK_BYTES || isUnreadable(facts, prefix)) return () => [UNCLEAR]
   if (kind === 'form') return fieldsOf(prefix.toString('utf8'))
   if (kind === 'multipart') {
     return name => multipartField(facts.header('content-type') ?? '', prefix, name)

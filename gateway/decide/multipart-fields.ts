@@ -4,6 +4,8 @@
  * disagreement, a value too few would go uncounted.
  */
 
+import { isLikeUtf8 } from './body-kind.js'
+
 /** More parts than any recovery form has. */
 const MOST_PARTS = 1000
 /** `;name=value`, `;name="value"` and `;name*=utf-8''value` (RFC 8187). */
@@ -13,6 +15,9 @@ const BOUNDARY = parameter('boundary')
 const NAME = parameter('name')
 /** A parameter in several parts (RFC 2231 section 3), which only some upstreams put together. */
 const IN_PARTS = /;[ \t]*(?:boundary|name)\*\d/i
+const TYPE = /^content-type[ \t]*:/i
+/** Not the three encodings that change nothing (RFC 2045 section 6.2), which some HTTP clients write. */
+const ENCODED = /^content-transfer-encoding[ \t]*:(?![ \t]*(?:7bit|8bit|binary)[ \t]*$)/i
 
 /** A value that upstreams may read in several ways. */
 export const UNCLEAR = Symbol('unclear')
@@ -61,8 +66,8 @@ function valuesIn(part: string, field: string): (string | typeof UNCLEAR)[] {
   const named = lines.filter(line => /^content-disposition[ \t]*:/i.test(line))
   if (named.some(line => IN_PARTS.test(line))) return [UNCLEAR]
   if (!named.some(line => namesIn(line).includes(field))) return []
-  // Some upstreams decode the value, others do not (RFC 7578 section 4.7).
-  if (lines.some(line => /^content-transfer-encoding[ \t]*:/i.test(line))) return [UNCLEAR]
+  // Some upstreams decode the value, others do not (RFC 7578 sections 4.4 and 4.7).
+  if (lines.some(line => ENCODED.test(line) || (TYPE.test(line) && !isLikeUtf8(line)))) return [UNCLEAR]
   return [utf8(part.slice(blank.index + blank[0].length))]
 }
 

@@ -106,7 +106,7 @@ async function run(
     const value = request.headers[name]
     return Array.isArray(value) ? value.join(', ') : value
   }
-  if ((header('content-encoding') ?? 'identity') !== 'identity') {
+  if (!/^\s*(?:identity\s*)?$/i.test(header('content-encoding') ?? '')) {
     throw new HttpError(415, 'unsupported_media_type', 'Send the body without a content encoding.')
   }
   const answer = await handler({

@@ -153,6 +153,8 @@ t.test('wrong arguments and unreachable gateways are reported with their exit co
   t.match(await sluice(['acts', '--live', 'http://127.0.0.1:1']), { code: 1, err: /Nothing answers on/ })
   const app = await startApp(t, (_req, res) => res.end('here'))
   t.match(await sluice(['acts', '--live', app]), { code: 1, err: /not the admin port of a gateway \(200\)/ })
+  const top = await sluice(['top', '--once', '--live', app])
+  t.match(top, { code: 1, err: /not the admin port of a gateway \(200\)/ })
 })
 
 t.test('report and replay distinguish a temporary mode from that of the files', async t => {

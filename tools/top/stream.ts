@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LiveSnapshot } from '../../gateway/admin/live-snapshot.js'
 import { Failure } from '../../gateway/run/load.js'
-import type { AdminPort } from '../admin.js'
+import { type AdminPort, noAdminPort } from '../admin.js'
 import { printable } from '../text.js'
 
 /** The next snapshot, or why there is none at the moment. */
@@ -57,6 +57,7 @@ async function* snapshotsOf({ origin, key }: AdminPort, signal: AbortSignal): As
       throw new Failure(`Nothing answers on ${url}. Does the gateway run?`)
     })
     if (answer.status !== 200 || answer.body === null) throw await refusal(answer, url)
+    if (!answer.headers.get('content-type')?.startsWith('text/event-stream')) throw noAdminPort(answer.status)
     let text = ''
     const decoder = new TextDecoder()
     for await (const chunk of answer.body) {
@@ -82,6 +83,6 @@ async function refusal(answer: Response, url: string): Promise<Failure> {
     return new Refused('The admin port asks for its key: set ADMIN_KEY in the environment.')
   }
   const { detail } = (await answer.json().catch(() => ({}))) as { detail?: unknown }
-  const said = typeof detail === 'string' ? `: ${printable(detail)}` : '.'
-  return new Failure(`${url} does not say what happens now (${answer.status})${said}`)
+  if (typeof detail !== 'string') return noAdminPort(answer.status)
+  return new Failure(`${url} does not say what happens now (${answer.status}): ${printable(detail)}`)
 }

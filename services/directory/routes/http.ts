@@ -67,10 +67,13 @@ function refuseUrl(_error: unknown, _request: Request, reply: Reply): void {
   reply.code(400).send({ data: null, error: { message: 'The address is not well formed.', code: 400 } })
 }
 
-/** Accepts these media types as JSON, and no others. Text that is not JSON is refused with 400. */
+/** Accepts these media types as JSON, and no others. Text that is not JSON is refused with 400, compressed text with 415. */
 export function acceptJson(server: Server, types: string[]): void {
   server.removeAllContentTypeParsers()
-  server.addContentTypeParser(types, { parseAs: 'buffer' }, (_request, body, done) => {
+  server.addContentTypeParser(types, { parseAs: 'buffer' }, (request, body, done) => {
+    if (!/^\s*(?:identity\s*)?$/i.test(request.headers['content-encoding'] ?? '')) {
+      return done(new HttpError(415, 'Send the body without a content encoding.'))
+    }
     try {
       const text = new TextDecoder('utf-8', { fatal: true }).decode(body as Buffer)
       done(null, text.trim() === '' ? undefined : JSON.parse(text))

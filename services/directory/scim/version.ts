@@ -23,9 +23,12 @@ export function requireConditions(resource: Resource, { ifMatch, ifNoneMatch }: 
   }
 }
 
-/** Whether a list of entity tags, or `*`, contains the version; undefined without a list. Tags are compared weakly. */
+/**
+ * Whether a list of entity tags, or `*`, contains the version; undefined without a list. Tags are compared weakly.
+ * An empty list names no version, so that a writer whose tag got lost overwrites nothing.
+ */
 function names(list: string | undefined, version: string): boolean | undefined {
-  if (list === undefined || list.trim() === '') return undefined
+  if (list === undefined) return undefined
   const opaque = (tag: string): string => tag.trim().replace(/^W\//, '')
   return list.trim() === '*' || list.split(',').some(tag => opaque(tag) === opaque(version))
 }

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import t from 'tap'
-import { emailOrFlow } from '../../../gateway/decide/email-or-flow.js'
+import { emailOrFlow, PEEK_BYTES } from '../../../gateway/decide/email-or-flow.js'
 import { counterKey } from '../../../gateway/decide/key.js'
 import type { Facts, KeyPart, Project, Rule } from '../../../gateway/types.js'
 import { cpuMs } from '../../helpers/cpu-time.js'
@@ -247,11 +247,43 @@ t.test('requests whose body only the upstream can read share one counter', async
   t.equal(of({ 'content-type': 'text/plain, application/json' }, text), unclear)
   t.equal(of({ ...json, 'content-encoding': 'gzip' }, '', '?email=ann@example.org'), ann, 'without a body')
   t.equal(of({ 'content-type': 'text/plain', 'content-encoding': 'gzip' }, gzipSync(text)), undefined)
+  const padded = { 'content-type': 'application/x-www-form-urlencoded' }
+  const long = `email=ann@example.org&pad=${'x'.repeat(PEEK_BYTES)}&email=q`.slice(0, PEEK_BYTES)
+  t.equal(of(padded, long), unclear, 'a long body, whose end may override its beginning')
+  t.equal(of(padded, long.slice(0, -1)), ann)
   const named = (name: string) =>
     of(multipart, `--b0\r\nContent-Disposition: form-data; ${name}\r\n\r\nann@example.org\r\n--b0--`)
   t.equal(named('name*0="em"; name*1="ail"'), unclear, 'a name in parts')
   t.equal(of({ 'content-type': 'multipart/form-data; boundary*0=b0' }, '--b0--'), unclear)
   for (const name of ['name="em\\ail"', "name='email'", 'name=Email']) t.equal(named(name), ann, name)
+})
+
+t.test('what ordinary clients write about a body does not make it unclear', async t => {
+  const form = 'application/x-www-form-urlencoded'
+  const of = (type: string, body: string) =>
+    emailOrFlow(facts({ headers: { 'content-type': type } }), Buffer.from(body), secret)
+  const ann = of(form, 'email=ann@example.org')
+  const unclear = of(form, 'email=q&email=ann@example.org')
+  for (const charset of ['', "'utf-8'", 'ASCII', 'latin1', 'iso-8859-15', 'windows-1252', 'cp1252']) {
+    t.equal(of(`${form}; charset=${charset}`, 'email=ann@example.org'), ann, charset)
+  }
+  for (const charset of ['utf-16', 'utf-7', 'iso-2022-jp', 'ibm037', 'hz-gb-2312']) {
+    t.equal(of(`${form}; charset=${charset}`, 'email=ann@example.org'), unclear, charset)
+  }
+  const part = (field: string, value = 'ann@example.org') =>
+    of(
+      'multipart/form-data; boundary=b0',
+      `--b0\r\nContent-Disposition: form-data; name="email"\r\n${field}\r\n\r\n${value}\r\n--b0--`,
+    )
+  for (const encoding of ['8bit', 'binary', '7BIT ']) {
+    t.equal(part(`Content-Transfer-Encoding: ${encoding}`), ann, encoding)
+  }
+  for (const encoding of ['base64', 'quoted-printable', '8bit, base64', '']) {
+    t.equal(part(`Content-Transfer-Encoding: ${encoding}`), unclear, encoding)
+  }
+  t.equal(part('Content-Type: text/plain; charset=UTF-8'), ann)
+  const escaped = 'ann\x1b(B@example.org'
+  t.equal(part('Content-Type: text/plain; charset=iso-2022-jp', escaped), unclear, 'escapes that disappear')
 })
 
 t.test('the names of form fields count in any letter case', async t => {

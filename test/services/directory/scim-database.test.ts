@@ -112,6 +112,14 @@ t.test(
     t.match(await scim('POST', '/Users', '[1]'), error(400, { scimType: 'invalidSyntax' }))
     t.match(await scim('POST', '/Users', {}), error(400, { scimType: 'invalidValue' }))
     t.match(await scim('POST', '/Users', 'x', { 'content-type': 'text/plain' }), error(415))
+    for (const encoding of ['gzip', 'identity, br']) {
+      t.match(
+        await scim('POST', '/Users', okta('zip'), { 'content-encoding': encoding }),
+        error(415),
+        encoding,
+      )
+    }
+    t.match(await scim('POST', '/Users', okta('plain'), { 'content-encoding': 'identity' }), { status: 201 })
     t.match(await scim('POST', '/Users', okta('x', { note: 'x'.repeat(1024 * 1024) })), error(413))
     t.match(await scim('GET', '/Users?filter=a&filter=b'), error(400))
     t.match(await scim('GET', '/Users?count=many'), error(400))

@@ -30,6 +30,7 @@ function standard(t: Test, service: Service): void {
       second.body.meta.version,
       'a change without effect keeps the version',
     )
+    t.equal((await change('T', { 'if-match': '' })).status, 412, 'names no version')
     const stale = { 'if-match': first }
     t.match(await change('U', stale), refusal(412))
     t.match(await scim('PUT', path, okta('eve'), stale), refusal(412))

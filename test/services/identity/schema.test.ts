@@ -131,3 +131,9 @@ t.test('a compiled schema is not affected by changes to its source object', asyn
   properties.a = integer
   t.same(await submit(schema, 'traits.a=5'), { a: '5' })
 })
+
+t.test('a schema that calls itself asynchronous is checked like any other', async t => {
+  const schema = traitsSchema({ name: { type: 'string', maxLength: 1 } }, {}, { $async: true })
+  const errors = await submitJson(schema, { traits: { name: 'long' } })
+  t.match(errors, [{ path: 'traits.name', code: 'maxLength' }])
+})
