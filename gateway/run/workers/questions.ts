@@ -23,6 +23,8 @@ import { mergeBackends, mergeSlots, WorkerSeries } from './merge.js'
 const PATIENCE_MS = 5_000
 /** For questions to all workers, of which the others can still answer. */
 const SHORT_PATIENCE_MS = 900
+/** For a change that the caller expects to be in force; less than the time that the tools wait. */
+const ACT_PATIENCE_MS = 3_000
 
 export class WorkerQuestions implements Inspected {
   readonly #crew: Pick<Crew, 'members'>
@@ -89,15 +91,15 @@ export class WorkerQuestions implements Inspected {
 
   /** Resolves when every worker that answers in time has read what the admin port has set. */
   async readActs(): Promise<void> {
-    await this.#all(({ channel }) => channel.ask('readActs'))
+    await this.#all(({ channel }) => channel.ask('readActs'), ACT_PATIENCE_MS)
   }
 
   /** The answers of all workers that answer in time, and the process ids of the others. */
-  async #all<T>(ask: (member: Member) => Promise<T>): Promise<ToldParts<T>> {
+  async #all<T>(ask: (member: Member) => Promise<T>, patienceMs = SHORT_PATIENCE_MS): Promise<ToldParts<T>> {
     const parts: T[] = []
     const missing: number[] = []
     const asked = this.#crew.members.map(async member => {
-      const answer = member.answers() ? within(SHORT_PATIENCE_MS, ask(member), member) : Promise.reject()
+      const answer = member.answers() ? within(patienceMs, ask(member), member) : Promise.reject()
       await answer.then(
         one => parts.push(one),
         () => missing.push(member.pid),
