@@ -15,29 +15,21 @@ interface Turn {
   readonly waiting: GoesOn[]
 }
 
-/** Redis is far away when even the fastest of the latest calls took this long: a busy process makes others slow, too. */
-const FAR_MS = 1.5
-/** The calls that count as the latest: at least this many, at most twice as many. */
-const LATEST = 32
-/** With Redis far away, this many requests go on in one turn of the event loop. */
-const AT_ONCE = 4
+/** A call that takes this long counts as a long one: Redis is not nearby. */
+const LONG_CALL_MS = 5
+/** After a long call, this many requests go on in one turn of the event loop. */
+const AT_ONCE = 2
 
 export class SharedTurns {
   readonly #send: Send
   readonly #together: (calls: () => void) => void
-  readonly #now: () => number
-  readonly #distance = new Distance()
   /** By their first key. */
   #turns = new Map<string, Turn[]>()
 
-  /**
-   * @param together sends all calls that its argument makes in one write
-   * @param now in milliseconds, from any origin
-   */
-  constructor(send: Send, together: (calls: () => void) => void, now = () => performance.now()) {
+  /** @param together sends all calls that its argument makes in one write */
+  constructor(send: Send, together: (calls: () => void) => void) {
     this.#send = send
     this.#together = together
-    this.#now = now
   }
 
   /** A slot is held by one request, so asks for slots are never shared. */
@@ -69,39 +61,18 @@ export class SharedTurns {
   }
 
   #ask({ asks, holder, waiting }: Turn): void {
-    const sentAt = this.#now()
+    const sentAt = performance.now()
     void this.#send(asks, holder, waiting.length).then(answers => {
-      this.#distance.called(this.#now() - sentAt)
-      goOn(waiting, answers, this.#distance.isFar ? AT_ONCE : waiting.length)
+      const isLong = performance.now() - sentAt >= LONG_CALL_MS
+      goOn(waiting, answers, isLong ? AT_ONCE : waiting.length)
     })
-  }
-}
-
-/** How far away Redis is, by the fastest of the latest calls. */
-class Distance {
-  #calls = 0
-  #fastest = Number.POSITIVE_INFINITY
-  /** That of the calls before. */
-  #before = Number.POSITIVE_INFINITY
-
-  called(ms: number): void {
-    this.#fastest = Math.min(this.#fastest, ms)
-    this.#calls += 1
-    if (this.#calls < LATEST) return
-    this.#before = this.#fastest
-    this.#fastest = Number.POSITIVE_INFINITY
-    this.#calls = 0
-  }
-
-  get isFar(): boolean {
-    return Math.min(this.#fastest, this.#before) >= FAR_MS
   }
 }
 
 /**
  * Lets waiting requests go on, `atOnce` in each turn: the first are answered before the last are forwarded. If all went
- * on at once with Redis far away, each would wait for all, and their clients would send their next requests in one bunch
- * again. With Redis at hand a bunch is worth more, because it shares the next call.
+ * on at once after a long call, each would wait for all, and their clients would send their next requests in one bunch
+ * again. After a short call a bunch is worth more, because it shares the next call.
  */
 function goOn(
   waiting: readonly GoesOn[],
