@@ -51,7 +51,8 @@ await script(async () => {
   if (options.write) {
     const { rounds, seconds } = options
     const how = `${rounds} rounds of ${seconds} s, medians`
-    writePage({ page: 'benchmarks.md', title: 'Benchmarks', notes: 'notes.md', how, sections: tables })
+    const about = { page: 'benchmarks.md', title: 'Benchmarks', notes: 'notes.md', details: 'details.md' }
+    writePage({ ...about, how, sections: tables })
   }
 })
 

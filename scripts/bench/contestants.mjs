@@ -84,6 +84,7 @@ const nginxArgs = file => ['-c', file]
  */
 export const CONTESTANTS = [
   { name: 'http-proxy', label: 'bare http-proxy, keep-alive', counts: false, ...peer('http-proxy.mjs') },
+  { name: 'sockets', label: 'Node sockets joined, nothing read', counts: false, ...peer('sockets.mjs') },
   { name: 'none', label: 'Sluice, no rules', counts: false, tls: true, ...sluice({ limits: 'none' }) },
   { name: 'memory', label: 'Sluice, in process', counts: true, tls: true, ...sluice({}) },
   { name: 'strict', label: 'Sluice, Redis strict', counts: true, redis: true, ...sluice({ redis: true }) },

@@ -112,6 +112,7 @@ export const SCENARIOS = [
     name: 'keys',
     title: `${KEYS} keys, one request each and on`,
     settings: { limits: 'roomy', keys: KEYS },
+    who: ({ name }) => name !== 'sockets',
     measure: keys,
   },
   {

@@ -9,8 +9,7 @@
 --       6: leased tokens given back, 7: leased tokens still in hand
 --       8: n, then n values: age in microseconds, count, … of the leased tokens that were spent
 --       then the windows, as window.lua has them
--- Returns one flat list: now; requests admitted; tokens lent; microseconds until lent tokens may come back, 0 if none
---         was refused or nobody else holds any; then per window: used, violated 0|1, reset in microseconds
+-- Returns one flat list: now; requests admitted; tokens lent; then per window: used, violated 0|1, reset in microseconds
 --
 -- Atomic because lent tokens must be counted as used before the next call.
 
@@ -31,7 +30,7 @@ local cost = windows.cost
 local states = read(key, windows, now)
 
 -- Takes out the instance's own lease, which is put back below with its new tokens.
-local leases, leased, earliest = {}, nil, nil
+local leases, leased = {}, nil
 for j = 1, #states.leases, 3 do
   if states.leases[j] == instance then
     leased = states.leases[j + 1]
@@ -39,7 +38,6 @@ for j = 1, #states.leases, 3 do
     for k = j, j + 2 do
       leases[#leases + 1] = states.leases[k]
     end
-    earliest = min(earliest or states.leases[j + 2], states.leases[j + 2])
   end
 end
 local lenders = #leases / 3 + 1
@@ -105,7 +103,7 @@ if leased or admitted + held + ahead > 0 or states.ahead then
 end
 
 local refused = admitted < waiting
-local result = { now, admitted, ahead, refused and earliest and ceil(earliest - now) or 0 }
+local result = { now, admitted, ahead }
 for i, window in ipairs(windows) do
   result[#result + 1] = ceil(states[i].used - CRUMB)
   result[#result + 1] = refused and left(states[i], window, cost) == 0 and 1 or 0

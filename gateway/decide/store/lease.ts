@@ -183,8 +183,7 @@ export class Lease {
       return granted ? { ...count, violated: false } : count
     })
     const base = { granted, unavailable: false, store: 'redis', counts } as const
-    if (granted) return { ...base, at: answer.at }
-    return { ...base, askAgainMs: Math.min(answer.askAgainMs ?? RESERVED_MS, RESERVED_MS) }
+    return granted ? { ...base, at: answer.at } : { ...base, askAgainMs: RESERVED_MS }
   }
 
   /** @param before tokens spent after the request this is for; negative if its own are not counted yet */

@@ -29,8 +29,6 @@ export interface LeaseAnswer {
   readonly ahead: number
   /** The state after the call, with leased tokens counted as used. */
   readonly counts: readonly Count[]
-  /** On refusal, until tokens lent to others may come back. */
-  readonly askAgainMs: number | undefined
   /** When it was charged, on the store's clock. */
   readonly at: number
 }

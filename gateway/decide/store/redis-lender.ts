@@ -32,7 +32,7 @@ export class RedisLender {
     const wall = () => (this.#clock === undefined ? Date.now() : this.#clock() / 1000)
     // An age rounded down is a later time, which is the safe side.
     const spent = call.spent.map((value, i) => (i % 2 === 0 ? Math.floor(value * 1000) : value))
-    const [at = 0, admitted = 0, ahead = 0, askAgainUs = 0, ...rest] = await this.#redis.lease(
+    const [at = 0, admitted = 0, ahead = 0, ...rest] = await this.#redis.lease(
       call.key,
       ...[this.#clock?.() ?? '', this.#instance, call.must, call.ahead, toUs(call.ttlMs)],
       ...[call.returned, call.held, spent.length, ...spent],
@@ -43,7 +43,7 @@ export class RedisLender {
       const windowMs = calendarLength(demand, i, at / 1000)
       return counted(quota, used, violated === 1, resetUs / 1000, windowMs)
     })
-    return { at, admitted, ahead, counts, askAgainMs: askAgainUs > 0 ? askAgainUs / 1000 : undefined }
+    return { at, admitted, ahead, counts }
   }
 }
 

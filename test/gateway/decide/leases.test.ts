@@ -168,11 +168,11 @@ t.test('a request under an edited quota is not judged by a call made under the o
   ]
   const first = store.take([old], 'a')
   const second = store.take([raised], 'b')
-  answers[0]?.({ admitted: 0, ahead: 0, counts: counts(10, 10), askAgainMs: undefined, at: 0 })
+  answers[0]?.({ admitted: 0, ahead: 0, counts: counts(10, 10), at: 0 })
   t.equal((await first)[0]?.granted, false)
   await new Promise(resolve => setImmediate(resolve))
   t.equal(calls[1]?.demand, raised.demand, 'the edited quota gets a call of its own')
-  answers[1]?.({ admitted: 1, ahead: 0, counts: counts(1000, 11), askAgainMs: undefined, at: 0 })
+  answers[1]?.({ admitted: 1, ahead: 0, counts: counts(1000, 11), at: 0 })
   t.equal((await second)[0]?.granted, true)
 })
 
