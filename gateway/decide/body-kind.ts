@@ -1,13 +1,12 @@
 /** What a body is, as far as upstreams may read fields in it. */
 import type { Facts } from '../types.js'
 
-export type BodyKind = 'form' | 'multipart' | 'json'
+/** `other`: has fields only if an upstream reads it as JSON whatever its type says. */
+export type BodyKind = 'form' | 'multipart' | 'json' | 'other'
 
-const KINDS: Readonly<Record<string, BodyKind>> = {
-  'application/x-www-form-urlencoded': 'form',
-  'multipart/form-data': 'multipart',
-  'application/json': 'json',
-}
+const FORM = 'application/x-www-form-urlencoded'
+/** Streams in both directions: waiting for more of one could wait for ever, and none holds fields. */
+const STREAM = /^application\/grpc/
 /** Character sets in which ASCII text is the same bytes as in UTF-8, and only those. An empty name says nothing. */
 const LIKE_UTF8 = /^(?:|utf-?8|(?:us-)?ascii|latin-?1|iso-8859-\d{1,2}|(?:windows-|cp)125\d)$/i
 const CHARSET = /;\s*charset\s*=\s*["']?([^"';,\s]*)/gi
@@ -16,7 +15,8 @@ const NEXT_TYPE = /,(?=\s*[\w.+-]+\/)/
 
 /** The kind of body that some upstream may read fields in; undefined if it has no fields. */
 export function bodyKind(facts: Facts): BodyKind | undefined {
-  return typesOf(facts).find(kind => kind !== undefined)
+  const kinds = typesOf(facts)
+  return kinds.find(kind => kind !== 'other') ?? kinds[0]
 }
 
 /**
@@ -39,7 +39,15 @@ export function isLikeUtf8(contentType: string): boolean {
   return [...contentType.matchAll(CHARSET)].every(([, charset = '']) => LIKE_UTF8.test(charset))
 }
 
+/** Some upstreams take blanks, and others commas, for the end of a type. */
 function typesOf(facts: Facts): (BodyKind | undefined)[] {
-  const written = facts.header('content-type')?.split(NEXT_TYPE) ?? []
-  return written.map(type => KINDS[type.split(';', 1)[0]?.trim().toLowerCase() ?? ''])
+  const written = facts.header('content-type')?.split(NEXT_TYPE) ?? ['']
+  return written.map(type => kindOf(/^\s*([^\s;,]*)/.exec(type.toLowerCase())?.[1] ?? ''))
+}
+
+function kindOf(type: string): BodyKind | undefined {
+  if (type === FORM) return 'form'
+  if (type.startsWith('multipart/')) return 'multipart'
+  if (/[/+]json$/.test(type)) return 'json'
+  return STREAM.test(type) ? undefined : 'other'
 }

@@ -2,11 +2,14 @@
 import { createHmac } from 'node:crypto'
 import type { Facts, Matched } from '../types.js'
 import { bodyKind, isUnreadable } from './body-kind.js'
+import { fieldName } from './field-name.js'
 import { jsonField } from './json-fields.js'
 import { multipartField, UNCLEAR } from './multipart-fields.js'
 
 /** How much of a body rules may read: enough for any recovery form, little enough to hold in memory. */
 export const PEEK_BYTES = 64 * 1024
+/** The beginning of an object, also in UTF-16: many upstreams read JSON whatever its type says. */
+const LIKE_JSON = /^[\s\0\uFEFF\uFFFD]*(?:\{|$)/
 
 /** True if part of the rule's key may be in the request's body. */
 export function needsBody(matched: Matched, facts: Facts): boolean {
@@ -17,14 +20,20 @@ export function needsBody(matched: Matched, facts: Facts): boolean {
  * The e-mail (lower-cased) from the query or a form, multipart or JSON body, else the flow id from the same places. If
  * a request names different values, only the upstream knows which one counts. All such requests share one key, so a
  * client neither gets a fresh counter for a value that the upstream ignores nor goes uncounted. The same goes for a body
- * that only the upstream can read. Names count in any letter case, because some upstreams ignore it.
+ * that only the upstream can read. Names count in any letter case and with brackets, because some upstreams ignore them.
  * Returned as a keyed hash: neither logs nor counter keys ever hold the address.
  *
  * @param prefix the first bytes of the body; undefined if the body was not read
+ * @param isLate true if the rest of the body had not arrived in time
  */
-export function emailOrFlow(facts: Facts, prefix: Buffer | undefined, secret: Buffer): string | undefined {
-  const query = fieldsOf(facts.query)
-  const body = fieldOf(facts, prefix)
+export function emailOrFlow(
+  facts: Facts,
+  prefix: Buffer | undefined,
+  secret: Buffer,
+  isLate = false,
+): string | undefined {
+  const query = fieldsOf(facts.query.slice(1))
+  const body = fieldOf(facts, prefix, isLate)
   const read = (name: string) => [...query(name), ...body(name)]
   const email = onlyOne(read('email').map(one => (one === UNCLEAR ? one : one.trim().toLowerCase())))
   const flow = email === undefined ? onlyOne(read('flow')) : undefined
@@ -40,11 +49,16 @@ function named(value: Value | undefined, what: string): string | undefined {
 }
 
 /** Returns a function that reads all values of a field in the body. */
-function fieldOf(facts: Facts, prefix: Buffer | undefined): (name: string) => readonly Value[] {
+function fieldOf(
+  facts: Facts,
+  prefix: Buffer | undefined,
+  isLate: boolean,
+): (name: string) => readonly Value[] {
   const kind = prefix && bodyKind(facts)
   if (prefix === undefined || kind === undefined) return () => []
-  // What follows in a long body may override what its beginning says.
-  if (prefix.length >= PEEK_BYTES || isUnreadable(facts, prefix)) return () => [UNCLEAR]
+  if (kind === 'other' && !LIKE_JSON.test(prefix.toString('utf8'))) return () => []
+  // What follows in a long or a late body may override what its beginning says.
+  if (isLate || prefix.length >= PEEK_BYTES || isUnreadable(facts, prefix)) return () => [UNCLEAR]
   if (kind === 'form') return fieldsOf(prefix.toString('utf8'))
   if (kind === 'multipart') {
     return name => multipartField(facts.header('content-type') ?? '', prefix, name)
@@ -59,8 +73,11 @@ function onlyOne(values: readonly Value[]): Value | undefined {
   return different.size > 1 ? UNCLEAR : [...different][0]
 }
 
-/** The values of each field of a query or a form. */
+/** The values of each field of a query or a form. Some upstreams take a semicolon for an ampersand. */
 function fieldsOf(text: string): (name: string) => string[] {
-  const fields = [...new URLSearchParams(text)].map(([name, value]) => [name.toLowerCase(), value] as const)
-  return name => fields.filter(([other]) => other === name).map(([, value]) => value)
+  const readings = text.includes(';') ? [text, text.replaceAll(';', '&')] : [text]
+  // URLSearchParams would drop a question mark at the beginning.
+  const fields = readings.flatMap(one => [...new URLSearchParams(`&${one}`)])
+  const named = fields.map(([name, value]) => [fieldName(name), value] as const)
+  return name => named.filter(([other]) => other === name).map(([, value]) => value)
 }

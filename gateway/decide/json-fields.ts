@@ -47,6 +47,8 @@ export function jsonField(text: string, field: string): (string | typeof UNCLEAR
         break
       case '{':
       case '[':
+        // Some upstreams take the only element of a list for the value.
+        if (depth === 1 && name === field) return [UNCLEAR]
         depth += 1
         break
       case '}':

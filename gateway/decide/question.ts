@@ -12,6 +12,8 @@ export interface DecideRequest {
   readonly matched: readonly Matched[]
   /** The first bytes of the body, when a rule's key needed them. */
   readonly bodyPrefix?: Buffer | undefined
+  /** True if the rest of the body had not arrived in time. */
+  readonly isBodyLate?: boolean | undefined
   /** Called once the store has answered; `startedAt` by `performance.now()`. */
   readonly storeCalled?: ((startedAt: number, remote: boolean) => void) | undefined
 }
@@ -79,9 +81,9 @@ export class Questions {
     return this.#limiters.get(rule.kind)?.applies?.(rule, facts) !== false
   }
 
-  #keyed(rule: Rule, route: string, { facts, project, bodyPrefix }: DecideRequest): Keyed {
+  #keyed(rule: Rule, route: string, { facts, project, bodyPrefix, isBodyLate }: DecideRequest): Keyed {
     const looks = rule.key.includes('email-or-flow')
-    const identity = looks ? emailOrFlow(facts, bodyPrefix, this.#secret) : undefined
+    const identity = looks ? emailOrFlow(facts, bodyPrefix, this.#secret, isBodyLate) : undefined
     return { facts, project, route, emailOrFlow: identity }
   }
 }

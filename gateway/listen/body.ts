@@ -3,21 +3,30 @@ import type { BodyReader, IncomingBody } from '../message.js'
 
 const NOTHING = Buffer.alloc(0)
 
+/** The beginning of a body that is forwarded unchanged. */
+export interface Peeked {
+  readonly prefix: Buffer
+  /** True if neither the limit nor the end of the body was reached in time. */
+  readonly isLate: boolean
+  /** Yields all of the body. */
+  readonly body: IncomingBody
+}
+
 /**
  * Waits for the first `limitBytes` of a body, or fewer if it ends or `timeoutMs` passes first. The returned `body` then
  * yields exactly the bytes the client sends, prefix included. Rejects if the client leaves meanwhile.
  */
-export function peekBody(
-  body: IncomingBody,
-  limitBytes: number,
-  timeoutMs: number,
-): Promise<{ prefix: Buffer; body: IncomingBody }> {
+export function peekBody(body: IncomingBody, limitBytes: number, timeoutMs: number): Promise<Peeked> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => seen.stop(), timeoutMs)
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      seen.stop()
+    }, timeoutMs)
     const seen = new SeenBody(body, limitBytes, prefix => {
       clearTimeout(timer)
       if (prefix === undefined) reject(new Error('the client left while its body was read'))
-      else resolve({ prefix, body: seen })
+      else resolve({ prefix, isLate, body: seen })
     })
     seen.start()
   })

@@ -6,6 +6,7 @@ import type { DecideRequest } from '../decide/question.js'
 import { GatewayError, SERVED_METHODS } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange, UpgradeExchange } from '../forward/transport.js'
+import type { Peeked } from '../listen/body.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse, RequestHead, Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
 import type { Facts, Finished, Log, Matched, Verdict } from '../types.js'
@@ -35,8 +36,8 @@ export interface Rooms {
   readFacts(req: RequestHead): Facts
   /** True when the key of the rule may be in the request body. */
   needsBody(matched: Matched, facts: Facts): boolean
-  /** Waits for the first bytes of the body; the returned `body` yields all of it. */
-  peekBody(body: IncomingBody): Promise<{ prefix: Buffer; body: IncomingBody }>
+  /** Waits for the first bytes of the body, but not for long; the returned `body` yields all of it. */
+  peekBody(body: IncomingBody): Promise<Peeked>
   /** Reports the first bytes of the body while it streams on. */
   tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
   decide(request: DecideRequest): Verdict | Promise<Verdict>
@@ -101,7 +102,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
     passage: Passage,
     matched: readonly Matched[],
     forward: () => void,
-    bodyPrefix?: Buffer,
+    peeked?: Peeked,
   ): void | Promise<void> {
     const { facts, project, storeCalled } = passage
     const startedAt = performance.now()
@@ -113,7 +114,8 @@ export function createPipeline(rooms: Rooms): Pipeline {
       else if (rejection === undefined) forward()
       else passage.refuse(rejection)
     }
-    const verdict = rooms.decide({ facts, project, matched, bodyPrefix, storeCalled })
+    const { prefix: bodyPrefix, isLate: isBodyLate } = peeked ?? {}
+    const verdict = rooms.decide({ facts, project, matched, bodyPrefix, isBodyLate, storeCalled })
     if (!(verdict instanceof Promise)) return settle(verdict)
     passage.judged = verdict.then(settle).catch(error => passage.abandon(error))
     return passage.judged
@@ -123,9 +125,9 @@ export function createPipeline(rooms: Rooms): Pipeline {
   function lookThenJudge(passage: Passage, body: IncomingBody, forward: () => void): void {
     passage.judged = rooms
       .peekBody(body)
-      .then(({ prefix, body }) => {
-        passage.body = body
-        return judge(passage, passage.matched, forward, prefix)
+      .then(peeked => {
+        passage.body = peeked.body
+        return judge(passage, passage.matched, forward, peeked)
       })
       .catch(error => passage.abandon(error))
   }

@@ -35,8 +35,9 @@ function all(body: IncomingBody): Promise<string> {
 t.test('peeking at a short body sees all of it and leaves it readable', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('ab') + chunk('cd') + END)
-  const { prefix, body } = await peekBody(source, 4, 1000)
+  const { prefix, isLate, body } = await peekBody(source, 4, 1000)
   t.equal(String(prefix), 'abcd')
+  t.notOk(isLate)
   t.equal(await all(body), 'abcd')
 })
 
@@ -52,8 +53,9 @@ t.test('peeking at a long body sees its beginning and leaves all of it readable'
 t.test('peeking at a slow body stops at the time limit', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('ab'))
-  const { prefix, body } = await peekBody(source, 100, 50)
+  const { prefix, isLate, body } = await peekBody(source, 100, 50)
   t.equal(String(prefix), 'ab')
+  t.ok(isLate, 'and says so')
   client.send(chunk('cd') + END)
   t.equal(await all(body), 'abcd')
 })
