@@ -19,6 +19,8 @@ export class Lease {
   /** Tokens that may be spent before `#until`. */
   #tokens = 0
   #until = 0
+  /** Tokens that were in hand when they were last given up. */
+  #left = 0
   /** Spent and not reported yet: time, count, time, count, … */
   #spent: number[] = []
   #lastBegan = 0
@@ -68,7 +70,7 @@ export class Lease {
       store: 'lease',
       counts: this.#countsAt(now, 0),
       at: this.#number,
-      after: this.#toldAt,
+      after: this.#redisTime(now),
     }
   }
 
@@ -157,10 +159,13 @@ export class Lease {
     this.#toldAt = answer.at
   }
 
-  /** Takes over what a late answer to `call` lent: the waiting requests did without it, but the lease is valid. */
-  regain({ held }: LeaseCall, answer: LeaseAnswer, now: number): void {
-    this.#tokens = held
-    this.#outstanding = held
+  /**
+   * Takes over what a late answer to the last call lent: the waiting requests did without it, but the lease is valid.
+   * What was spent during the call is forgotten here, so Redis will count it as lost.
+   */
+  regain(answer: LeaseAnswer, now: number): void {
+    this.#tokens = this.#left
+    this.#outstanding = this.#left
     this.hear(answer, now)
   }
 
@@ -169,6 +174,7 @@ export class Lease {
    * or not, or when the counter is reset.
    */
   forget(): void {
+    this.#left = this.#tokens
     this.#tokens = 0
     this.#spent = []
     this.#numbers = []
@@ -195,6 +201,11 @@ export class Lease {
       const spent = used - this.#outstanding + spentSince - before
       return counted(quota, spent, violated, Math.max(0, resetMs - elapsed), windowMs)
     })
+  }
+
+  /** The time on Redis's clock, or a little before it: the answer took a while to arrive. */
+  #redisTime(now: number): number | undefined {
+    return this.#toldAt === undefined ? undefined : this.#toldAt + Math.floor((now - this.#heardAt) * 1000)
   }
 
   #report(now: number, wish: Pick<LeaseCall, 'must' | 'ahead' | 'returned' | 'held' | 'demand'>): LeaseCall {

@@ -163,7 +163,7 @@ export class LeasedStore implements CounterStore {
     const call = lease.refill(batch.length, demand, this.#now())
     const late = (answer: LeaseAnswer) => {
       // Otherwise a later call has told Redis that these tokens are lost: they were counted as spent.
-      if (account.calls === number) lease.regain(call, answer, this.#now())
+      if (account.calls === number) lease.regain(answer, this.#now())
     }
     void this.#lender.lease(call, late).then(answer => {
       account.underWay = false

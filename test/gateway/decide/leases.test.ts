@@ -109,12 +109,13 @@ t.test('a charge that was already reported is given back in Redis', async t => {
   const take = async () => (await store.take([ask], 'holder'))[0] as Answer
   const used = async () => (await inRedis.peek([ask]))[0]?.counts[0]?.used ?? 0
   while ((await take()).store !== 'lease') at += 1
+  at += 10_000
   const answers = [await take(), await take()] as const
   t.same(
     answers.map(answer => answer.store),
     ['lease', 'lease'],
   )
-  at += 29_000
+  at += 19_000
   store.sweep()
   const before = await used()
   store.giveBack([ask], [answers[0]])
@@ -144,6 +145,39 @@ t.test('giving back a charge that was already reported admits no more than the q
   t.ok(admitted <= 1000, `${admitted} of 1000`)
   await pass(bench, 0)
   t.ok(bench.calls > 5)
+})
+
+t.test('tokens spent during a call that fails are not lent again by its late answer', async t => {
+  let at = START
+  const calls: { call: LeaseCall; resolve(answer?: LeaseAnswer): void; late?(answer: LeaseAnswer): void }[] =
+    []
+  const lender: Lender = {
+    lease: (call, late) => new Promise(resolve => calls.push({ call, resolve, ...(late && { late }) })),
+  }
+  const now = () => at
+  const store = new LeasedStore(inProcess(now), lender, now)
+  const ask = leased(windowOf(1000, 60_000))
+  const take = () => store.take([ask], 'holder')
+  const counts = [{ quota: 1000, used: 100, left: 900, violated: false, resetMs: 50_000 }]
+  const answered = async (answer?: LeaseAnswer) => {
+    at += 4
+    calls.at(-1)?.resolve(answer)
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  for (let i = 0; i < 2; i += 1) {
+    void take()
+    await answered({ admitted: 1, ahead: 10, counts, at: 0 })
+    for (; calls.length === i + 1 && i === 0; at += 1) if (take() instanceof Promise) break
+  }
+  while (calls.length === 2) void take()
+  const { call, late } = calls[2] as (typeof calls)[number]
+  t.ok(call.held > 0, 'more tokens are asked for before these run out')
+  for (let i = 0; i < call.held; i += 1) t.notOk(take() instanceof Promise, 'spent meanwhile')
+  await answered(undefined)
+  late?.({ admitted: 0, ahead: 0, counts, at: 0 })
+  t.ok(take() instanceof Promise, 'none is left')
+  for (const { resolve } of calls) resolve(undefined)
+  await store.close()
 })
 
 t.test('a request under an edited quota is not judged by a call made under the old one', async t => {
