@@ -1,4 +1,6 @@
 /** Logs: JSON lines on stdout, readable text on a terminal, secrets removed. The only user of pino. */
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Log } from '../types.js'
 import { isColourful, terminalLine } from './terminal.js'
@@ -16,6 +18,15 @@ export interface LogOptions {
   readonly destination?: DestinationStream
 }
 
+export interface ClosableLog extends Log {
+  /** Resolves once all lines are written, or cannot be. Later lines are dropped. */
+  close(): Promise<void>
+}
+
+type Stdout = ReturnType<typeof pino.destination>
+
+/** How long a process that ends waits for a reader of its last lines. */
+const LAST_LINES_MS = 1000
 /** Lines buffered while stdout is blocked; more are dropped, since a stalled reader must not stop requests. */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 /**
@@ -48,20 +59,27 @@ export function isLogLevel(text: string): text is LogLevel {
   return (LOG_LEVELS as readonly string[]).includes(text)
 }
 
-export function createLog({ level, terminal, worker, destination = stdout() }: LogOptions): Log {
-  return wrap(
-    pino(
-      {
-        level,
-        base: worker === undefined ? null : { worker },
-        timestamp: pino.stdTimeFunctions.isoTime,
-        formatters: { level: label => ({ level: label }) },
-        serializers: { err: errorFields },
-        redact: { paths: SECRET_FIELDS.flatMap(redactPaths), censor: '[redacted]' },
-      },
-      terminal ? readable(destination) : destination,
-    ),
+export function createLog({ level, terminal, worker, destination }: LogOptions): ClosableLog {
+  const stdout = destination === undefined ? openStdout() : undefined
+  const stream = destination ?? (stdout as Stdout)
+  const logger = pino(
+    {
+      level,
+      base: worker === undefined ? null : { worker },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: label => ({ level: label }) },
+      serializers: { err: errorFields },
+      redact: { paths: SECRET_FIELDS.flatMap(redactPaths), censor: '[redacted]' },
+    },
+    terminal ? readable(stream) : stream,
   )
+  return {
+    ...wrap(logger),
+    async close() {
+      logger.level = 'silent'
+      if (stdout !== undefined) await closeStdout(stdout)
+    },
+  }
 }
 
 /**
@@ -75,8 +93,18 @@ function errorFields(error: unknown): unknown {
   return { type: name, message, code, stack }
 }
 
-function stdout(): DestinationStream {
-  return pino.destination({ fd: 1, sync: false, maxLength: MAX_BUFFERED_BYTES, maxWrite: MAX_WRITE_BYTES })
+function openStdout(): Stdout {
+  const options = { fd: 1, sync: false, maxLength: MAX_BUFFERED_BYTES, maxWrite: MAX_WRITE_BYTES }
+  // A full disk must not end the process. Lines are buffered until there is room.
+  return pino.destination(options).on('error', () => {})
+}
+
+/** Without this, pino would try to write the last lines at the exit for ever, even if their reader has gone. */
+async function closeStdout(stdout: Stdout): Promise<void> {
+  const written = once(stdout, 'close').catch(() => undefined)
+  stdout.end()
+  await Promise.race([written, sleep(LAST_LINES_MS)])
+  stdout.destroy()
 }
 
 function readable(destination: DestinationStream): DestinationStream {

@@ -5,6 +5,7 @@ import type { FileContents } from '../../config/files.js'
 import { MOST_WORKERS } from '../../config/listen-schema.js'
 import type { Config } from '../../config/load.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
+import type { ClosableLog } from '../observe/log.js'
 import type { Log } from '../types.js'
 import { Failure, type Loaded, load, loadOrFail } from './load.js'
 import { openLog, outliveRejections } from './process-log.js'
@@ -53,11 +54,6 @@ export async function serve(
     changed: () => reloader.reload('watch'),
     log,
   })
-  log.info(
-    { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.policy.revision },
-    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl} with its page at /ui/${summary === undefined ? '' : ` (${summary})`}`,
-  )
-
   let stopping = false
   const stop = async (signal: string) => {
     if (stopping) return
@@ -69,6 +65,7 @@ export async function serve(
     await services.close()
     forgetWrongKeys()
     log.info({}, 'Stopped')
+    await log.close()
     if (signal !== 'SIGHUP') process.exit(0)
     // process.exit() aborts when it cannot reset a terminal that has gone; the signal ends the process without it.
     process.removeAllListeners('SIGHUP')
@@ -77,6 +74,10 @@ export async function serve(
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   onHangup = () => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP'))
+  log.info(
+    { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.policy.revision },
+    `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl} with its page at /ui/${summary === undefined ? '' : ` (${summary})`}`,
+  )
   return gateway
 }
 
@@ -85,7 +86,7 @@ interface Started {
   readonly contents: FileContents | undefined
   readonly services: Services
   readonly wrongKeys: WrongKeys
-  readonly log: Log
+  readonly log: ClosableLog
 }
 
 /** Runs the gateway in this process or, with several workers, in child processes. */
@@ -115,6 +116,7 @@ async function start(
     async hopeless(error) {
       log.error({ err: error }, 'No worker is left and none can be started: the gateway exits')
       await services.close()
+      await log.close()
       process.exit(1)
     },
   })

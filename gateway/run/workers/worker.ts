@@ -2,6 +2,7 @@
 import cluster from 'node:cluster'
 import type { FileContents } from '../../../config/files.js'
 import type { Gateway } from '../../../config/gateway-schema.js'
+import type { ClosableLog } from '../../observe/log.js'
 import { type Core, openCore, type Prepared } from '../core.js'
 import { type Loaded, listProblems, load, loadOrFail, type Unloadable } from '../load.js'
 import { openLog, outliveRejections } from '../process-log.js'
@@ -72,7 +73,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   })
   const read = (contents: FileContents) =>
     load(configPath, process.env, log, { running: loaded.plugins, contents })
-  supervisor.answers = callsOf(core, read)
+  supervisor.answers = callsOf(core, log, read)
   if (!(await supervisor.ask('join', change))) process.exit(0)
   // From now on, calls that set something wait for this worker; those before did not.
   await core.runtime.kept.refresh()
@@ -89,7 +90,11 @@ function asStarted(
   return { ...loaded, config: { ...loaded.config, gateway: { ...gateway, listen, redis, tracing, store } } }
 }
 
-function callsOf(core: Core, read: (contents: FileContents) => Promise<Loaded | Unloadable>) {
+function callsOf(
+  core: Core,
+  log: ClosableLog,
+  read: (contents: FileContents) => Promise<Loaded | Unloadable>,
+) {
   const { metrics, inspected } = core
   let next: Promise<Prepared> | undefined
 
@@ -126,6 +131,7 @@ function callsOf(core: Core, read: (contents: FileContents) => Promise<Loaded | 
     /** Ends the process. */
     async drain(): Promise<void> {
       await core.drain()
+      await log.close()
       process.exit(0)
     },
   }
