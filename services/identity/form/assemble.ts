@@ -102,7 +102,7 @@ function buildObject(
   const object: JsonObject = {}
   for (const [name, child] of field.children) {
     const sent = slot.inner.get(name)
-    const required = exists && field.required.has(name)
+    const required = field.required.has(name)
     const before = isJsonObject(stored) ? own(stored, name) : undefined
     const value = sent
       ? build(sent, `${path}.${name}`, required, problems, before)
@@ -114,7 +114,7 @@ function buildObject(
   return object
 }
 
-/** An object that is required all the way up exists, so that missing values are reported at its leaves. */
+/** An object that is required in one that exists does too, so that missing values are reported at its leaves. */
 function emptyRequired(field: Field, depth = 0): JsonObject | undefined {
   if (field.kind !== 'object' || field.nullable || depth > MAX_SEGMENTS) return undefined
   const object: JsonObject = {}

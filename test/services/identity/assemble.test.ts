@@ -69,6 +69,22 @@ t.test(
   },
 )
 
+t.test('a row that is filled in has its required objects, even with nothing but an empty list', async t => {
+  const tags = { type: 'array', items: text }
+  const row = {
+    type: 'object',
+    required: ['name', 'marks'],
+    properties: { name: text, marks: { type: 'object', required: ['tags'], properties: { tags } } },
+  }
+  const schema = traitsSchema({ rows: { type: 'array', items: row } })
+  const entries = (name: string) => [
+    ['traits.rows.0.name', name] as const,
+    ['traits.rows.0.marks.tags.0', ''] as const,
+  ]
+  t.same(await submitEntries(schema, entries('A')), { rows: [{ name: 'A', marks: { tags: [] } }] })
+  t.same(await submitEntries(schema, entries('')), { rows: [] })
+})
+
 t.test('a blank choice adds no item to a list and does not create an object', async t => {
   const choice = { type: 'string', enum: ['', 'a'] }
   const noted = { type: 'object', properties: { note: choice, name: text } }

@@ -135,5 +135,5 @@ t.test('a compiled schema is not affected by changes to its source object', asyn
 t.test('a schema that calls itself asynchronous is checked like any other', async t => {
   const schema = traitsSchema({ name: { type: 'string', maxLength: 1 } }, {}, { $async: true })
   const errors = await submitJson(schema, { traits: { name: 'long' } })
-  t.match(errors, [{ path: 'traits.name', code: 'maxLength' }])
+  t.same(errors, ['traits.name maxLength'])
 })
