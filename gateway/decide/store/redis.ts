@@ -20,7 +20,7 @@ import {
   tellsLater,
   uncounted,
 } from './store.js'
-import { spentBy, type Tally, talliesOf } from './tally.js'
+import { type AskTally, spentBy, talliesOf } from './tally.js'
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -88,7 +88,7 @@ export class RedisStore implements RemoteStore {
       const requests: Answer[][] = []
       for (let i = 0; i < times; i += 1) {
         requests.push(
-          asks.map((ask, j) => this.#answer(ask, tallies[j] as Tally, i, result[0] as number, holder)),
+          asks.map((ask, j) => this.#answer(ask, tallies[j] as AskTally, i, result[0] as number, holder)),
         )
       }
       return requests
@@ -203,7 +203,7 @@ export class RedisStore implements RemoteStore {
   }
 
   /** The answer for the `i`-th of the requests that asked together. */
-  #answer(ask: Ask, { admitted, counts }: Tally, i: number, at: number, holder: string): Answer {
+  #answer(ask: Ask, { admitted, counts }: AskTally, i: number, at: number, holder: string): Answer {
     if (admitted === BROKEN)
       return { granted: false, unavailable: true, store: 'none', counts: uncounted(ask) }
     const { demand } = ask

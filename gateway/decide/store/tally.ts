@@ -10,13 +10,13 @@ export function spentBy(demand: Demand, requests: number, andRefused: boolean): 
 }
 
 /** The result of one call for one ask, after all admitted requests were charged. */
-export interface Tally {
+export interface AskTally {
   readonly admitted: number
   readonly counts: readonly { quota: number; used: number; violated: boolean; resetMs: number }[]
 }
 
 /** Reads the numbers that `take.lua` returns after the time of the call: for each ask in turn. */
-export function talliesOf(asks: readonly Ask[], result: readonly number[]): Tally[] {
+export function talliesOf(asks: readonly Ask[], result: readonly number[]): AskTally[] {
   let next = 1
   return asks.map(({ demand }) => {
     const admitted = result[next] as number
