@@ -123,15 +123,21 @@ t.test('a client gets 502 upstream-invalid when its upstream does not speak HTTP
   t.same(gateway.failures, ['upstream-invalid'])
 })
 
+/** A scene whose upgrade the upstream has accepted; `peer` is its end. */
+async function openWebSocket(t: Test) {
+  const { client, upstream, gateway } = await scene(t)
+  client.send(`${HANDSHAKE}\r\n`)
+  const peer = await upstream.connection(0)
+  await peer.message()
+  peer.send(ACCEPTED)
+  await client.message()
+  return { client, peer, gateway }
+}
+
 t.test('a side that resets its connection closes the other', async t => {
   for (const side of ['client', 'upstream'] as const) {
     t.test(side, async t => {
-      const { client, upstream, gateway } = await scene(t)
-      client.send(`${HANDSHAKE}\r\n`)
-      const peer = await upstream.connection(0)
-      await peer.message()
-      peer.send(ACCEPTED)
-      await client.message()
+      const { client, peer, gateway } = await openWebSocket(t)
       const [gone, left] = side === 'client' ? [client, peer] : [peer, client]
       gone.reset()
       await waitUntil('the other side to be closed', () => left.ended || left.closed)
@@ -141,12 +147,7 @@ t.test('a side that resets its connection closes the other', async t => {
 })
 
 t.test('a client that closes its side ends the WebSocket even if the upstream takes no notice', async t => {
-  const { client, upstream, gateway } = await scene(t)
-  client.send(`${HANDSHAKE}\r\n`)
-  const peer = await upstream.connection(0)
-  await peer.message()
-  peer.send(ACCEPTED)
-  await client.message()
+  const { client, peer, gateway } = await openWebSocket(t)
   client.socket.end()
   await waitUntil('the upstream to be told', () => peer.ended)
   peer.send('last')
