@@ -17,6 +17,7 @@ import {
 import { AdminListener, DataListener } from './listen-schema.js'
 import { Percent } from './percent.js'
 import { observerList, type PluginSchemas, pluginEntry } from './plugin-schema.js'
+import { HostName } from './projects-schema.js'
 import { Tracing } from './tracing-schema.js'
 import { Upstream } from './upstream-schema.js'
 import { PLANS, type UnknownProject } from './words.js'
@@ -31,15 +32,42 @@ const HeaderName = (name: string) =>
   })
 
 const Route = Strict({
+  host: Type.Optional(
+    HostName(
+      'Host whose requests take this route. What a host does not route falls to the routes without one.',
+    ),
+  ),
   path: Type.String({
-    pattern: '^/',
+    pattern: '^([A-Z]+ )?/',
     maxLength: 1024,
-    expected: 'a path pattern that begins with "/"',
+    expected: 'a path pattern that begins with "/", or with a method as in "GET /path"',
     description:
-      'Path pattern; the most specific one wins. {id} and * stand for one segment, ** for any number.',
+      'Path pattern, "[METHOD ]/path"; the most specific one wins. {id} and * stand for one segment, ** for any number.',
   }),
   upstream: Name('Name of an entry of `upstreams`.'),
 })
+
+const path = (description: string) =>
+  Type.Optional(
+    Type.String({ pattern: '^/[!-~]*$', maxLength: 1024, expected: 'a path such as /admin', description }),
+  )
+
+const Closed = Strict(
+  {
+    host: Type.Optional(HostName('Host whose requests are meant. Default: every host.')),
+    path: path('This path alone.'),
+    prefix: path('Every path that begins so, "/admin" also /administrator.'),
+    contains: Type.Optional(
+      Type.String({
+        pattern: '^[!-~]+$',
+        maxLength: 1024,
+        expected: 'a part of a path such as /.git',
+        description: 'Every path with this text in it.',
+      }),
+    ),
+  },
+  { minProperties: 1, expected: 'a map with host, path, prefix or contains' },
+)
 
 /** Where a request goes and how this process behaves. */
 export function gatewaySchema(plugins: PluginSchemas) {
@@ -58,6 +86,12 @@ export function gatewaySchema(plugins: PluginSchemas) {
     }),
     upstreams: NamedMap(Upstream, { description: 'Services behind the gateway, by name.' }),
     routes: Type.Array(Route, { minItems: 1, description: 'Which path goes to which upstream.' }),
+    closed: Type.Array(Closed, {
+      default: [],
+      maxItems: 1000,
+      description:
+        'Paths that are answered 404, whatever routes say. All that an entry names must hold; letter case is ignored.',
+    }),
     identify: Type.Array(pluginEntry(plugins.identify), {
       default: ['host'],
       description: 'Plugins that find the project of a request, asked in this order.',

@@ -6,11 +6,13 @@ import { ENVIRONMENTS, PLANS } from './words.js'
 
 /** A host name in the form under which requests are counted. */
 export const HOST_NAME_PATTERN = '^(\\[[0-9a-f:.]+\\]|[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)$'
-const HostName = Type.String({
-  pattern: HOST_NAME_PATTERN,
-  maxLength: 253,
-  expected: 'a host name in lowercase, without port',
-})
+export const HostName = (description?: string) =>
+  Type.String({
+    pattern: HOST_NAME_PATTERN,
+    maxLength: 253,
+    expected: 'a host name in lowercase, without port',
+    ...(description !== undefined && { description }),
+  })
 
 const ProjectEntry = Strict({
   id: Type.String({
@@ -20,7 +22,7 @@ const ProjectEntry = Strict({
   }),
   plan: DeclaredWord({ description: 'Subscription plan.', examples: [...PLANS] }),
   environment: DeclaredWord({ description: 'Environment of the project.', examples: [...ENVIRONMENTS] }),
-  hosts: Type.Array(HostName, { default: [], description: 'Host names of this project (plugin host).' }),
+  hosts: Type.Array(HostName(), { default: [], description: 'Host names of this project (plugin host).' }),
   paths: Type.Array(
     Type.String({ pattern: '^/[^?#*{}\\s]*$', maxLength: 1024, expected: 'a path prefix such as /acme' }),
     { default: [], description: 'Path prefixes of this project (plugin path).' },

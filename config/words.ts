@@ -79,6 +79,7 @@ export const KEY_PARTS = [
   'project',
   'path',
   'full-path',
+  'host',
   'email-or-flow',
   'client-ip',
   'ja3',

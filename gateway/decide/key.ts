@@ -122,6 +122,8 @@ function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed)
       const path = facts.foldedPath ?? facts.path
       return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
     }
+    case 'host':
+      return facts.host
     case 'email-or-flow':
       return emailOrFlow
     case 'client-ip':

@@ -30,7 +30,7 @@ export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
     const facts = readFacts(req, { trusted: new TrustedProxies([]), fingerprintHeaders, hasCredential })
     const authenticated = auth === undefined ? facts.authenticated : auth === 'authenticated'
     const asked = changed(facts, { ja3: ja3 || undefined, ja4: ja4 || undefined, authenticated })
-    const upstream = compiled.policy.routes.find(facts.method, facts.path)?.value
+    const upstream = compiled.policy.routes.find(facts)?.value
     return upstream === undefined ? asked : compiled.policy.readFor(asked, upstream)
   } catch (error) {
     if (error instanceof GatewayError)

@@ -24,8 +24,9 @@ export function missingNames({ key }: Rule, given: Partial<CounterName>): string
   const missing = key.flatMap((part): readonly string[] => {
     if (part === 'email-or-flow')
       return given.email === undefined && given.flow === undefined ? ['email or flow'] : []
-    if (!part.startsWith('header:')) return (NAMES[part] ?? []).filter(name => given[name] === undefined)
-    const name = part.slice('header:'.length)
+    const isHeader = part === 'host' || part.startsWith('header:')
+    if (!isHeader) return (NAMES[part] ?? []).filter(name => given[name] === undefined)
+    const name = part.replace('header:', '')
     return headersOf(given).some(([one]) => one === name) ? [] : [`header (${name}: …)`]
   })
   return [...new Set(missing)]

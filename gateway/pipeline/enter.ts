@@ -44,7 +44,7 @@ export function enter(facts: Facts, { policy, access, identify }: Walk): Entered
     ruling = access.rulingOn(facts, project)
     if (isDenied(ruling)) return { facts, project, ruling, matched: NONE, refused: DENIED }
     if (project === undefined) return { facts, ruling, matched: NONE, asksGateway: true }
-    upstream = policy.routes.find(facts.method, facts.path)?.value
+    upstream = policy.routes.find(facts)?.value
     if (upstream === undefined) throw new GatewayError('no-route')
     const read = policy.readFor(facts, upstream, project)
     if (endsHere(facts)) return { facts: read, project, upstream, ruling, matched: NONE, asksGateway: true }

@@ -6,7 +6,7 @@ import { type Fault, readPattern } from './fault.js'
 import type { PolicyInput } from './input.js'
 import { compileColumns, compileOverrides, rollOut } from './limits.js'
 import { createPolicy, type Policy } from './policy.js'
-import { PathTrie } from './trie.js'
+import { Routes } from './routes.js'
 import { Tries } from './tries.js'
 
 /** Compiles the policy files; when `faults` is not empty the policy must not be used. */
@@ -38,12 +38,12 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
   return { policy, faults }
 }
 
-function compileRoutes({ routes, routesFile: file }: PolicyInput, faults: Fault[]): PathTrie<string> {
-  const trie = new PathTrie<string>()
-  for (const [i, { path: text, upstream }] of routes.entries()) {
+function compileRoutes({ routes, closed = [], routesFile: file }: PolicyInput, faults: Fault[]): Routes {
+  const compiled = new Routes(closed)
+  for (const [i, { host, path: text, upstream }] of routes.entries()) {
     const path = ['routes', i, 'path']
     const pattern = readPattern(text, file, path, faults)
-    const tie = pattern && trie.add(pattern, upstream)
+    const tie = pattern && compiled.of(host).add(pattern, upstream)
     if (tie === undefined) continue
     faults.push({
       file,
@@ -51,7 +51,7 @@ function compileRoutes({ routes, routesFile: file }: PolicyInput, faults: Fault[
       message: `The path "${text}" ties with "${tie.route}", which is routed already.`,
     })
   }
-  return trie
+  return compiled
 }
 
 function wordsOf(buckets: KnownBuckets, { endpointRules, routes }: PolicyInput): Set<string> {

@@ -3,6 +3,7 @@ import type { BucketEntry } from '../../config/bucket.js'
 import type { QuotaEntry, QuotaOverride } from '../../config/quota.js'
 import type { PlanWords, Selector } from '../../config/words.js'
 import type { Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
+import type { ClosedEntry } from './routes.js'
 import type { UpstreamReading } from './upstream-reading.js'
 import type { WrittenWhen } from './when.js'
 
@@ -41,7 +42,12 @@ export interface PolicyInput {
   }[]
   readonly projectsFile: string
   readonly planWords: PlanWords
-  readonly routes: readonly { readonly path: string; readonly upstream: string }[]
+  readonly routes: readonly {
+    readonly host?: string | undefined
+    readonly path: string
+    readonly upstream: string
+  }[]
+  readonly closed?: readonly ClosedEntry[]
   readonly routesFile: string
   readonly revision: string
   /** How upstreams read requests, by name of the upstream; only those that do not read them as they are matched. */

@@ -4,6 +4,7 @@ import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import { factsWith } from './facts-with.js'
 import type { ModesForNow } from './modes.js'
 import { tableFor } from './rollout.js'
+import type { Routes } from './routes.js'
 import type { PathTrie } from './trie.js'
 import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
 
@@ -52,8 +53,8 @@ export interface PolicyParts {
   /** In the order in which they are written. */
   readonly rules: readonly EndpointRule[]
   readonly endpoint: PathTrie<readonly Rule[]>
-  /** Pattern → name of the upstream. */
-  readonly routes: PathTrie<string>
+  /** Host and pattern → name of the upstream. */
+  readonly routes: Routes
   /** Path segments that patterns and routes spell out: the parts of a path that a log may show. */
   readonly words: ReadonlySet<string>
   /** How upstreams read requests, by name; only those that do not read them as they are matched. */

@@ -47,6 +47,7 @@ export function compile(
   const { policy, faults } = compilePolicy({
     revision: revisionOf(config),
     routes: config.gateway.routes,
+    closed: config.gateway.closed,
     routesFile: config.gatewayFile,
     projectsFile: config.projectsFile,
     projects: config.projects,
@@ -117,12 +118,13 @@ function accessFile({ file, document }: AccessPolicy): AccessFile {
  */
 function revisionOf({ gateway, projects, planWords, policies, access }: Config): string {
   const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
-  const { store, routes, upstreams } = gateway
+  const { store, routes, closed, upstreams } = gateway
   const rules = [...policies, ...access].map(({ file, document }) => [basename(file), document])
   const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders, credentials]
   // Selectors without plans or environments stand for all declared words, so these count too.
   const declared = hasOwnWords(planWords) ? [planWords] : []
-  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...declared])
+  const added = [...(closed.length > 0 ? [{ closed }] : []), ...declared]
+  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...added])
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 

@@ -142,11 +142,13 @@ export function openReset(rule: LiveRule, known: Values = {}): void {
 }
 
 function partFields(part: string): readonly Field[] {
+  if (part === 'host') return [{ name: 'header:host', label: 'Host' }]
   if (!part.startsWith('header:')) return PARTS[part] ?? []
   return [{ name: part, label: `Header ${part.slice('header:'.length)}`, optional: true }]
 }
 
 function headerOf(part: string, values: Values): string[] {
+  if (part === 'host') return headerOf('header:host', values)
   return part.startsWith('header:') ? [`${part.slice('header:'.length)}: ${values[part] ?? ''}`] : []
 }
 

@@ -51,14 +51,16 @@ function valuesOf(part: KeyPart, { match }: RuleEntry): string | undefined {
       return 'e-mail address or flow id'
     case 'full-path':
       return match.some(pattern => /[{*]/.test(pattern)) ? 'path that the patterns match' : undefined
+    case 'host':
+      return 'host'
     default:
       return part.startsWith('header:') ? `value of ${part.slice('header:'.length)}` : undefined
   }
 }
 
-/** A header is the only part that a client can change at no cost while its requests still succeed. */
+/** A header, Host among them, is the only part that a client can change at no cost while its requests still succeed. */
 function evasionOf({ key }: RuleEntry): string | undefined {
-  const header = key.find(part => part.startsWith('header:'))?.slice('header:'.length)
+  const header = key.find(part => part === 'host' || part.startsWith('header:'))?.replace('header:', '')
   if (header === undefined || key.includes('project') || key.includes('client-ip')) return undefined
   return `A client that sends another "${header}" with each request is never limited and makes a new counter each time. Add client-ip or project to the key, or let a trusted proxy set the header.`
 }

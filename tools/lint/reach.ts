@@ -22,7 +22,7 @@ export function checkReach(subject: Subject): Remark[] {
   const extent = extentOf([...buckets, ...rules, ...written].map(({ pattern }) => pattern))
   const all = [...columns.values(), ...projects.values()].flatMap(table => [...variantsOf(table)])
   return [
-    ...written.flatMap(one => shadowedRoute(one, routes, extent)),
+    ...written.flatMap(one => shadowedRoute(one, routes.of(one.host), extent)),
     ...[...buckets, ...rules].flatMap(one => unrouted(one, written)),
     ...buckets.flatMap(one => shadowedPattern(one, all, extent)),
   ]
@@ -49,8 +49,9 @@ function rulePatterns({ rules }: Subject): Written[] {
   )
 }
 
-function routePatterns({ loaded: { config } }: Subject): Written[] {
-  return config.gateway.routes.map(({ path }, i) => ({
+function routePatterns({ loaded: { config } }: Subject): (Written & { readonly host: string | undefined })[] {
+  return config.gateway.routes.map(({ host, path }, i) => ({
+    host,
     file: config.gatewayFile,
     path: ['routes', i, 'path'],
     pattern: parsePattern(path),

@@ -154,7 +154,7 @@ export class Seen {
       const needed: LoggedFacts | undefined =
         part === 'client-ip'
           ? 'client'
-          : part === 'ja3' || part === 'ja4' || part === 'auth'
+          : part === 'ja3' || part === 'ja4' || part === 'auth' || part === 'host'
             ? part
             : undefined
       return needed === undefined || [...formats].every(({ tells }) => tells.has(needed))

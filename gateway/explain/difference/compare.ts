@@ -152,9 +152,21 @@ function settingsOf({ config: { gateway, planWords } }: Loaded): FieldValues {
   const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
   const { rateLimitFields, cors } = gateway
   const retryJitter = percent(gateway.retryJitter)
-  const routes = Object.fromEntries(gateway.routes.map(({ path, upstream }) => [`route ${path}`, upstream]))
+  const routes = Object.fromEntries(
+    gateway.routes.map(({ host = '', path, upstream }) => [`route ${host}${path}`, upstream]),
+  )
   const callers = { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials }
-  return { ...callers, rateLimitFields, cors, retryJitter, ...routes, ...readingsOf(gateway), ...planWords }
+  const closed = gateway.closed.length > 0 ? { closed: gateway.closed } : {}
+  return {
+    ...callers,
+    ...closed,
+    rateLimitFields,
+    cors,
+    retryJitter,
+    ...routes,
+    ...readingsOf(gateway),
+    ...planWords,
+  }
 }
 
 /** How each upstream reads requests: they are matched and counted accordingly. */
