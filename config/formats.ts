@@ -1,6 +1,7 @@
-/** Formats of strings: addresses of upstreams, Redis and networks; days, timestamps and time zones; ciphers. */
+/** Formats of strings: addresses of upstreams, Redis and networks; days, timestamps and time zones; ciphers and headers. */
 import { isIP } from 'node:net'
 import { getCiphers } from 'node:tls'
+import { HOP_BY_HOP_FIELDS, METHOD_OVERRIDE_FIELDS, REPLACED_FIELDS } from './words.js'
 
 /** An http(s) address that names only a host and a port, so that no part of it is silently ignored. */
 export function isHttpOrigin(text: string): boolean {
@@ -87,6 +88,19 @@ export function isDay(text: string): boolean {
 /** A cipher of TLS 1.2 that this build of OpenSSL knows, by OpenSSL's name. */
 export function isTls12Cipher(text: string): boolean {
   return !text.startsWith('TLS_') && getCiphers().includes(text.toLowerCase())
+}
+
+const NOT_OF_PROXIES: readonly string[] = [
+  ...HOP_BY_HOP_FIELDS,
+  ...REPLACED_FIELDS,
+  ...METHOD_OVERRIDE_FIELDS,
+]
+
+/** A field that the gateway may pass on from a trusted proxy: none that it sets or removes itself in any case. */
+export function isProxyHeader(text: string): boolean {
+  return (
+    /^[a-z0-9!#$%&'*+.^`|~-]+$/.test(text) && !text.startsWith('x-sluice-') && !NOT_OF_PROXIES.includes(text)
+  )
 }
 
 const INSTANT =

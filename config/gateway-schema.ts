@@ -106,6 +106,21 @@ export function gatewaySchema(plugins: PluginSchemas) {
       { ja3: HeaderName('x-ja3-fingerprint'), ja4: HeaderName('x-ja4-fingerprint') },
       { default: {}, description: 'Headers with TLS fingerprints, accepted only from a trusted proxy.' },
     ),
+    proxyHeaders: Type.Array(
+      Type.String({
+        format: 'proxy-header',
+        maxLength: 128,
+        expected:
+          'a header name in lowercase, without "_", and not one that the gateway always sets or removes itself',
+      }),
+      {
+        default: [],
+        maxItems: 64,
+        uniqueItems: true,
+        description:
+          'Headers in which trusted proxies tell upstreams about the client, such as cf-connecting-ip. They are passed on from a trusted proxy and removed from everyone else. Well-known ones that are not listed are always removed.',
+      },
+    ),
     credentials: Strict(
       {
         headers: Type.Array(

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox'
 import { Duration } from './duration.js'
 import { Strict, Word, when } from './fields.js'
 import { CertificateFile } from './listen-schema.js'
+import { METHOD_OVERRIDE_FIELDS } from './words.js'
 
 const Timeouts = Strict(
   {
@@ -62,7 +63,7 @@ const external = {
       'The upstream ignores letter case (A to Z) in paths, as Express and IIS do. Its requests are then matched and counted in lowercase and forwarded unchanged.',
   }),
   methodOverride: Type.Optional(
-    Word(['x-http-method-override', 'x-http-method', 'x-method-override'], {
+    Word(METHOD_OVERRIDE_FIELDS, {
       description:
         'The field in which a POST may name another method for this upstream; requests are matched and counted by that method. Unset: no such field is forwarded.',
     }),

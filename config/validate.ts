@@ -10,6 +10,7 @@ import {
   isDay,
   isDayOrInstant,
   isHttpOrigin,
+  isProxyHeader,
   isRedisUrl,
   isTimeZone,
   isTls12Cipher,
@@ -65,6 +66,7 @@ function createAjv(): Ajv {
   ajv.addFormat('cidr', isCidr)
   ajv.addFormat('day', isDay)
   ajv.addFormat('tls12-cipher', isTls12Cipher)
+  ajv.addFormat('proxy-header', isProxyHeader)
   ajv.addFormat('day-or-instant', isDayOrInstant)
   ajv.addFormat('time-zone', isTimeZone)
   ajv.addKeyword({

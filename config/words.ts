@@ -91,3 +91,54 @@ export type KeyPart = (typeof KEY_PARTS)[number] | `header:${string}`
 /** The parts that a bucket may count by: every request has them. */
 export const BUCKET_KEY_PARTS = ['project', 'client-ip'] as const satisfies readonly KeyPart[]
 export type BucketKeyPart = (typeof BUCKET_KEY_PARTS)[number]
+
+/** Fields that belong to one connection, not to the message (RFC 9110 section 7.6.1). */
+export const HOP_BY_HOP_FIELDS = [
+  'connection',
+  'http2-settings',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+] as const
+
+/** Request fields that the gateway writes itself, or has already acted on. */
+export const REPLACED_FIELDS = [
+  'content-length',
+  'expect',
+  'forwarded',
+  'host',
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+] as const
+
+/**
+ * Fields in which a POST may name another method: rules would see one method, and the upstream would execute the
+ * other.
+ */
+export const METHOD_OVERRIDE_FIELDS = [
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+] as const
+
+/**
+ * Request fields in which proxies, CDNs and load balancers tell a server behind them the client's address, host, scheme
+ * or path. Applications and frameworks believe them, so a client must not set them. `proxy` becomes the variable
+ * HTTP_PROXY in CGI programs (CVE-2016-5385).
+ */
+export const CLIENT_FACT_FIELDS: readonly string[] = [
+  'cf-connecting-ip cf-connecting-ipv6 cf-ipcountry cf-pseudo-ipv4 cf-visitor client-ip fastly-client-ip',
+  'fastly-ssl forwarded-for front-end-https http-client-ip http-x-forwarded-for proxy proxy-client-ip',
+  'true-client-ip wl-proxy-client-ip x-appengine-remote-addr x-appengine-user-ip x-arr-ssl x-azure-clientip',
+  'x-azure-socketip x-client-ip x-cluster-client-ip x-envoy-external-address x-envoy-original-host',
+  'x-envoy-original-method x-envoy-original-path x-forward-for x-forwarded x-host x-http-host',
+  'x-http-host-override x-original-for x-original-forwarded-for x-original-host x-original-method',
+  'x-original-path x-original-proto x-original-uri x-original-url x-originating-ip x-proxyuser-ip x-real-ip',
+  'x-remote-addr x-remote-ip x-rewrite-url x-scheme x-source-ip x-true-client-ip x-url-scheme',
+].flatMap(line => line.split(' '))

@@ -7,6 +7,7 @@ import { Failure, inProject, onPath, run, say, script } from './lib/run.mjs'
 await script(() => {
   redis()
   nginx()
+  cgi()
   chromium()
   prometheus()
   python()
@@ -24,6 +25,17 @@ function redis() {
 function nginx() {
   if (onPath('nginx') || existsSync('/usr/sbin/nginx')) return say('nginx: found')
   installPackage('nginx-light')
+}
+
+/** Programs that get the fields of a request as variables. */
+function cgi() {
+  for (const [name, program] of [
+    ['php-cli', 'php'],
+    ['lighttpd', 'lighttpd'],
+  ]) {
+    if (onPath(program) || existsSync(`/usr/sbin/${program}`)) say(`${program}: found`)
+    else installPackage(name)
+  }
 }
 
 /** Renders the forms in the browser tests. */

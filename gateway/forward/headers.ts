@@ -1,43 +1,14 @@
 /** Which fields are passed on and which are added, on the way to an upstream and back. */
+import { HOP_BY_HOP_FIELDS } from '../../config/words.js'
 import { lowerName } from '../http1/names.js'
 import type { Fields, RequestHead } from '../message.js'
 import type { Facts, Project } from '../types.js'
-import type { UpstreamSettings } from './transport.js'
+import { INTERNAL, type RequestFields } from './request-fields.js'
 
-/** Fields that belong to one connection, not to the message (RFC 9110 section 7.6.1). */
-const HOP_BY_HOP = [
-  'connection',
-  'http2-settings',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]
-
-/** Request fields that are never passed on: the gateway sets its own, or has already acted on them. */
-const REPLACED = ['content-length', 'expect', 'forwarded', 'host', 'x-real-ip']
-
-/**
- * Fields in which a POST may name another method: rules would see one method, and the upstream would execute the
- * other.
- */
-const METHOD_OVERRIDES = ['x-http-method', 'x-http-method-override', 'x-method-override']
-
-const NOT_OF_REQUESTS = new Set([...HOP_BY_HOP, ...REPLACED, ...METHOD_OVERRIDES])
-const NOT_OF_ANSWERS = new Set(HOP_BY_HOP)
-
-/** Names that a client may not spell with `_` either, because CGI-style servers read `_` as `-`. */
-const MEANINGFUL_AS_DASHED = new Set([...NOT_OF_REQUESTS, 'via'])
+const NOT_OF_ANSWERS = new Set<string>(HOP_BY_HOP_FIELDS)
 
 /** The only field of ours that is added to the upstream's instead of replacing it. */
 const CONTINUED = 'access-control-expose-headers'
-
-const INTERNAL = 'x-sluice-'
-const FORWARDED = 'x-forwarded-'
-
-type FieldSettings = Pick<UpstreamSettings, 'fingerprintHeaders' | 'urls' | 'methodOverride'>
 
 /**
  * The fields of the request to the upstream, as text, without the framing. Connection fields and fields that a client
@@ -48,22 +19,23 @@ export function upstreamRequestFields(
   req: RequestHead,
   facts: Facts,
   project: Project | undefined,
-  settings: FieldSettings,
+  passing: RequestFields,
+  urls: readonly string[],
 ): string {
   const { raw, names } = req.fields
   const authority = authorityOf(req)
   const named = namedByConnection(req.fields)
   const counted = req.method === 'OPTIONS'
-  const { fingerprintHeaders, methodOverride } = settings
   // An HTTP/1.0 request may lack a Host, but ours needs one (RFC 9112 section 3.2).
-  let text = `Host: ${authority ?? new URL(settings.urls[0] as string).host}\r\n`
+  let text = `Host: ${authority ?? new URL(urls[0] as string).host}\r\n`
   for (let i = 0; i < names.length; i++) {
     const name = names[i] as string
-    // A client must not remove this field by naming it in Connection, because rules have relied on it.
-    const overrides = name === methodOverride && req.method === 'POST'
-    if (NOT_OF_REQUESTS.has(name) && !overrides) continue
-    if (isOfHop(name, facts.trusted, fingerprintHeaders)) continue
-    if (named?.has(name) && name !== 'via' && !overrides) continue
+    const fate = passing.fateOf(name)
+    if (fate === 'dropped' || (fate === 'vouched' && !facts.trusted)) continue
+    // A client must not remove an override by naming it in Connection, because rules have relied on it.
+    if (fate === 'override') {
+      if (req.method !== 'POST') continue
+    } else if (named?.has(name) && name !== 'via') continue
     const value = raw[2 * i + 1] as string
     text += `${raw[2 * i]}: ${counted && name === 'max-forwards' ? oneLess(value) : value}\r\n`
   }
@@ -72,23 +44,10 @@ export function upstreamRequestFields(
   return project === undefined ? text : text + projectFields(project)
 }
 
-/** True for fields to drop: those that only we may set, and fingerprints unless a trusted hop has set them. */
-function isOfHop(name: string, trusted: boolean, { ja3, ja4 }: FieldSettings['fingerprintHeaders']): boolean {
-  let known = name
-  let vouched = trusted
-  if (name.includes('_')) {
-    known = name.replaceAll('_', '-')
-    if (MEANINGFUL_AS_DASHED.has(known)) return true
-    // A trusted hop uses the configured spelling; any other spelling comes from the client.
-    vouched = false
-  }
-  if (known.startsWith(INTERNAL) || known.startsWith(FORWARDED)) return true
-  return !vouched && (known === ja3 || known === ja4)
-}
-
 /**
  * The flat fields of the response to the client: the upstream's without connection fields, and ours instead of the
- * upstream's of the same names. 1xx and 204 have no Content-Length (RFC 9110 section 8.6).
+ * upstream's of the same names. Clients never see internal fields. 1xx and 204 have no Content-Length (RFC 9110 section
+ * 8.6).
  *
  * @param removed lower-case names of further upstream fields that are removed
  */
@@ -105,6 +64,7 @@ export function answerFields(
   for (let i = 0; i < names.length; i++) {
     const name = names[i] as string
     if (NOT_OF_ANSWERS.has(name) || isReplaced(name, own) || removed?.includes(name)) continue
+    if (name.startsWith(INTERNAL)) continue
     if (name === 'content-length' ? lengthless : named?.has(name)) continue
     fields.push(raw[2 * i] as string, raw[2 * i + 1] as string)
   }

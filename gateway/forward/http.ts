@@ -10,6 +10,7 @@ import type { Backends } from './backends.js'
 import { causeOf, codeOf, isSafe } from './failure.js'
 import { answerFields, interimFields, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
+import { RequestFields } from './request-fields.js'
 import type { Exchange, Transport, UpstreamSettings } from './transport.js'
 import { Upload } from './upload.js'
 
@@ -19,9 +20,10 @@ const CHUNKED: Framing = { kind: 'chunked', bytes: 0 }
 
 /** Forwards plain HTTP requests, with one object for each request that connects its client and its upstream. */
 export function createHttpTransport(settings: UpstreamSettings, backends: Backends): Transport {
+  const fields = new RequestFields(settings)
   return {
     forward(exchange) {
-      new Forwarding(exchange, settings, backends).start()
+      new Forwarding(exchange, settings, fields, backends).start()
     },
   }
 }
@@ -47,7 +49,7 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
   #clientLeft = false
   #ended = false
 
-  constructor(exchange: Exchange, settings: UpstreamSettings, backends: Backends) {
+  constructor(exchange: Exchange, settings: UpstreamSettings, fields: RequestFields, backends: Backends) {
     const { req, facts, project, body = req.body } = exchange
     this.#exchange = exchange
     this.#settings = settings
@@ -56,12 +58,12 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     this.#framing = framingOf(body)
     this.#head =
       `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
-      upstreamRequestFields(req, facts, project, settings) +
+      upstreamRequestFields(req, facts, project, fields, settings.urls) +
       (settings.embedded ? `x-sluice-network: ${facts.network}\r\n` : '') +
       framingFields(this.#framing, req.fields)
     if (body === undefined) return
     const giveUp = (code: ErrorCode): void => this.#giveUp(code)
-    this.#upload = new Upload(body, req.fields, settings, backends.deadlines, giveUp)
+    this.#upload = new Upload(body, req.fields, fields, settings, backends.deadlines, giveUp)
   }
 
   start(): void {

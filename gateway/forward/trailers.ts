@@ -1,6 +1,7 @@
 /** Trailers: fields after the body, too late for most purposes of a field. */
 import { lowerName } from '../http1/names.js'
 import type { Fields } from '../message.js'
+import { lettersOf, type RequestFields } from './request-fields.js'
 
 /** Fields that say how a message is framed, routed, authenticated or treated (RFC 9110 section 6.5.1). */
 const NOT_BEHIND = new Set(
@@ -10,22 +11,29 @@ const NOT_BEHIND = new Set(
     'http2-settings if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive',
     'location max-forwards origin pragma proxy-authenticate proxy-authorization proxy-connection range',
     'ratelimit ratelimit-policy referer retry-after set-cookie te trailer transfer-encoding upgrade vary',
-    'via www-authenticate x-real-ip x-api-key x-request-id',
-  ].flatMap(line => line.split(' ')),
+    'via www-authenticate x-api-key x-request-id',
+  ].flatMap(line => line.split(' ').map(lettersOf)),
 )
-const OURS = ['x-sluice-', 'x-forwarded-', 'x-ratelimit-', 'access-control-']
+const OURS = ['x-sluice-', 'x-forwarded-', 'x-ratelimit-', 'access-control-'].map(lettersOf)
 
 /** The response trailers that may be passed on, in their order, as a flat list. */
 export function passedTrailers(trailers: readonly string[]): readonly string[] {
   return trailers.length === 0 ? trailers : chosen(trailers, mayPass)
 }
 
-/** The same for a request: only trailers that its head, `announced`, lists in the Trailer field. */
-export function announcedTrailers(trailers: readonly string[], announced: Fields): readonly string[] {
+/**
+ * The same for a request: only trailers that its head, `announced`, lists in the Trailer field, and only those that
+ * anyone may send in a head.
+ */
+export function announcedTrailers(
+  trailers: readonly string[],
+  announced: Fields,
+  heads: RequestFields,
+): readonly string[] {
   const names = announced.get('trailer')
   if (names === undefined || trailers.length === 0) return []
   const passing = new Set(names.split(',').map(name => name.trim().toLowerCase()))
-  return chosen(trailers, name => passing.has(name) && mayPass(name))
+  return chosen(trailers, name => passing.has(name) && mayPass(name) && heads.fateOf(name) === 'passes')
 }
 
 function chosen(trailers: readonly string[], isChosen: (name: string) => boolean): string[] {
@@ -37,8 +45,7 @@ function chosen(trailers: readonly string[], isChosen: (name: string) => boolean
   return passed
 }
 
-/** CGI-style servers read `_` as `-`. */
 function mayPass(name: string): boolean {
-  const known = name.replaceAll('_', '-')
-  return !NOT_BEHIND.has(known) && !OURS.some(prefix => known.startsWith(prefix))
+  const letters = lettersOf(name)
+  return !NOT_BEHIND.has(letters) && !OURS.some(prefix => letters.startsWith(prefix))
 }

@@ -98,6 +98,8 @@ export interface UpstreamSettings {
   readonly methodOverride?: string | undefined
   /** Lower-case names of the fingerprint fields, which are passed on from a trusted hop only. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
+  /** Lower-case names of further fields that are passed on from a trusted hop only. */
+  readonly proxyHeaders: readonly string[]
 }
 
 /** Where to connect for an origin. Certificates are verified against the host of its URL, never the client's Host. */

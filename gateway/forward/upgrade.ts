@@ -10,6 +10,7 @@ import type { Backends } from './backends.js'
 import { causeOf, codeOf } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
+import { RequestFields } from './request-fields.js'
 import type { UpgradeExchange, UpgradeTransport, UpstreamSettings } from './transport.js'
 import { Tunnel } from './tunnel.js'
 
@@ -18,10 +19,11 @@ const OPENING = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
 /** Forwards WebSocket upgrades: the handshake like any request, then the bytes of both sides. */
 export function createUpgradeTransport(settings: UpstreamSettings, backends: Backends): UpgradeTransport {
   const upgrades = new Set<Upgrading>()
+  const fields = new RequestFields(settings)
   let leaving = false
   return {
     upgrade(exchange) {
-      const upgrade = new Upgrading(exchange, settings, backends, () => upgrades.delete(upgrade))
+      const upgrade = new Upgrading(exchange, settings, fields, backends, () => upgrades.delete(upgrade))
       upgrades.add(upgrade)
       if (leaving) upgrade.goAway()
       upgrade.start()
@@ -40,6 +42,7 @@ export function createUpgradeTransport(settings: UpstreamSettings, backends: Bac
 class Upgrading implements Asker, ResponseWatcher {
   readonly #exchange: UpgradeExchange
   readonly #settings: UpstreamSettings
+  readonly #fields: RequestFields
   readonly #backends: Backends
   readonly #onEnd: () => void
   /** Backends tried so far, the current one included. */
@@ -53,9 +56,16 @@ class Upgrading implements Asker, ResponseWatcher {
   #leaving = false
   #ended = false
 
-  constructor(exchange: UpgradeExchange, settings: UpstreamSettings, backends: Backends, onEnd: () => void) {
+  constructor(
+    exchange: UpgradeExchange,
+    settings: UpstreamSettings,
+    fields: RequestFields,
+    backends: Backends,
+    onEnd: () => void,
+  ) {
     this.#exchange = exchange
     this.#settings = settings
+    this.#fields = fields
     this.#backends = backends
     this.#onEnd = onEnd
   }
@@ -93,7 +103,7 @@ class Upgrading implements Asker, ResponseWatcher {
     }
     this.#connection = connection
     const { req, facts, project } = this.#exchange
-    const fields = upstreamRequestFields(req, facts, project, this.#settings)
+    const fields = upstreamRequestFields(req, facts, project, this.#fields, this.#settings.urls)
     const line = `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n`
     const opening = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
     connection.ask(this, req.method, line + fields + opening, { kind: 'none', bytes: 0 })

@@ -2,6 +2,7 @@ import type { ErrorCode } from '../errors.js'
 import type { ClientConnection } from '../http1/client-connection.js'
 import type { Deadlines, Timed } from '../http1/deadlines.js'
 import type { BodyReader, Fields, IncomingBody } from '../message.js'
+import type { RequestFields } from './request-fields.js'
 import { announcedTrailers } from './trailers.js'
 import type { UpstreamSettings } from './transport.js'
 
@@ -13,6 +14,7 @@ export class Upload implements BodyReader, Timed {
   deadline = NEVER
   readonly #body: IncomingBody
   readonly #head: Fields
+  readonly #fields: RequestFields
   readonly #deadlines: Deadlines
   readonly #idleMs: number
   readonly #onFailure: (code: ErrorCode) => void
@@ -25,12 +27,14 @@ export class Upload implements BodyReader, Timed {
   constructor(
     body: IncomingBody,
     head: Fields,
+    fields: RequestFields,
     { timeouts, maxBody = NEVER }: Pick<UpstreamSettings, 'timeouts' | 'maxBody'>,
     deadlines: Deadlines,
     onFailure: (code: ErrorCode) => void,
   ) {
     this.#body = body
     this.#head = head
+    this.#fields = fields
     this.#deadlines = deadlines
     this.#idleMs = timeouts.idleMs
     this.#room = maxBody
@@ -80,7 +84,7 @@ export class Upload implements BodyReader, Timed {
   onEnd(trailers: readonly string[]): void {
     const connection = this.#connection
     this.#rest()
-    connection?.finish(announcedTrailers(trailers, this.#head))
+    connection?.finish(announcedTrailers(trailers, this.#head, this.#fields))
   }
 
   onAbort(): void {

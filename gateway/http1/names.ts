@@ -1,6 +1,7 @@
 /** Field names in lower case, without allocating a string for common names. */
 
-const COMMON = [
+/** The names that most requests and responses consist of. */
+export const COMMON_NAMES: readonly string[] = [
   'accept accept-encoding accept-language accept-ranges access-control-allow-credentials',
   'access-control-allow-headers access-control-allow-methods access-control-allow-origin',
   'access-control-expose-headers access-control-max-age access-control-request-headers',
@@ -23,7 +24,7 @@ const COMMON = [
 
 /** Keyed by the usual spellings: `content-type`, `Content-Type`. Never grows: names come from untrusted peers. */
 const KNOWN: ReadonlyMap<string, string> = new Map(
-  COMMON.flatMap(name => [
+  COMMON_NAMES.flatMap(name => [
     [name, name],
     [name.replace(/(?:^|-)[a-z]/g, letter => letter.toUpperCase()), name],
   ]),

@@ -3,7 +3,7 @@ import type { Fields } from '../message.js'
 import { BodyDecoder, type BodySink } from './body-decoder.js'
 import { responseFraming } from './framing.js'
 import { HeadBuffer } from './head-buffer.js'
-import type { ParsedResponse } from './message.js'
+import type { Framing, ParsedResponse } from './message.js'
 import { parseResponseHead } from './response-head.js'
 
 const MAX_HEAD = 16 * 1024
@@ -62,7 +62,8 @@ export class ResponseReader implements BodySink {
       if (found === undefined) return undefined
       rest = found.rest
       const head = parseResponseHead(found.head)
-      if (head.status >= 200) this.#begin(head)
+      const framing = responseFraming(head, this.#method)
+      if (head.status >= 200) this.#begin(head, framing)
       else if (head.status === 101) {
         this.#sink.onSwitch(head, rest)
         return undefined
@@ -88,8 +89,7 @@ export class ResponseReader implements BodySink {
     this.trailers = trailers
   }
 
-  #begin(head: ParsedResponse): void {
-    const framing = responseFraming(head, this.#method)
+  #begin(head: ParsedResponse, framing: Framing): void {
     this.head = head
     this.trailers = NO_TRAILERS
     this.#sink.onHead(head)

@@ -5,8 +5,11 @@ import { GatewayError } from '../errors.js'
 const NORMAL = /^(?:\/[\w~!$&'()*+,;=:@-][\w~!$&'()*+,;=:@.-]*)*\/?$/
 const ESCAPES_OR_RAW = /(?:%[0-9a-f]{2})+|[^\w~!$&'()*+,;=:@./-]/gi
 const MALFORMED_ESCAPE = /%(?![0-9a-f]{2})/i
-/** An escaped slash, backslash or NUL, which servers interpret differently. */
-const AMBIGUOUS_ESCAPE = /%(?:2f|5c|00)/i
+/**
+ * Escapes that servers interpret differently: slash, backslash, and control characters (C0, DEL, and C1 in UTF-8), at
+ * which some cut a path off and which others trim away.
+ */
+const AMBIGUOUS_ESCAPE = /%(?:2f|5c|[01][0-9a-f]|7f|c2%[89][0-9a-f])/i
 /** What no path may contain: controls, space, `#`, backslash, and bytes beyond ASCII. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
 const FORBIDDEN = /[\x00-\x20#\\\x7f-\uffff]/

@@ -160,7 +160,7 @@ const EMBEDDED_TIMEOUTS = { connectMs: 2000, headMs: 30_000, idleMs: 60_000, upg
 
 /** The settings of every upstream; `addressOf` returns the address of an embedded service. */
 export function upstreamSettings(
-  { upstreams, fingerprintHeaders }: Gateway,
+  { upstreams, fingerprintHeaders, proxyHeaders }: Gateway,
   addressOf: (service: string) => string,
 ): UpstreamSettings[] {
   return Object.entries(upstreams).map(([name, written]) => ({
@@ -172,6 +172,7 @@ export function upstreamSettings(
     timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
     embedded: 'embedded' in written,
     fingerprintHeaders,
+    proxyHeaders,
   }))
 }
 

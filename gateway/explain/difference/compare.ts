@@ -150,7 +150,7 @@ function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: Projec
 
 function settingsOf({ config: { gateway, planWords } }: Loaded): FieldValues {
   const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
-  const { rateLimitFields, cors } = gateway
+  const { rateLimitFields, cors, proxyHeaders } = gateway
   const retryJitter = percent(gateway.retryJitter)
   const routes = Object.fromEntries(
     gateway.routes.map(({ host = '', path, upstream }) => [`route ${host}${path}`, upstream]),
@@ -160,6 +160,7 @@ function settingsOf({ config: { gateway, planWords } }: Loaded): FieldValues {
   return {
     ...callers,
     ...closed,
+    proxyHeaders,
     rateLimitFields,
     cors,
     retryJitter,

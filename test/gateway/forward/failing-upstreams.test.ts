@@ -92,6 +92,8 @@ t.test('a failing upstream', async t => {
     ['lines that end in LF alone', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok'],
     ['a status below 100', 'HTTP/1.1 099 Odd\r\nContent-Length: 2\r\n\r\nok'],
     ['an unsolicited 101', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'],
+    ['an interim response in HTTP/1.0', `HTTP/1.0 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`],
+    ['a 101 in HTTP/1.0', 'HTTP/1.0 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n'],
     ['an endless head', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`],
   ] as const) {
     t.test(`a client gets 502 upstream-invalid when its upstream sends ${what}`, async t => {

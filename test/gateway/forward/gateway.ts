@@ -23,6 +23,8 @@ export interface Options {
   /** Further addresses of the upstream. */
   readonly others?: readonly string[]
   readonly trusted?: readonly string[]
+  readonly proxyHeaders?: readonly string[]
+  readonly methodOverride?: string
   readonly answerFields?: readonly string[]
   readonly keepUpstream?: boolean
   readonly connections?: number
@@ -69,6 +71,8 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     maxBody,
     timeouts,
     fingerprintHeaders,
+    proxyHeaders: options.proxyHeaders ?? [],
+    methodOverride: options.methodOverride,
   }
   const backends = new Backends(upstream, {
     unreachable() {},

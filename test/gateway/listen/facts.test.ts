@@ -33,11 +33,16 @@ t.test('every spelling of a path has one normal form', async t => {
     ['/A', '/A'],
     ['/%21%24%26%27%28%29%2a%2B%2c%3A%3d%40', "/!$&'()*+,:=@"],
     ['/a%3bv=1', '/a%3Bv=1'],
+    ['/%c2%a0%e2%80%a8', '/%C2%A0%E2%80%A8'],
     ['/%40%c3%a9%2540', '/@%C3%A9%2540'],
   ] as const) {
     t.equal(normalizePath(raw), normal, raw)
   }
 })
+
+const CONTROLS = Array.from({ length: 0xa0 }, (_, code) => code)
+  .filter(code => code < 0x20 || code >= 0x7f)
+  .map(code => encodeURIComponent(String.fromCharCode(code)))
 
 t.test('an ambiguous path is refused', async t => {
   for (const raw of [
@@ -47,7 +52,8 @@ t.test('an ambiguous path is refused', async t => {
     '/a%2fb',
     '/a%5cb',
     '/a\\b',
-    '/%00',
+    ...CONTROLS.map(escaped => `/a${escaped}`),
+    '/%c2%85/a',
     '/a%',
     '/a%2',
     '/a%zz',

@@ -1,0 +1,56 @@
+/** Which fields of a request are passed on to an upstream, in its head or as trailers. */
+import {
+  CLIENT_FACT_FIELDS,
+  HOP_BY_HOP_FIELDS,
+  METHOD_OVERRIDE_FIELDS,
+  REPLACED_FIELDS,
+} from '../../config/words.js'
+import { COMMON_NAMES } from '../http1/names.js'
+import type { UpstreamSettings } from './transport.js'
+
+/** Only the gateway sets fields that begin like this, towards upstreams. */
+export const INTERNAL = 'x-sluice-'
+const PREFIXES = [INTERNAL, 'x-forwarded-'].map(lettersOf)
+
+const RESERVED = [...HOP_BY_HOP_FIELDS, ...REPLACED_FIELDS, ...METHOD_OVERRIDE_FIELDS, ...CLIENT_FACT_FIELDS]
+
+/** `vouched`: passed on from a trusted hop. `override`: passed on with a POST, whose method it names. */
+export type Fate = 'passes' | 'dropped' | 'vouched' | 'override'
+
+export type FieldSettings = Pick<UpstreamSettings, 'fingerprintHeaders' | 'proxyHeaders' | 'methodOverride'>
+
+/**
+ * The fate of a field by its name. Names are compared by their letters and digits alone: a CGI-style server gives the
+ * application `X~Real.IP`, `X_Real_IP` and `X-Real-IP` under one name. Only the usual spelling of a name has its own fate.
+ */
+export class RequestFields {
+  readonly #exact: ReadonlyMap<string, Fate>
+  /** Letters and digits of the names that are dropped in any other spelling. */
+  readonly #reserved: ReadonlySet<string>
+
+  constructor({ fingerprintHeaders: { ja3, ja4 }, proxyHeaders, methodOverride }: FieldSettings) {
+    const vouched = [ja3, ja4, ...proxyHeaders]
+    this.#reserved = new Set([...RESERVED, ...vouched].map(lettersOf))
+    const exact = new Map<string, Fate>(COMMON_NAMES.map(name => [name, this.#fateOfOther(name)]))
+    exact.set('via', 'passes')
+    for (const name of vouched) exact.set(name, 'vouched')
+    if (methodOverride !== undefined) exact.set(methodOverride, 'override')
+    this.#exact = exact
+  }
+
+  /** The fate of a field in the head of a request; `name` in lower case. */
+  fateOf(name: string): Fate {
+    return this.#exact.get(name) ?? this.#fateOfOther(name)
+  }
+
+  #fateOfOther(name: string): Fate {
+    const letters = lettersOf(name)
+    if (this.#reserved.has(letters) || PREFIXES.some(prefix => letters.startsWith(prefix))) return 'dropped'
+    return 'passes'
+  }
+}
+
+/** A lower-case field name without everything that some servers replace by `_`. */
+export function lettersOf(name: string): string {
+  return name.replace(/[^a-z0-9]/g, '')
+}
