@@ -16,6 +16,7 @@ import type { Store } from './store/contract.js'
 import { openStore } from './store/open.js'
 import { createDirectoryChanger, type DirectoryChanger } from './sync/directories.js'
 import { purgeRemoved } from './sync/removal.js'
+import { createSearchQueue, type SearchQueue } from './sync/search-queue.js'
 import { type Committed, createWriters, type WriterFactory } from './sync/writers.js'
 
 /** The service without its HTTP side. */
@@ -26,6 +27,7 @@ export interface Core {
   readonly call: CallWebhook
   readonly writers: WriterFactory
   readonly directories: DirectoryChanger
+  readonly searches: SearchQueue
   readonly courier: Courier
   readonly external: ExternalService
   readonly metrics: Metrics
@@ -76,6 +78,7 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
       call,
       writers,
       directories,
+      searches: createSearchQueue(),
       courier,
       external,
       metrics,

@@ -110,7 +110,7 @@ function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[], wro
     server.register(async scope => addManagement(scope, parts), { prefix })
   }
   const { users, groups } = writers()
-  const intake = createIntake(store, users, groups)
+  const intake = createIntake(store, users, groups, core.searches)
   server.register(async scope => addScim(scope, { ...parts, intake }), { prefix: scimPath })
   server.register(async scope => addConsent(scope, parts), { prefix: oauthPath })
   server.register(async scope => addSetupPage(scope, parts), { prefix: setupPath })

@@ -22,6 +22,8 @@ export const limits = {
   bulkOperations: 1000,
   /** Resources that one query may read, to filter or to sort them. */
   searchedResources: 200_000,
+  /** Values that one search may compare with its conditions; a long text counts once for each 256 characters. */
+  searchedValues: 3_000_000,
   /** Names in a path such as `name.givenName`. */
   pathNames: 8,
   /** Values that all operations of one PATCH may look at, counted each time they are looked at. */

@@ -72,7 +72,7 @@ export function createHandler(core: Core) {
       const events = heard.getStore()
       if (events) for (const { body } of told) events.push(JSON.parse(body))
     })
-    const intake = createIntake(store, users, groups)
+    const intake = createIntake(store, users, groups, core.searches)
     addScim(server, { ...core, intake, baseUrl: settings.baseUrl ?? '', wrongKey: async () => undefined })
   })
 

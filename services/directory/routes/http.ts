@@ -133,6 +133,13 @@ export function logFault(log: Log, request: Request, error: unknown): void {
   )
 }
 
+/** Aborted when the client leaves; also, without effect, after its response. */
+export function clientLeaves(reply: Reply): AbortSignal {
+  const left = new AbortController()
+  reply.raw.once('close', () => left.abort())
+  return left.signal
+}
+
 /** For an unknown path. */
 export const nothingHere = 'There is nothing at this path.'
 

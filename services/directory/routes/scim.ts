@@ -13,6 +13,7 @@ import { bearer } from './auth.js'
 import { baseUrlOf } from './base-url.js'
 import {
   acceptJson,
+  clientLeaves,
   explain,
   type Handler,
   logFault,
@@ -88,15 +89,16 @@ export function addScim(server: Server, parts: ScimParts): void {
         base: baseOf(request),
         asked: readAsked(request),
         conditions: { ifMatch, ifNoneMatch },
+        signal: clientLeaves(reply),
       }
       return send(reply, await intake.handle(directoryOf(request), asked))
     }
 
   const search =
     (...types: ResourceType[]): Handler =>
-    async request => {
+    async (request, reply) => {
       const asked = request.method === 'POST' ? readSearch(request.body) : readAsked(request)
-      return intake.search(directoryOf(request), types, asked, baseOf(request))
+      return intake.search(directoryOf(request), types, asked, baseOf(request), clientLeaves(reply))
     }
 
   for (const { type, path, name } of Object.values(namings)) {
@@ -144,7 +146,9 @@ function send(reply: Reply, { status, body, location, version }: ScimAnswer): un
 function answerScimErrors(server: Server, log: Log): void {
   const refuse = (reply: Reply, status: number, detail: string, scimType?: ScimType): void => {
     if (status === 401) reply.header('www-authenticate', 'Bearer')
-    if (status === 503) reply.header('retry-after', retryAfter)
+    if (status === 503 || (status === 429 && !reply.hasHeader('retry-after'))) {
+      reply.header('retry-after', retryAfter)
+    }
     reply.code(status).type(mediaType)
     reply.send(errorBody(status, detail, scimType))
   }

@@ -8,23 +8,29 @@ const exactNames = new Set(['id', 'externalid', '$ref', 'location', 'version', '
 export const isExact = (name: string): boolean => exactNames.has(name.toLowerCase())
 const dateNames = new Set(['created', 'lastmodified'])
 
+/** Called with the number of values that were looked at; it may throw to end the comparison. */
+export type Looked = (values: number) => void
+
+/** Characters that cost about as much to compare as one more value does. */
+const longText = 256
+
 /** True when the resource, or one value of a multi-valued attribute, matches the filter. */
-export function matches(resource: Json, filter: Filter): boolean {
+export function matches(resource: Json, filter: Filter, looked: Looked = () => undefined): boolean {
   switch (filter.kind) {
     case 'and':
-      return filter.filters.every(part => matches(resource, part))
+      return filter.filters.every(part => matches(resource, part, looked))
     case 'or':
-      return filter.filters.some(part => matches(resource, part))
+      return filter.filters.some(part => matches(resource, part, looked))
     case 'not':
-      return !matches(resource, filter.filter)
+      return !matches(resource, filter.filter, looked)
     case 'present':
-      return valuesAt(resource, filter.path).some(isPresent)
+      return valuesAt(resource, filter.path, looked).some(isPresent)
     case 'some':
-      return valuesAt(resource, filter.path).some(value => matches(value, filter.filter))
+      return valuesAt(resource, filter.path, looked).some(value => matches(value, filter.filter, looked))
     case 'compare': {
       const { path, operator, literal } = filter
       const name = path.at(-1)?.toLowerCase() ?? ''
-      const values = valuesAt(resource, path).map(simple)
+      const values = valuesAt(resource, path, looked).map(simple)
       if (literal === null) return values.some(isPresent) === (operator === 'ne')
       if (operator === 'ne') return !values.some(value => compare(value, 'eq', literal, name))
       return values.some(value => compare(value, operator, literal, name))
@@ -33,13 +39,14 @@ export function matches(resource: Json, filter: Filter): boolean {
 }
 
 /** All values at a path; a multi-valued attribute counts with each of its values. */
-function valuesAt(value: Json, path: AttributePath): Json[] {
-  if (Array.isArray(value)) return value.flatMap(item => valuesAt(item, path))
+function valuesAt(value: Json, path: AttributePath, looked: Looked): Json[] {
+  looked(typeof value === 'string' ? 1 + Math.floor(value.length / longText) : 1)
+  if (Array.isArray(value)) return value.flatMap(item => valuesAt(item, path, looked))
   const [name, ...rest] = path
   if (name === undefined) return [value]
   if (!isObject(value)) return name.toLowerCase() === 'value' && rest.length === 0 ? [value] : []
   const child = attributeValue(value, name)
-  return child === undefined ? [] : valuesAt(child, rest)
+  return child === undefined ? [] : valuesAt(child, rest, looked)
 }
 
 /** A complex value is compared by its `value` (RFC 7644, section 3.4.2.2). */

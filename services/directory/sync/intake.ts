@@ -9,6 +9,7 @@ import { type Conditions, isKnown, requireConditions, versionOf } from '../scim/
 import type { Store } from '../store/contract.js'
 import { createReader, type Reader, type Wish } from './read.js'
 import type { ResourceSync } from './resources.js'
+import type { SearchQueue } from './search-queue.js'
 
 /** One SCIM request for users or groups: from HTTP, from a Bulk request or from this process. */
 export interface ScimRequest {
@@ -21,6 +22,8 @@ export interface ScimRequest {
   readonly base: string
   readonly asked?: Asked
   readonly conditions?: Conditions
+  /** Aborted when the client has gone; changes are completed all the same. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface ScimAnswer {
@@ -39,16 +42,22 @@ export interface Intake {
     types: readonly ResourceType[],
     asked: Asked,
     base: string,
+    signal?: AbortSignal,
   ): Promise<JsonObject>
 }
 
 const maxMembersInPatchAnswer = 1000
 
 /** The intake on a store. */
-export function createIntake(store: Store, users: ResourceSync, groups: ResourceSync): Intake {
+export function createIntake(
+  store: Store,
+  users: ResourceSync,
+  groups: ResourceSync,
+  queue: SearchQueue,
+): Intake {
   const rooms: Record<ResourceType, { sync: ResourceSync; reader: Reader }> = {
-    user: { sync: users, reader: createReader(store, namings.user) },
-    group: { sync: groups, reader: createReader(store, namings.group) },
+    user: { sync: users, reader: createReader(store, namings.user, queue) },
+    group: { sync: groups, reader: createReader(store, namings.group, queue) },
   }
 
   const wishOf = ({ attributes, excludedAttributes }: Asked, base: string): Wish => ({
@@ -61,11 +70,12 @@ export function createIntake(store: Store, users: ResourceSync, groups: Resource
     types: readonly ResourceType[],
     asked: Asked,
     base: string,
+    signal?: AbortSignal,
   ): Promise<JsonObject> {
     if (types.length > 1 && asked.sortBy) {
       throw new ScimError(400, 'sortBy works on /Users and on /Groups, not on both at once.', 'invalidValue')
     }
-    const wish = wishOf(asked, base)
+    const wish = { ...wishOf(asked, base), signal }
     const Resources: JsonObject[] = []
     let total = 0
     let startIndex = 1
@@ -131,10 +141,10 @@ export function createIntake(store: Store, users: ResourceSync, groups: Resource
   return {
     search,
     async handle(directory, request) {
-      const { method, type, id, body, base, asked = {} } = request
+      const { method, type, id, body, base, asked = {}, signal } = request
       const { sync, reader } = rooms[type]
       if (id === undefined && method === 'GET') {
-        return { status: 200, body: await search(directory, [type], asked, base) }
+        return { status: 200, body: await search(directory, [type], asked, base, signal) }
       }
       const wish = wishOf(asked, base)
       if (id === undefined && method === 'POST') {

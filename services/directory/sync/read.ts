@@ -11,6 +11,7 @@ import { allMembers, hasMoreMembers } from './members.js'
 import { createPace } from './pace.js'
 import { load } from './resources.js'
 import { createSearch } from './search.js'
+import type { SearchQueue } from './search-queue.js'
 import { createGroupsOf, type GroupsOf } from './user-groups.js'
 
 /** What a read should return; `base` is the URL of the directory's SCIM intake. */
@@ -19,6 +20,8 @@ export interface Wish {
   readonly base: string
   /** True to leave out a group's members, regardless of the projection. */
   readonly withoutMembers?: boolean
+  /** Aborted when the client has gone. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** SCIM reads of one resource type. All methods throw ScimError. */
@@ -40,7 +43,7 @@ export interface Reader {
 }
 
 /** The reads of one resource type. */
-export function createReader(store: Store, naming: Naming): Reader {
+export function createReader(store: Store, naming: Naming, queue: SearchQueue): Reader {
   const location: Reader['location'] = (id, base) => `${base}/${naming.path}/${id}`
 
   /**
@@ -86,13 +89,13 @@ export function createReader(store: Store, naming: Naming): Reader {
   }
 
   const view: Reader['view'] = async (resource, wish) =>
-    wish.projection.apply(await whole(resource, wish, createGroupsOf(store, createPace())))
+    wish.projection.apply(await whole(resource, wish, createGroupsOf(store, createPace(wish.signal))))
 
-  const search = createSearch(store, naming.type, { plain, withMembers })
+  const search = createSearch(store, naming.type, { plain, withMembers }, queue)
 
   /** At least one resource, and further ones while their members or groups fit on a page. */
   async function viewPage(hits: readonly Resource[], wish: Wish): Promise<JsonObject[]> {
-    const pace = createPace()
+    const pace = createPace(wish.signal)
     const groupsOf = createGroupsOf(store, pace)
     const shown: JsonObject[] = []
     let carried = 0
@@ -112,7 +115,7 @@ export function createReader(store: Store, naming: Naming): Reader {
     view,
     carriesMore: async ({ id }, wish, most) => wantsMembers(wish) && hasMoreMembers(store, id, most),
     async list(directory, question, wish) {
-      const { total, hits } = await search(directory, question, wish.base)
+      const { total, hits } = await search(directory, question, wish.base, wish.signal)
       const resources = await viewPage(hits, wish)
       return { total, resources, cut: resources.length < hits.length }
     },

@@ -4,12 +4,13 @@ import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import type { Filter } from '../scim/filter.js'
 import { viewScimMembers } from '../scim/group.js'
-import { matches } from '../scim/match.js'
+import { type Looked, matches } from '../scim/match.js'
 import type { Question } from '../scim/question.js'
 import { compareKeys, type Order, type SortKey, sortKey } from '../scim/sort.js'
 import { membersAskedFor, narrow, narrowToIds, narrowToMembers } from '../scim/terms.js'
 import type { Store } from '../store/contract.js'
 import { createPace } from './pace.js'
+import type { SearchQueue } from './search-queue.js'
 
 /** The number of matching resources, and those of the window. */
 export interface Found {
@@ -31,18 +32,46 @@ const lookedUp = {
 
 /**
  * Searches of one resource type. Equality on id, externalId, userName, displayName, e-mail and members is looked up;
- * everything else scans the directory, and so does sorting. Throws 400 tooMany (RFC 7644, section 3.4.2) when a query
- * would have to read too many resources: at once, before reading any, when the directory to scan is larger.
+ * everything else scans the directory, and so does sorting. Long searches of a directory run one at a time. Throws 400
+ * tooMany (RFC 7644, section 3.4.2) when a query would have to read too many resources (at once, before reading any,
+ * when the directory to scan is larger) or to compare too many values.
  */
-export function createSearch(store: Store, type: ResourceType, { plain, withMembers }: Views) {
-  /** Resources that may match, in order of creation, in pages. */
-  async function* candidates(directory: Directory, filter: Filter | undefined): AsyncGenerator<Resource[]> {
+export function createSearch(
+  store: Store,
+  type: ResourceType,
+  { plain, withMembers }: Views,
+  queue: SearchQueue,
+) {
+  /** Resources that may match, in order of creation, in pages. The directory's queue ends when the generator does. */
+  async function* candidates(
+    directory: Directory,
+    filter: Filter | undefined,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Resource[]> {
+    let leave: (() => void) | undefined
+    const enter = async (): Promise<void> => {
+      leave ??= await queue(directory.id, signal)
+    }
+    try {
+      yield* read(directory, filter, enter, createPace(signal))
+    } finally {
+      leave?.()
+    }
+  }
+
+  /** `enter` is called before what may take long: anything beyond one page that an index has found. */
+  async function* read(
+    directory: Directory,
+    filter: Filter | undefined,
+    enter: () => Promise<void>,
+    pace: () => Promise<void>,
+  ): AsyncGenerator<Resource[]> {
     const terms = filter && narrow(filter)
     const ids = filter && (narrowToIds(filter) ?? (terms ? undefined : await groupIdsWith(filter)))
     if (ids) {
       requireFew(ids.length)
+      if (ids.length > limits.resourcesAtOnce) await enter()
       const found: Resource[] = []
-      const pace = createPace()
       for (const some of chunks(ids, limits.resourcesAtOnce)) {
         found.push(...(await store.resourcesById(directory.id, type, some)))
         await pace()
@@ -51,7 +80,10 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
       yield found.sort((a, b) => (place(a) < place(b) ? -1 : 1))
       return
     }
-    if (!terms) requireFew(await store.count(directory.id, type))
+    if (!terms) {
+      requireFew(await store.count(directory.id, type))
+      await enter()
+    }
     let after: Resource | undefined
     for (let looked = 0; ; ) {
       const scan = { directoryId: directory.id, type, terms, after, limit: limits.resourcesAtOnce }
@@ -61,6 +93,7 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
       yield page
       after = page.at(-1)
       if (page.length < limits.resourcesAtOnce) return
+      await enter()
     }
   }
 
@@ -68,6 +101,17 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     if (count <= limits.searchedResources) return
     const detail = `More than ${limits.searchedResources} ${type}s would have to be searched for this filter or order: add a condition that compares ${lookedUp[type]} by eq, or list all in pages.`
     throw new ScimError(400, detail, 'tooMany')
+  }
+
+  /** Counts the values that one search looks at. */
+  function createBudget(): Looked {
+    let left: number = limits.searchedValues
+    return values => {
+      left -= values
+      if (left >= 0) return
+      const detail = `More than ${limits.searchedValues} values would have to be compared with this filter: use fewer conditions, or add one that compares ${lookedUp[type]} by eq.`
+      throw new ScimError(400, detail, 'tooMany')
+    }
   }
 
   /** Ids of the groups with one of the members that the filter names, or undefined when it names none. */
@@ -93,13 +137,19 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     }
   }
 
-  async function* fitting(directory: Directory, filter: Filter | undefined, base: string) {
+  async function* fitting(
+    directory: Directory,
+    filter: Filter | undefined,
+    base: string,
+    signal: AbortSignal | undefined,
+  ) {
     const look = filter && looker(filter)
-    const pace = createPace()
-    for await (const page of candidates(directory, filter)) {
+    const pace = createPace(signal)
+    const looked = createBudget()
+    for await (const page of candidates(directory, filter, signal)) {
       for (const resource of page) {
         await pace()
-        if (!filter || !look || matches(await look(resource, base), filter)) yield resource
+        if (!filter || !look || matches(await look(resource, base), filter, looked)) yield resource
       }
     }
   }
@@ -111,11 +161,16 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     return { total, hits }
   }
 
-  async function filtered(directory: Directory, question: Question, base: string): Promise<Found> {
+  async function filtered(
+    directory: Directory,
+    question: Question,
+    base: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Found> {
     const { filter, start, count } = question
     const hits: Resource[] = []
     let total = 0
-    for await (const resource of fitting(directory, filter, base)) {
+    for await (const resource of fitting(directory, filter, base, signal)) {
       total++
       if (total >= start && hits.length < count) hits.push(resource)
     }
@@ -128,10 +183,11 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     question: Question,
     order: Order,
     base: string,
+    signal: AbortSignal | undefined,
   ): Promise<Found> {
     const { filter, start, count } = question
     const keys: { key: SortKey; id: string }[] = []
-    for await (const resource of fitting(directory, filter, base)) {
+    for await (const resource of fitting(directory, filter, base, signal)) {
       keys.push({ key: sortKey(plain(resource, base), order), id: resource.id })
     }
     keys.sort((a, b) => compareKeys(a.key, b.key, order.descending))
@@ -142,8 +198,13 @@ export function createSearch(store: Store, type: ResourceType, { plain, withMemb
     return { total: keys.length, hits }
   }
 
-  return async (directory: Directory, question: Question, base: string): Promise<Found> => {
-    if (question.order) return sorted(directory, question, question.order, base)
-    return question.filter ? filtered(directory, question, base) : everything(directory, question)
+  return async (
+    directory: Directory,
+    question: Question,
+    base: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Found> => {
+    if (question.order) return sorted(directory, question, question.order, base, signal)
+    return question.filter ? filtered(directory, question, base, signal) : everything(directory, question)
   }
 }

@@ -5,6 +5,7 @@ import type { ResourceType } from '../../../services/directory/model.js'
 import type { Store } from '../../../services/directory/store/contract.js'
 import { createIntake } from '../../../services/directory/sync/intake.js'
 import type { ResourceSync } from '../../../services/directory/sync/resources.js'
+import { createSearchQueue } from '../../../services/directory/sync/search-queue.js'
 import { newDirectory, newResource } from './store-fixtures.js'
 
 /**
@@ -37,7 +38,7 @@ function intakeOf(groupCount: number, busyMs = 0) {
     members: async () => [],
   }
   const none = {} as ResourceSync
-  const intake = createIntake(store as unknown as Store, none, none)
+  const intake = createIntake(store as unknown as Store, none, none, createSearchQueue())
   const list = async (types: ResourceType[], startIndex: number) => {
     const page = await intake.search(
       directory,
@@ -95,7 +96,7 @@ t.test('a group with more than 100,000 members is shown without them or not at a
     })
   const store = { resource: async () => group, members, count: async () => 1, resources: async () => [group] }
   const groups = { replace: async () => group } as unknown as ResourceSync
-  const intake = createIntake(store as unknown as Store, {} as ResourceSync, groups)
+  const intake = createIntake(store as unknown as Store, {} as ResourceSync, groups, createSearchQueue())
   const asked = { type: 'group', id: group.id, base: '/base' } as const
   const get = (more: object = {}) => intake.handle(directory, { ...asked, method: 'GET', ...more })
   const refusal = { status: 400, scimType: 'tooMany', message: /excludedAttributes=members/ }

@@ -6,6 +6,7 @@ import { readProjection } from '../../../services/directory/scim/projection.js'
 import { type Asked, readQuestion } from '../../../services/directory/scim/question.js'
 import type { Scan, Store } from '../../../services/directory/store/contract.js'
 import { createReader } from '../../../services/directory/sync/read.js'
+import { createSearchQueue } from '../../../services/directory/sync/search-queue.js'
 import { newDirectory, newResource } from './store-fixtures.js'
 
 /** The reader of a directory that reports `count` users; `scan` returns its pages, made from a hundred users. */
@@ -20,7 +21,7 @@ function readerOf(count: number, scan: (asked: Scan, users: Resource[]) => Resou
     resourcesById: async (_directory: string, _type: string, ids: string[]) =>
       users.filter(({ id }) => ids.includes(id)),
   }
-  const reader = createReader(store as unknown as Store, namings.user)
+  const reader = createReader(store as unknown as Store, namings.user, createSearchQueue())
   const wish = { projection: readProjection(undefined, undefined), base: '' }
   return (asked: Asked) => reader.list(directory, readQuestion(asked, 'user'), wish)
 }
