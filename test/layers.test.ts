@@ -109,11 +109,16 @@ const PLACES: Record<string, Row> = {
   config: {},
   // What the settings and databases of both services have in common.
   'services/environment.ts': {},
+  'services/login-names.ts': {},
   'services/storage': {},
   // HTML, and the page of an API document.
   'services/pages': {},
-  'services/directory': { value: ['services/environment.ts', 'services/storage', 'services/pages'] },
-  'services/identity': { value: ['services/environment.ts', 'services/storage', 'services/pages'] },
+  'services/directory': {
+    value: ['services/environment.ts', 'services/login-names.ts', 'services/storage', 'services/pages'],
+  },
+  'services/identity': {
+    value: ['services/environment.ts', 'services/login-names.ts', 'services/storage', 'services/pages'],
+  },
   'services/welcome': { value: ['services/pages'] },
 }
 

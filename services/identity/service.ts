@@ -113,7 +113,7 @@ async function openStore(
   } catch (error) {
     if (!(error instanceof IdentifierTaken)) throw error
     throw new Error(
-      `two stored identities have the same ${error.trait}, which the schema now marks as x-identifier; change one of them under the old schema first`,
+      `two stored identities have the same ${error.trait} (letter case, compatibility forms and invisible characters do not count), which must now be unique; change one of them first, under the old schema or with the release before`,
     )
   }
 }

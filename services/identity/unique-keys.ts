@@ -1,5 +1,6 @@
-/** How the store finds the values that must be unique: per project and trait, in any letter case. */
+/** How the store finds the values that must be unique: per project and trait, as folded by login-names.ts. */
 import { createHash } from 'node:crypto'
+import { foldLoginName, foldVersion } from '../login-names.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from './form/json.js'
 import type { Schemas } from './schemas.js'
 import type { Identifiers } from './store/contract.js'
@@ -11,7 +12,9 @@ export function identifiersOf(schemas: Schemas): Identifiers {
   })
   return {
     traits: [...new Set(traitsOf.flatMap(([, traits]) => traits))],
-    revision: createHash('sha256').update(JSON.stringify(traitsOf.sort())).digest('hex'),
+    revision: createHash('sha256')
+      .update(JSON.stringify([foldVersion, traitsOf.sort()]))
+      .digest('hex'),
     keysOf(project, traitsJson) {
       const traits = JSON.parse(traitsJson) as JsonObject
       const keys = new Map<string, string>()
@@ -28,8 +31,7 @@ export function identifiersOf(schemas: Schemas): Identifiers {
 }
 
 function keyOf(project: string, trait: string, value: string): string {
-  const folded = value.normalize('NFKC').toLowerCase()
   return createHash('sha256')
-    .update(JSON.stringify([project, trait, folded]))
+    .update(JSON.stringify([project, trait, foldLoginName(value)]))
     .digest('hex')
 }

@@ -1,5 +1,6 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { foldLoginName } from '../../login-names.js'
 import type { Directory, JsonObject, Place, ResourceType } from '../model.js'
 import type { Store } from '../store/contract.js'
 import { allMembers } from '../sync/members.js'
@@ -109,4 +110,4 @@ async function compareResources(
 
 /** The name that must be unique among the users, or groups, of a directory. */
 export const nameOf = ({ userName, displayName }: JsonObject): string =>
-  String(userName ?? displayName).toLowerCase()
+  typeof userName === 'string' ? foldLoginName(userName) : String(displayName).toLowerCase()

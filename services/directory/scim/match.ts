@@ -1,3 +1,4 @@
+import { foldLoginName } from '../../login-names.js'
 import type { Json, JsonObject } from '../model.js'
 import type { AttributePath, Filter, Literal, Operator } from './filter.js'
 import { attributeValue, isObject } from './json.js'
@@ -62,7 +63,11 @@ function compare(value: Json, operator: Operator, literal: Literal, name: string
   if (dateNames.has(name) && !['co', 'sw', 'ew'].includes(operator)) {
     return ordered(Date.parse(String(value)), operator, Date.parse(String(literal)))
   }
-  const fold = (text: string): string => (isExact(name) ? text : text.toLowerCase())
+  const fold = (text: string): string => {
+    if (isExact(name)) return text
+    // As for uniqueness: whoever has the name is found.
+    return name === 'username' && operator === 'eq' ? foldLoginName(text) : text.toLowerCase()
+  }
   const [left, right] = [fold(String(value)), fold(String(literal))]
   switch (operator) {
     case 'co':

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { foldLoginName } from '../../login-names.js'
 import type { Json, Resource } from '../model.js'
 import type { AttributePath, Filter } from './filter.js'
 import { isObject } from './json.js'
@@ -13,8 +14,13 @@ type Lookup = (typeof lookups)[number]
  * index.
  */
 export function termOf(lookup: Lookup, value: string): string {
-  const hash = createHash('sha256').update(lookup === 'externalid' ? value : value.toLowerCase())
+  const hash = createHash('sha256').update(folded(lookup, value))
   return `${hash.digest('base64url').slice(0, 24)}:${lookup}`
+}
+
+function folded(lookup: Lookup, value: string): string {
+  if (lookup === 'externalid') return value
+  return lookup === 'username' ? foldLoginName(value) : value.toLowerCase()
 }
 
 /** The terms under which a resource is found. */
@@ -66,7 +72,7 @@ export function membersAskedFor(filter: Filter, within: AttributePath = []): str
     case 'some':
       return membersAskedFor(filter.filter, [...within, ...filter.path])
     default: {
-      const path = folded([...within, ...filter.path])
+      const path = lowered([...within, ...filter.path])
       if (path[0] !== 'members') return []
       const isId = filter.kind === 'compare' && filter.operator === 'eq' && isMember(path)
       return isId && typeof filter.literal === 'string' ? [filter.literal] : undefined
@@ -74,7 +80,7 @@ export function membersAskedFor(filter: Filter, within: AttributePath = []): str
   }
 }
 
-const folded = (path: AttributePath): string[] => path.map(name => name.toLowerCase())
+const lowered = (path: AttributePath): string[] => path.map(name => name.toLowerCase())
 const isMember = (path: AttributePath): boolean => /^members(,value)?$/.test(path.join())
 
 /**
@@ -89,7 +95,7 @@ function alternatives(
   switch (filter.kind) {
     case 'compare': {
       if (filter.operator !== 'eq' || typeof filter.literal !== 'string') return undefined
-      const value = hint(folded([...within, ...filter.path]), filter.literal)
+      const value = hint(lowered([...within, ...filter.path]), filter.literal)
       return value === undefined ? undefined : [value]
     }
     case 'some':

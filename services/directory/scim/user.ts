@@ -1,6 +1,8 @@
+import { foldLoginName } from '../../login-names.js'
 import type { Json, JsonObject, Resource } from '../model.js'
 import type { UserView } from '../schemas/people.js'
 import { userUrn } from './attributes.js'
+import { ScimError } from './error.js'
 import { isObject } from './json.js'
 import { readResource, requireText } from './resource.js'
 import { userAttributes } from './schema.js'
@@ -13,8 +15,20 @@ import { countValues } from './size.js'
 export function readUser(body: unknown, active: Json = true): JsonObject {
   const { id: _id, meta: _meta, ...raw } = readResource(body, userUrn, userAttributes)
   requireText(raw, 'userName')
+  requireVisible(text(raw.userName))
   countValues(raw)
   return { ...raw, active: raw.active ?? active }
+}
+
+/** Throws 400 invalidValue for control characters, and for a name of invisible characters only. */
+function requireVisible(userName: string): void {
+  if (/\p{Cc}/u.test(userName)) {
+    const detail = 'userName must not hold control characters, such as a line break or U+0000.'
+    throw new ScimError(400, detail, 'invalidValue')
+  }
+  if (foldLoginName(userName) === '') {
+    throw new ScimError(400, 'userName is required and must not be blank.', 'invalidValue')
+  }
 }
 
 /** A stored user as the API and events show it; missing names are ''. */

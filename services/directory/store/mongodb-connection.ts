@@ -7,6 +7,7 @@ import {
   type OptionalUnlessRequiredId,
 } from 'mongodb'
 import type { Place, Scope } from '../model.js'
+import { termsOf } from '../scim/terms.js'
 import type {
   CommitDocument,
   DirectoryDocument,
@@ -64,7 +65,7 @@ export async function connectMongodb(
   try {
     await client.connect()
     const collections = named(client.db(databaseOf(url)))
-    await claimVersion(client.db(databaseOf(url)))
+    await claimVersion(client.db(databaseOf(url)), collections)
     await createIndexes(collections)
     return { client, collections }
   } catch (error) {
@@ -73,14 +74,14 @@ export async function connectMongodb(
   }
 }
 
-/** Version of the documents' shapes: a release that changes them raises it and migrates older ones here. */
-const version = 1
+/** Version of the documents' shapes. In version 1 user names were looked up by their lower case alone. */
+const version = 2
 
 /**
- * Records the version of the document shapes in the database. Throws an Error with a sentence if the database has a
- * newer one.
+ * Migrates older documents, and records the version of their shapes in the database. Throws an Error with a sentence
+ * if the database has a newer one.
  */
-async function claimVersion(db: Db): Promise<void> {
+async function claimVersion(db: Db, collections: Collections): Promise<void> {
   const settings = db.collection<{ _id: string; version: number }>('directory_settings')
   await insertIfNew(settings, { _id: 'tables', version })
   const found = (await settings.findOne({ _id: 'tables' }))?.version ?? version
@@ -88,6 +89,18 @@ async function claimVersion(db: Db): Promise<void> {
     throw new Error(
       `its directories were stored by a newer release (version ${found}, this release knows ${version}). Start that release, or restore the backup from before it`,
     )
+  }
+  if (found === version) return
+  await renewTerms(collections)
+  await settings.updateOne({ _id: 'tables' }, { $set: { version } })
+}
+
+/** Makes the lookup terms of users anew where they differ from those of this release. May be repeated. */
+async function renewTerms({ resources }: Collections): Promise<void> {
+  for await (const { _id, version, raw, terms } of resources.find({ type: 'user' })) {
+    const renewed = termsOf({ raw: JSON.parse(raw) })
+    if (renewed.join() === terms.join()) continue
+    await resources.updateOne({ _id, version }, { $set: { terms: renewed } })
   }
 }
 

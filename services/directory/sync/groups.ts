@@ -106,7 +106,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
       if (!renamed && moved.leaving.length + moved.joining.length === 0) {
         return { result: group, writes: [], happenings: [] }
       }
-      await requireUnique(store, directory, 'group', 'displayName', raw, id)
+      await requireUnique(store, directory, 'group', 'displayName', raw, group)
       const result = changed(group, raw, now)
       async function* happenings(): AsyncGenerator<Happening> {
         if (renamed) yield { event: 'group.updated', data: viewGroup(result), before: viewGroup(group) }

@@ -63,18 +63,24 @@ export interface ResourceSync {
   remove(directory: Directory, id: string, check?: Check): Promise<void>
 }
 
-/** Throws 409 when another resource of the directory has the name, in any letter case. */
+/**
+ * Throws 409 when another resource of the directory has the name, in any letter case; for a userName see
+ * login-names.ts. `held` is the resource before the change: a name that it keeps is not looked up.
+ */
 export async function requireUnique(
   store: Store,
   directory: Directory,
   type: ResourceType,
   attribute: 'userName' | 'displayName',
   raw: JsonObject,
-  ownId?: string,
+  held?: Resource,
 ): Promise<void> {
-  const terms = [termOf(attribute === 'userName' ? 'username' : 'displayname', String(raw[attribute]))]
-  const holders = await store.scan({ directoryId: directory.id, type, terms, limit: 2 })
-  if (holders.some(holder => holder.id !== ownId)) {
+  const termIn = (named: JsonObject): string =>
+    termOf(attribute === 'userName' ? 'username' : 'displayname', String(named[attribute]))
+  const term = termIn(raw)
+  if (held && termIn(held.raw) === term) return
+  const [holder] = await store.scan({ directoryId: directory.id, type, terms: [term], limit: 1 })
+  if (holder) {
     throw new ScimError(409, `Another ${type} has this ${attribute}.`, 'uniqueness')
   }
 }

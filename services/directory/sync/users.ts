@@ -32,7 +32,7 @@ export function createUserSync(store: Store, change: Changer): ResourceSync {
       check?.(user)
       const raw = next(user.raw)
       if (isDeepStrictEqual(raw, user.raw)) return { result: user, writes: [], happenings: [] }
-      await requireUnique(store, directory, 'user', 'userName', raw, id)
+      await requireUnique(store, directory, 'user', 'userName', raw, user)
       const result = changed(user, raw, now)
       const happenings = [{ event: 'user.updated', data: viewUser(result), before: viewUser(user) }] as const
       return { result, writes: [save('replace', result)], happenings }

@@ -62,7 +62,7 @@ t.test('SQLite', async t => {
       const store = openSqlite(file, { say: fields => said.push(fields) })
       t.teardown(() => store.close())
       const backup = `${file}.version-1`
-      t.same(said, [{ file, from: 1, to: 2, backup }])
+      t.same(said, [{ file, from: 1, to: 3, backup }])
       const copy = new Database(backup)
       t.teardown(() => copy.close())
       t.equal(statSync(backup).mode & 0o777, 0o600)
@@ -100,7 +100,7 @@ t.test('SQLite', async t => {
     raw.close()
     t.throws(() => openSqlite(file), {
       message:
-        /was made by a newer release \(its tables have version 7, this release knows 2\)\. Start that release, or put back/,
+        /was made by a newer release \(its tables have version 7, this release knows 3\)\. Start that release, or put back/,
     })
   })
 
@@ -109,7 +109,7 @@ t.test('SQLite', async t => {
     const older = new Database(file)
     older.exec('CREATE TABLE resources (id TEXT PRIMARY KEY)')
     older.close()
-    t.throws(() => openSqlite(file), { message: /version 0, not 2\)\. Move it away to start afresh\.$/ })
+    t.throws(() => openSqlite(file), { message: /version 0, not 3\)\. Move it away to start afresh\.$/ })
   })
 
   t.test('the resources of a file without counts are counted when it is opened', async t => {

@@ -1,6 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'libsql'
+import { MongoClient } from 'mongodb'
 import t, { type Test } from 'tap'
 import { matchList } from '../../helpers/lists.js'
 import { mongoUrl } from '../../helpers/mongo.js'
@@ -66,7 +68,8 @@ async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   writeFileSync(join(folder, 'b.json'), strict)
   writeFileSync(join(folder, 'projects.json'), JSON.stringify({ ...choice, other: 'company' }))
   await t.rejects(started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data }), {
-    message: /two stored identities have the same phone, which the schema now marks as x-identifier/,
+    message:
+      /two stored identities have the same phone .*, which must now be unique; change one of them first/,
   })
   writeFileSync(join(folder, 'projects.json'), JSON.stringify(choice))
   const mending = await started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data })
@@ -104,6 +107,62 @@ t.test('each project has its own schema, and a change of schema keeps stored ide
   await t.test('MongoDB', async t => {
     const url = await mongoUrl(t)
     if (url !== undefined) await bySchema(t, { MONGODB_URL: url })
+  })
+})
+
+/** What must hold for every store; `age` makes its unique keys look like those of an older release. */
+async function identified(
+  t: Test,
+  env: NodeJS.ProcessEnv,
+  age: (data: string) => Promise<void>,
+): Promise<void> {
+  const folder = folderOf(t, { 'one.json': schemaFile('one', { login: identifier }) })
+  const data = folderOf(t, {})
+  const given = { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data }
+  const register = (service: Awaited<ReturnType<typeof started>>, login: string) =>
+    service.form(new URLSearchParams({ 'traits.login': login }).toString())
+  const others = [
+    'ας-strasse',
+    'ΑΣ-STRASSE',
+    'ΑΣ-stra\u200Bße',
+    'ΑΣ-straße ',
+    'ΑΣ－straße',
+    'ΑΣ-straße\u0000',
+  ]
+
+  const before = await started(t, given)
+  t.equal((await register(before, 'ΑΣ-straße')).status, 201)
+  for (const login of others) t.equal((await register(before, login)).status, 409, JSON.stringify(login))
+  await before.service.close()
+  await age(data)
+  const after = await started(t, given)
+  for (const login of others) t.equal((await register(after, login)).status, 409, JSON.stringify(login))
+  t.equal((await register(after, 'ΑΣ-strase')).status, 201)
+}
+
+t.test('an identifier has one holder, whatever its letter case, forms and invisible characters', async t => {
+  await t.test('SQLite', t =>
+    identified(t, {}, async data => {
+      const db = new Database(join(data, 'identity.sqlite'))
+      db.exec("UPDATE unique_keys SET unique_key = 'old'; UPDATE identifier_revision SET revision = 'old'")
+      db.close()
+    }),
+  )
+  await t.test('MongoDB', async t => {
+    const url = await mongoUrl(t)
+    if (url === undefined) return
+    await identified(t, { MONGODB_URL: url }, async () => {
+      const client = new MongoClient(url)
+      const [identity = {}] = await client.db().collection('identities').find().toArray()
+      const field = Object.keys(identity).find(name => name.startsWith('unique_')) ?? ''
+      await client
+        .db()
+        .collection('identities')
+        .updateMany({}, { $set: { [field]: 'old' } })
+      const settings = client.db().collection<{ _id: string }>('identity_settings')
+      await settings.updateOne({ _id: 'identifiers' }, { $set: { revision: 'old' } })
+      await client.close()
+    })
   })
 })
 
