@@ -1,11 +1,14 @@
 /** The programs that are measured. Each is started anew for every sample, on a core of its own. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { installPython } from '../lib/python.mjs'
 import { inProject, onPath } from '../lib/run.mjs'
+import { caddyConfig } from './caddy.mjs'
 import { haproxyConfig, nginxConfig, nginxLuaConfig, sluiceConfig } from './configs.mjs'
-import { envoyConfig, installEnvoy } from './envoy.mjs'
+import { envoyConfig } from './envoy.mjs'
 import { installBeside } from './install.mjs'
 import { BOTH_CORES, freePort, PROXY_CORE, start } from './processes.mjs'
+import { traefikConfig } from './traefik.mjs'
 
 const NODE = process.execPath
 const MODULES = inProject('.cache', 'bench')
@@ -18,7 +21,7 @@ const PACKAGES = {
 }
 const LUA_MODULE = '/usr/lib/nginx/modules/ngx_http_lua_module.so'
 
-const ENVOY = inProject('.cache', 'python', 'bench', 'bin', 'envoy')
+const fromPyPI = name => inProject('.cache', 'python', 'bench', 'bin', name)
 /** One worker, and nothing shared with another Envoy on the machine. */
 const ENVOY_ARGS = ['--concurrency', '1', '--disable-hot-restart', '--log-level', 'critical']
 
@@ -136,12 +139,26 @@ export const CONTESTANTS = [
     label: 'Envoy, two local rate limits',
     counts: true,
     isThere: () => onPath('python3'),
-    ...server(ENVOY, envoyConfig, file => ['-c', file, ...ENVOY_ARGS]),
+    ...server(fromPyPI('envoy'), envoyConfig, file => ['-c', file, ...ENVOY_ARGS]),
+  },
+  {
+    name: 'traefik',
+    label: 'Traefik, two rate limits',
+    counts: true,
+    isThere: () => onPath('python3'),
+    ...server(fromPyPI('traefik'), traefikConfig, file => [`--configFile=${file}`]),
+  },
+  {
+    name: 'caddy',
+    label: 'Caddy, no limits',
+    counts: false,
+    isThere: () => onPath('python3'),
+    ...server(fromPyPI('caddy'), caddyConfig, file => ['run', '--config', file]),
   },
 ]
 
 /** Installs the peers that Debian does not package. */
 export function installPeers() {
   installBeside(MODULES, PACKAGES)
-  if (onPath('python3')) installEnvoy()
+  if (onPath('python3')) installPython('bench', inProject('scripts', 'bench', 'peers', 'requirements.txt'))
 }

