@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { copyShipped } from './servers.js'
 import { type AskedRequest, DAY, HOUR, logOf, MINUTE } from './traffic.js'
-import { type PageWalk, walk } from './walk.js'
+import { movedDay, type PageWalk, walk } from './walk.js'
 
 const RULES = 'policies/volumetric.yaml'
 
@@ -13,7 +13,7 @@ const RULES = 'policies/volumetric.yaml'
  * twelve.
  */
 function signUps(): AskedRequest[] {
-  const first = Date.UTC(2026, 10, 13) + 13 * HOUR + 56 * MINUTE
+  const first = movedDay(Date.UTC(2026, 10, 13)) + 13 * HOUR + 56 * MINUTE
   return Array.from({ length: 9 }, (_, day) => day).flatMap(day => {
     const ordinary = Array.from({ length: 69 }, (_, i) => `203.0.${day}.${i}`)
     const office = day % 3 === 1 ? Array<string>(7).fill('198.51.100.7') : []

@@ -32,8 +32,10 @@ const SERVES = /\bserve --|^npm start/m
 /** A block that begins with the name of a file is that file. */
 const FILE = /^(?:#|\/\/) ([\w./-]+\.(?:yaml|js|conf))\n/
 const ADDRESS = /(?<=(?:127\.0\.0\.1|localhost):|listen\(|port: )\d{4,5}\b/g
-/** When the pages were written: later dates on them are meant to be in the future. */
+const DATE = /(?<!\d)20\d\d-\d\d-\d\d(?!\d)/g
+/** When the pages were written. They are walked as if that were today: dates since RECENT move along. */
 const WRITTEN = Date.UTC(2026, 10, 22)
+const RECENT = Date.UTC(2026, 10, 1)
 const DAY = 86_400_000
 
 /** Walks through a page. Runs every block of commands, except those that `not-run.ts` gives a reason for. */
@@ -48,7 +50,7 @@ export async function walk(t: Test, page: string, options: WalkOptions = {}): Pr
     Object.entries(blanks)
       .reduce((filled, [blank, value]) => filled.replaceAll(blank, value), text)
       .replace(ADDRESS, written => String(port(Number(written))))
-      .replace(/\b20\d\d-\d\d-\d\d\b/g, day => comingDay(day))
+      .replace(DATE, day => new Date(movedDay(Date.parse(day))).toISOString().slice(0, 10))
   const terminal = openTerminal(
     t,
     { PORT: String(port(8080)), ADMIN_PORT: String(port(8081)), ...env },
@@ -115,8 +117,8 @@ function outputOf(blocks: readonly PageBlock[], i: number): string | undefined {
 /** Without trailing white space. */
 const tidied = (text: string): string => `${text.replace(/[ \t]+$/gm, '').trimEnd()}\n`
 
-function comingDay(day: string): string {
-  const written = Date.parse(day)
+/** The day, at midnight UTC, that stands for one which a page names. */
+export function movedDay(written: number): number {
   const since = Math.floor((Date.now() - WRITTEN) / DAY) * DAY
-  return written < WRITTEN ? day : new Date(written + since).toISOString().slice(0, 10)
+  return written < RECENT ? written : written + since
 }
