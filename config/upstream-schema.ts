@@ -12,7 +12,7 @@ const Timeouts = Strict(
     idle: Duration({
       default: '60s',
       description:
-        'Longest pause inside a body, sent or received; also how long a client may stop reading its response before the connection is cut.',
+        'Longest pause inside a body, sent or received; also how long a client may stop reading its response before the connection is cut. A client that sends less than 240 bytes a second on average is given no more than this beyond it.',
     }),
     upgradeIdle: Duration({
       default: '1h',
@@ -44,6 +44,13 @@ const external = {
       'PEM file with the CA certificate that verifies an https:// upstream, instead of the public ones',
     ),
   ),
+  connections: Type.Integer({
+    default: 1024,
+    minimum: 1,
+    maximum: 65_536,
+    description:
+      'Most requests in progress at one address, from each worker; more of them wait up to `timeouts.connect`, then 503. One client (an IPv4 address or IPv6 /64) gets at most three quarters. WebSockets do not count.',
+  }),
   maxBody: Type.Optional(
     Type.Integer({
       minimum: 0,

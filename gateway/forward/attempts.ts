@@ -1,10 +1,11 @@
-import type { Backend, Waiting } from './backend.js'
+import type { Backend } from './backend.js'
 import type { Backends } from './backends.js'
+import type { Occupant } from './places.js'
 
 /** The attempts of one request: its current backend, its place there, and the backends left when that one fails. */
-export class Attempts implements Waiting {
+export class Attempts implements Occupant {
   readonly #backends: Backends
-  readonly #request: Waiting
+  readonly #request: Occupant
   readonly #patienceMs: number
   #backend: Backend | undefined
   #tried: Set<Backend> | undefined
@@ -13,7 +14,7 @@ export class Attempts implements Waiting {
   #until = 0
 
   /** Tries further backends for `patienceMs`; calls `request.go` when a place becomes free. */
-  constructor(backends: Backends, patienceMs: number, request: Waiting) {
+  constructor(backends: Backends, patienceMs: number, request: Occupant) {
     this.#backends = backends
     this.#patienceMs = patienceMs
     this.#request = request
@@ -27,9 +28,21 @@ export class Attempts implements Waiting {
   /** Takes a place: at once ('admitted'), or later ('waiting', then `go`). 'full' if the queue has no room either. */
   enter(): 'admitted' | 'waiting' | 'full' {
     this.#backend ??= this.#backends.choose()
-    this.#holdsPlace = this.#backend.enter()
-    if (this.#holdsPlace) return 'admitted'
-    return this.#backend.wait(this) ? 'waiting' : 'full'
+    const entry = this.#backend.places.enter(this)
+    this.#holdsPlace = entry === 'admitted'
+    return entry
+  }
+
+  get client(): string {
+    return this.#request.client
+  }
+
+  get waitsSince(): number | undefined {
+    return this.#request.waitsSince
+  }
+
+  giveWay(): void {
+    this.#request.giveWay()
   }
 
   go(): void {
@@ -39,7 +52,7 @@ export class Attempts implements Waiting {
 
   /** Leaves the queue; false if the request was not waiting. */
   stopWaiting(): boolean {
-    return this.#backend?.stopWaiting(this) ?? false
+    return this.#backend?.places.stopWaiting(this) ?? false
   }
 
   /** Switches to another backend; call `enter` next. False if none is left. */
@@ -57,7 +70,7 @@ export class Attempts implements Waiting {
 
   /** Gives the place back. */
   leave(): void {
-    if (this.#holdsPlace) this.backend.leave()
+    if (this.#holdsPlace) this.backend.places.leave(this)
     this.#holdsPlace = false
   }
 }

@@ -1,13 +1,11 @@
 import type { Deadlines } from '../http1/deadlines.js'
 import { ConnectionPool } from '../http1/pool.js'
 import { Ejection } from './ejection.js'
+import { Places } from './places.js'
 import { addressOf, type UpstreamSettings } from './transport.js'
 
-/** Default number of concurrent requests: more than a usual upstream allows, as queueing costs more than connecting. */
+/** Concurrent requests to an embedded service. */
 const REQUESTS = 1024
-/** Most requests that may wait for a place. */
-const WAITING = 1024
-
 /** This process has no file descriptor left, which says nothing about the backend. */
 const OWN_FAULTS = new Set(['EMFILE', 'ENFILE'])
 
@@ -21,12 +19,6 @@ export interface BackendEvents {
   returned?(backend: Backend): void
 }
 
-/** A request that waits for a place. */
-export interface Waiting {
-  /** Called when the request has been given a place. */
-  go(): void
-}
-
 /** One address of an upstream: its connections, its load, and whether it is ejected. */
 export class Backend {
   /** Scheme, host and port. */
@@ -34,14 +26,12 @@ export class Backend {
   /** `origin` as text. */
   readonly address: string
   readonly pool: ConnectionPool
+  readonly places: Places
   /** Open WebSockets, including those in their handshake. */
   tunnels = 0
   readonly #events: BackendEvents
   /** Undefined for an upstream's only backend, as there is no other to use instead. */
   readonly #ejection: Ejection | undefined
-  readonly #most: number
-  readonly #queue = new Set<Waiting>()
-  #underWay = 0
 
   constructor(
     origin: URL,
@@ -54,7 +44,7 @@ export class Backend {
     this.address = origin.origin
     this.#events = events
     this.#ejection = isOnly ? undefined : new Ejection()
-    this.#most = settings.connections ?? REQUESTS
+    this.places = new Places(settings.connections ?? REQUESTS)
     this.pool = new ConnectionPool(addressOf(origin, settings.ca), settings.timeouts, deadlines, error =>
       this.unreachable(error),
     )
@@ -66,42 +56,11 @@ export class Backend {
 
   /** Requests in progress or waiting, without WebSockets. */
   get requests(): number {
-    return this.#underWay + this.#queue.size
+    return this.places.size
   }
 
   get load(): number {
     return this.requests + this.tunnels
-  }
-
-  /** Takes a place for one request; false when all are taken. */
-  enter(): boolean {
-    if (this.#underWay >= this.#most) return false
-    this.#underWay += 1
-    return true
-  }
-
-  /** Queues the request for a place; false when the queue is full. */
-  wait(request: Waiting): boolean {
-    if (this.#queue.size >= WAITING) return false
-    this.#queue.add(request)
-    return true
-  }
-
-  /** Removes the request from the queue; false if it was not waiting. */
-  stopWaiting(request: Waiting): boolean {
-    return this.#queue.delete(request)
-  }
-
-  /** Gives a place back, or passes it to the request that has waited longest. */
-  leave(): void {
-    const [next] = this.#queue
-    if (next === undefined) {
-      this.#underWay -= 1
-      return
-    }
-    this.#queue.delete(next)
-    // Asynchronous, because many waiting requests that fail at once would overflow the stack.
-    process.nextTick(() => next.go())
   }
 
   /** The backend has responded, whatever the status. */

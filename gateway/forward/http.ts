@@ -5,10 +5,10 @@ import type { Timed } from '../http1/deadlines.js'
 import type { Framing, ParsedResponse } from '../http1/message.js'
 import type { Fields, IncomingBody, ResponseWatcher } from '../message.js'
 import { Attempts } from './attempts.js'
-import type { Waiting } from './backend.js'
 import type { Backends } from './backends.js'
 import { causeOf, codeOf, isSafe } from './failure.js'
 import { answerFields, interimFields, upstreamRequestFields } from './headers.js'
+import type { Occupant } from './places.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
 import type { Exchange, Transport, UpstreamSettings } from './transport.js'
@@ -29,7 +29,7 @@ export function createHttpTransport(settings: UpstreamSettings, backends: Backen
 }
 
 /** One request in progress. */
-class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
+class Forwarding implements Asker, ResponseWatcher, Occupant, Timed {
   /** When the wait for a place at the backend is given up. */
   deadline = NEVER
   readonly #exchange: Exchange
@@ -91,6 +91,20 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
       this.#giveUp('overloaded', 'too many requests wait for this address')
       this.#finish()
     }
+  }
+
+  get client(): string {
+    return this.#exchange.facts.network
+  }
+
+  get waitsSince(): number | undefined {
+    if (this.#clientLeft) return undefined
+    return this.#relay?.waitsSince ?? this.#upload?.waitsSince
+  }
+
+  giveWay(): void {
+    if (this.#isQueued) this.#giveUp('overloaded', 'too many requests wait for this address')
+    else this.#giveUp('overloaded', 'it waited for its client while others needed its place')
   }
 
   /** The request has waited too long for a place. */
@@ -220,8 +234,10 @@ class Forwarding implements Asker, ResponseWatcher, Waiting, Timed {
     if (this.#ended || this.#clientLeft) return
     this.#clientLeft = true
     const { req, res } = this.#exchange
-    if (this.#relay !== undefined) this.#relay.cut()
-    else {
+    if (this.#relay !== undefined) {
+      if (cause !== undefined) this.#exchange.onCut(cause)
+      this.#relay.cut()
+    } else {
       // The rest of the upload must not be read as the next request.
       if (req.body?.complete === false) res.closeAfter()
       this.#exchange.fail(code, cause)

@@ -15,6 +15,8 @@ export interface AnswerHead {
 export class Relay {
   /** The head has been written, so no other response can be sent. */
   begun = false
+  /** Since when the client must read before more can be sent, in ms of `performance.now()`; undefined while it need not. */
+  waitsSince: number | undefined
   readonly #res: OutgoingResponse
   readonly #head: AnswerHead
   readonly #idleMs: number
@@ -56,6 +58,7 @@ export class Relay {
   }
 
   onDrain(): void {
+    this.waitsSince = undefined
     this.#res.limitReader(0)
   }
 
@@ -88,6 +91,7 @@ export class Relay {
   #send(chunk: Buffer): boolean {
     this.#begin()
     if (this.#res.write(chunk)) return true
+    this.waitsSince ??= performance.now()
     this.#res.limitReader(this.#idleMs)
     return false
   }

@@ -88,7 +88,7 @@ export interface UpstreamSettings {
   /** CA certificates for an https upstream, as PEM text; the public ones when absent. */
   readonly ca?: string | undefined
   /** Most concurrent requests to one address; further ones wait up to `connectMs`. Default 1024. */
-  readonly connections?: number
+  readonly connections?: number | undefined
   /** Most bytes of a request body; no limit when absent. */
   readonly maxBody?: number | undefined
   readonly timeouts: Timeouts

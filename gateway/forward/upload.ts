@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../errors.js'
 import type { ClientConnection } from '../http1/client-connection.js'
 import type { Deadlines, Timed } from '../http1/deadlines.js'
+import { Pace } from '../http1/pace.js'
 import type { BodyReader, Fields, IncomingBody } from '../message.js'
 import type { RequestFields } from './request-fields.js'
 import { announcedTrailers } from './trailers.js'
@@ -16,14 +17,14 @@ export class Upload implements BodyReader, Timed {
   readonly #head: Fields
   readonly #fields: RequestFields
   readonly #deadlines: Deadlines
-  readonly #idleMs: number
+  readonly #pace: Pace
   readonly #onFailure: (code: ErrorCode) => void
   /** Bytes left of the upstream's `maxBody`. */
   #room: number
   /** Undefined before the start and after the end of the upload. */
   #connection: ClientConnection | undefined
 
-  /** Calls `onFailure` when the client pauses for too long, sends more than the upstream takes, or breaks off. */
+  /** Calls `onFailure` when the client pauses for too long or is too slow, sends more than the upstream takes, or breaks off. */
   constructor(
     body: IncomingBody,
     head: Fields,
@@ -36,7 +37,7 @@ export class Upload implements BodyReader, Timed {
     this.#head = head
     this.#fields = fields
     this.#deadlines = deadlines
-    this.#idleMs = timeouts.idleMs
+    this.#pace = new Pace(timeouts.idleMs)
     this.#room = maxBody
     this.#onFailure = onFailure
   }
@@ -44,6 +45,11 @@ export class Upload implements BodyReader, Timed {
   /** True when the client has sent the whole body. */
   get complete(): boolean {
     return this.#body.complete
+  }
+
+  /** Since when the client is waited for; undefined while it is not. */
+  get waitsSince(): number | undefined {
+    return this.#connection === undefined ? undefined : this.#pace.waitsSince
   }
 
   /** Starts to read the body, which makes the listener send a 100 to a client that expects one. */
@@ -73,10 +79,12 @@ export class Upload implements BodyReader, Timed {
   onData(chunk: Buffer): void {
     if (this.#connection === undefined) return
     this.#room -= chunk.length
+    this.#pace.moved(chunk.length, this.#deadlines.now())
     if (this.#room < 0) this.#onFailure('body-too-large')
     else if (this.#connection.send(chunk)) this.#awaitClient()
     else {
       this.deadline = NEVER
+      this.#pace.rest(this.#deadlines.now())
       this.#body.pause()
     }
   }
@@ -98,7 +106,7 @@ export class Upload implements BodyReader, Timed {
   }
 
   #awaitClient(): void {
-    this.deadline = this.#deadlines.now() + this.#idleMs
+    this.deadline = this.#pace.wait(this.#deadlines.now())
   }
 
   #rest(): void {

@@ -167,6 +167,7 @@ export function upstreamSettings(
     name,
     urls: 'embedded' in written ? [addressOf(written.embedded)] : urlsOf(written),
     ca: 'ca' in written && written.ca !== undefined ? readFileSync(written.ca, 'utf8') : undefined,
+    connections: 'embedded' in written ? undefined : written.connections,
     maxBody: 'embedded' in written ? undefined : written.maxBody,
     methodOverride: 'embedded' in written ? undefined : written.methodOverride,
     timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),

@@ -170,12 +170,12 @@ function settingsOf({ config: { gateway, planWords } }: Loaded): FieldValues {
   }
 }
 
-/** How each upstream reads requests: they are matched and counted accordingly. */
+/** How each upstream reads requests, by which they are matched and counted, and how many it takes at a time. */
 function readingsOf({ upstreams }: Gateway): FieldValues {
   const readings = Object.entries(upstreams).flatMap(([name, upstream]) => {
     if ('embedded' in upstream) return []
-    const { pathParameters, caseInsensitivePaths, methodOverride } = upstream
-    return Object.entries({ pathParameters, caseInsensitivePaths, methodOverride }).map(
+    const { pathParameters, caseInsensitivePaths, methodOverride, connections } = upstream
+    return Object.entries({ pathParameters, caseInsensitivePaths, methodOverride, connections }).map(
       ([setting, value]) => [`upstream ${name} ${setting}`, value] as const,
     )
   })

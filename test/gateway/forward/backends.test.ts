@@ -259,18 +259,20 @@ t.test('WebSockets are spread over the same addresses, without the ejected one',
   await waitUntil('all to be given back', () => [...gateway.backends].every(({ load }) => load === 0))
 })
 
+const occupant = (client: string) => ({ client, waitsSince: undefined, go() {}, giveWay() {} })
+
 t.test('at the limit of requests to an upstream', async t => {
   t.test('a request gets 503 at once when the queue is full, and every place is given back', async t => {
     const { gateway, client } = await scene(t, [() => {}], { connections: 1, connectMs: 30_000, headMs: 200 })
     const [backend] = gateway.backends
     client.send(GET)
     await waitUntil('the first to be under way', () => backend?.requests === 1)
-    const others = Array.from({ length: 1024 }, () => ({ go() {} }))
-    t.ok(others.every(other => backend?.wait(other)))
+    const others = Array.from({ length: 1024 }, (_, i) => occupant(`client ${i}`))
+    t.ok(others.every(other => backend?.places.enter(other) === 'waiting'))
     const late = await clientOf(t, gateway)
     t.match((await late.send(POST).message()).line, / 503 /)
     t.same(gateway.failures, ['overloaded'])
-    t.ok(others.every(other => backend?.stopWaiting(other)))
+    t.ok(others.every(other => backend?.places.stopWaiting(other)))
     t.match((await client.message()).line, / 504 /)
     await waitUntil('the place to be given back', () => backend?.load === 0)
   })
@@ -278,12 +280,13 @@ t.test('at the limit of requests to an upstream', async t => {
   t.test('a client that leaves just as its turn comes passes its place on', async t => {
     const { gateway, client } = await scene(t, [answering(OK)], { connections: 1 })
     const [backend] = gateway.backends
-    t.ok(backend?.enter())
+    const holder = occupant('another')
+    t.equal(backend?.places.enter(holder), 'admitted')
     const leaver = await clientOf(t, gateway)
     leaver.send(GET)
     await waitUntil('the request to wait', () => backend?.requests === 2)
     leaver.reset()
-    backend?.leave()
+    backend?.places.leave(holder)
     t.match((await client.send(GET).message()).line, / 200 /)
     await waitUntil('no place to be lost', () => backend?.load === 0)
   })
