@@ -33,7 +33,7 @@ const AccessRule = Strict(
         minItems: 1,
         maxItems: MOST_PLACES,
         description:
-          'Ids of projects; host:NAME for requests of an unknown host. Networks come before projects.',
+          'Ids of projects; host:NAME for unknown callers of that host. Networks come before projects.',
       }),
     ),
     action: Word(ACCESS_ACTIONS, {

@@ -20,7 +20,7 @@ import { observerList, type PluginSchemas, pluginEntry } from './plugin-schema.j
 import { HostName } from './projects-schema.js'
 import { Tracing } from './tracing-schema.js'
 import { Upstream } from './upstream-schema.js'
-import { PLANS, type UnknownProject } from './words.js'
+import { COUNT_UNKNOWN_BY, PLANS, type UnknownProject } from './words.js'
 
 const HeaderName = (name: string) =>
   Type.String({
@@ -241,6 +241,11 @@ const UnknownProjectSetting = Type.Unsafe<UnknownProject>({
       properties: {
         plan: DeclaredWord({ description: 'A plan.' }),
         environment: DeclaredWord({ description: 'An environment.' }),
+        countBy: Word(COUNT_UNKNOWN_BY, {
+          default: 'client',
+          description:
+            'What requests of unknown projects are counted by: the client address (of IPv6 the /64), the host (hosts after the first 100 together), or all together. A client chooses its host.',
+        }),
       },
       additionalProperties: false,
     },
@@ -249,7 +254,7 @@ const UnknownProjectSetting = Type.Unsafe<UnknownProject>({
   default: 'developer',
   examples: [...PLANS, 'reject'],
   description:
-    'How requests of unknown projects are counted, by host (hosts after the first 100 together): under a plan, in production; with plans or environments of your own, under { plan, environment }. Or reject (404).',
+    'How requests of unknown projects are counted, each client address by itself: under a plan, in production; with plans or environments of your own, or to count by something else, under { plan, environment, countBy }. Or reject (404).',
 })
 
 const DECISIONS = 'refused, all, or a share from 0 to 1'

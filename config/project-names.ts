@@ -3,12 +3,14 @@ import type { Path, UnplacedProblem } from './problem.js'
 import { HOST_NAME_PATTERN, type ProjectEntry } from './projects-schema.js'
 import { unknownName } from './readable.js'
 
-/** Prefix of the ids under which requests of unknown hosts are counted; these need no declaration. */
+/** Prefixes of the names of unknown callers; hosts need no declaration. */
 const BY_HOST = 'host:'
+const BY_CLIENT = 'client:'
 const HOST_NAME = new RegExp(HOST_NAME_PATTERN)
 
-/** Why this `host:` id cannot match any request; undefined when it can, and for all other ids. */
+/** Why an entry or condition cannot name unknown callers by this id; undefined when it can, and for all other ids. */
 export function unknownHostFault(id: string): string | undefined {
+  if (id.startsWith(BY_CLIENT)) return `"${id}" is no project: name the address under "networks".`
   if (!id.startsWith(BY_HOST) || HOST_NAME.test(id.slice(BY_HOST.length))) return undefined
   return `"${id}" stands for no requests: write the host's name in lowercase and without a port, such as "${BY_HOST}example.com".`
 }

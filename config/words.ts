@@ -33,16 +33,33 @@ export function columnsOf(selectors: readonly Selector[], words: PlanWords): Set
   return columns
 }
 
+/** What requests of unknown projects are counted by. */
+export const COUNT_UNKNOWN_BY = ['client', 'host', 'together'] as const
+export type CountUnknownBy = (typeof COUNT_UNKNOWN_BY)[number]
+
 /**
- * `unknownProject` of gateway.yaml: a plan of the spec, in its production environment; a custom plan and environment;
- * or `reject`.
+ * `unknownProject` of gateway.yaml: a plan of the spec, in its production environment; a plan and environment, and
+ * what is counted by; or `reject`.
  */
-export type UnknownProject = string | { readonly plan: Plan; readonly environment: Environment }
+export type UnknownProject =
+  | string
+  | {
+      readonly plan: Plan
+      readonly environment: Environment
+      readonly countBy?: CountUnknownBy | undefined
+    }
 
 /** The plan and environment under which requests of unknown projects are counted; undefined when they are rejected. */
 export function columnOfUnknown(setting: UnknownProject) {
   if (setting === 'reject') return undefined
-  return typeof setting === 'string' ? { plan: setting, environment: 'production' } : setting
+  if (typeof setting === 'string') return { plan: setting, environment: 'production' }
+  const { plan, environment } = setting
+  return { plan, environment }
+}
+
+/** What requests of unknown projects are counted by: the client's address if nothing else is set. */
+export function countsUnknownBy(setting: UnknownProject): CountUnknownBy {
+  return (typeof setting === 'string' ? undefined : setting.countBy) ?? 'client'
 }
 
 /** `enforce` refuses requests over the limit, `report-only` lets them pass and logs them. */

@@ -52,8 +52,10 @@ export interface Project {
   readonly environment: Environment
   /** True when it was identified by a credential that was checked. */
   readonly verified?: boolean | undefined
-  /** Its name in entries and conditions if not `id`: for an unknown host that is counted together with others. */
+  /** Its name in entries and conditions if not `id`: `host:NAME` for an unknown caller that is not counted by host. */
   readonly alias?: string | undefined
+  /** The network that an unknown caller is counted by. Its id contains it, so logs and lists show another name. */
+  readonly client?: string | undefined
 }
 
 /** Where in the policy files something is written. For changes by the admin port: its path, without a line. */

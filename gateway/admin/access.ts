@@ -64,7 +64,7 @@ const putSchema = {
     additionalProperties: false,
     properties: {
       networks: places('Client addresses and networks.'),
-      projects: places('Ids of projects; host:NAME for requests of an unknown host.'),
+      projects: places('Ids of projects; host:NAME for unknown callers of that host.'),
       action: { type: 'string', enum: ACCESS_ACTIONS },
       mode: { type: 'string', enum: MODES, description: 'Default: enforce.' },
       until: UNTIL,

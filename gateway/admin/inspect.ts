@@ -41,7 +41,10 @@ const text = (description: string, maxLength = 256) =>
 /** May be empty: then such a request has none. */
 const optional = (description: string, maxLength = 256) =>
   ({ type: 'string', maxLength, description: `${description} Empty: it has none.` }) as const
-const PROJECT = text('Id of a project; host:NAME for requests of an unknown host.', LONGEST_PROJECT)
+const PROJECT = text(
+  'Id of a project; client:ADDRESS for an unknown caller, or host:NAME or unknown:all where unknownProject counts so.',
+  LONGEST_PROJECT,
+)
 /** Parts of a key, as properties of a request that is counted by it. */
 const PARTS = {
   method: text('Method of such a request.', 32),

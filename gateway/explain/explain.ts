@@ -5,7 +5,8 @@ import { type Counters, lookingDecider } from '../decide/dry-run.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { DecideRequest } from '../decide/question.js'
 import { GatewayError } from '../errors.js'
-import { identifyBy, type UnknownHosts } from '../identify/identify.js'
+import { identifyBy } from '../identify/identify.js'
+import type { UnknownHosts } from '../identify/unknown.js'
 import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'
 import { readFacts } from '../listen/facts.js'
@@ -151,10 +152,10 @@ class Explainer {
       this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { takesApart })(facts)
     const isFound = found !== undefined && found.id === project.id
     const by = isFound ? (asked.at(-1)?.identifier as string) : this.#given === undefined ? 'nobody' : 'given'
-    const { id, plan, environment, alias } = project
+    const { id, plan, environment, alias, client } = project
     const verified = isFound && found?.verified === true
     this.#project = { id, plan, environment, verified, by, asked }
-    return { id, plan, environment, verified, alias }
+    return { id, plan, environment, verified, alias, client }
   }
 
   async #decide(request: DecideRequest): Promise<{ rules: ExplainedRule[]; answer: ExplainedAnswer }> {

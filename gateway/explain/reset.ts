@@ -25,6 +25,8 @@ export interface ResetOptions {
   readonly counters: Pick<Counters, 'questions'>
   /** Forgets what was counted by a key; rejects when the store cannot be told. */
   forget(key: string): Promise<void>
+  /** How logs and lists call a project. */
+  shownAs(project: Project): string
   /** The list of acts. */
   readonly kept: Pick<Kept, 'change'>
   readonly log: Log
@@ -34,10 +36,11 @@ export interface ResetOptions {
 export async function reset(
   name: CounterName,
   { from, ...wish }: Wished & { readonly from: string },
-  { loaded, counters, forget, kept, log }: ResetOptions,
+  { loaded, counters, forget, kept, shownAs, log }: ResetOptions,
 ): Promise<Reset> {
-  const { rule, key } = counterOf(name, loaded(), counters.questions)
-  const whose = name.project === undefined ? '' : ` of project ${name.project}`
+  const { rule, key, project } = counterOf(name, loaded(), counters.questions)
+  const shown = project && shownAs(project)
+  const whose = shown === undefined ? '' : ` of project ${shown}`
   const act = actOf('reset', `Reset: a counter of "${rule.id}"${whose}.`, { ...wish, from })
   // Recorded first, because a record can be withdrawn.
   await kept.change(contents => ({ changes: changesFor(act, contents), result: undefined }))
@@ -48,12 +51,16 @@ export async function reset(
     await kept.change(() => withdrawn).catch(() => undefined)
     throw new Unreachable('Redis does not answer: the counter is unchanged.', { cause: error })
   }
-  const said = { rule: rule.id, project: name.project ?? null, why: wish.why ?? null }
+  const said = { rule: rule.id, project: shown ?? null, why: wish.why ?? null }
   logAct(log, 'counter-reset', act, said, 'A counter was reset by the admin API')
   return { reset: rule.id, key }
 }
 
-function counterOf(name: CounterName, loaded: Loaded, questions: Questions): { rule: Rule; key: string } {
+function counterOf(
+  name: CounterName,
+  loaded: Loaded,
+  questions: Questions,
+): { rule: Rule; key: string; project: Project | undefined } {
   const { policy } = loaded.compiled
   const project = name.project === undefined ? undefined : projectOf(loaded, name.project)
   const bucket = project && bucketRuleOf(policy.tableOf(project), name.rule)
@@ -69,7 +76,7 @@ function counterOf(name: CounterName, loaded: Loaded, questions: Questions): { r
   if (question === undefined || !('demand' in question)) {
     throw new Unnamed(`Such a request has no counter of "${rule.id}".`)
   }
-  return { rule, key: question.key }
+  return { rule, key: question.key, project }
 }
 
 const NOBODY: Project = { id: 'nobody', plan: 'developer', environment: 'production' }

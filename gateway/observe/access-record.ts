@@ -30,7 +30,7 @@ export function accessRecord(event: Finished, redactor: Redactor) {
     method: event.method.slice(0, LONGEST_METHOD) as string | null,
     /** Parts that may be personal are hashed: see Redactor. */
     path: facts ? redactor.path(facts.foldedPath ?? facts.path, verdict?.outcomes[0]?.route ?? '') : null,
-    project: project?.id ?? null,
+    project: project === undefined ? null : redactor.project(project),
     ip: facts ? networkPrefix(facts.network) : null,
     /** Status the client received; 0 when it disconnected before the response began. */
     status,

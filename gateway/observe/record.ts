@@ -112,7 +112,8 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     rev: event.revision,
     src: rule ? placeOf(rule.source) : null,
     upstream: event.upstream,
-    project: project?.id ?? null,
+    project: project === undefined ? null : redactor.project(project),
+    ...hostOf(event),
     plan: project?.plan ?? null,
     environment: project?.environment ?? null,
     method: facts.method,
@@ -147,6 +148,15 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     /** Share of such decisions that are logged: 1 for all but sampled ones. */
     sample: told.sample,
   }
+}
+
+/** The longest name that a host can have (RFC 1035). */
+const LONGEST_HOST = 253
+
+/** The host of an unknown caller, by which entries and conditions name it, if the project's id does not contain it. */
+function hostOf({ facts, project }: Finished): { readonly host?: string } {
+  if (facts === undefined || project?.alias === undefined || facts.host.length > LONGEST_HOST) return {}
+  return { host: facts.host }
 }
 
 /** Entries set by the admin API have no line. */

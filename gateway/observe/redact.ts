@@ -1,5 +1,6 @@
 /** Makes personal data fit for logs: keyed hashes can be compared but not reversed. */
 import { createHmac } from 'node:crypto'
+import type { Project } from '../types.js'
 
 const HASH_LENGTH = 16
 
@@ -16,6 +17,16 @@ export class Redactor {
   /** 16 characters (96 bits) of an HMAC-SHA256. */
   hash(text: string): string {
     return createHmac('sha256', this.#salt).update(text).digest('base64url').slice(0, HASH_LENGTH)
+  }
+
+  /** The project's id; of an unknown caller counted by client, its network as `network` gives it. */
+  project({ id, client }: Pick<Project, 'id' | 'client'>): string {
+    return client === undefined ? id : `${id.slice(0, id.length - client.length)}${this.network(client)}`
+  }
+
+  /** `203.0.113.0/24~HASH`: says where the client is, and tells it apart from others there. */
+  network(network: string): string {
+    return `${networkPrefix(network)}~${this.hash(network)}`
   }
 
   /**

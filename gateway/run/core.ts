@@ -10,7 +10,7 @@ import { openStore } from '../decide/store/open.js'
 import { CATALOGUE } from '../errors.js'
 import { explain } from '../explain/explain.js'
 import { inspect } from '../explain/inspect.js'
-import { UnknownHosts } from '../identify/identify.js'
+import { UnknownHosts } from '../identify/unknown.js'
 import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
@@ -59,7 +59,7 @@ export async function openCore(options: CoreOptions) {
   const metrics = new Metrics(version())
   const tracing = await openTracing(first.config.gateway.tracing, log)
   const redactor = new Redactor(options.secret, new Set())
-  const live = new Live({ decisions: metrics.decisions, hash: text => redactor.hash(text) }).start()
+  const live = new Live({ decisions: metrics.decisions, redactor }).start()
   let storeState = { away: false, since: new Date() }
   const instances = storeSettings.instances * workers
   let suspect = (): void => {}
@@ -165,6 +165,7 @@ export async function openCore(options: CoreOptions) {
       held,
       forget: forgetCounter,
       kept: runtime.kept,
+      shownAs: project => redactor.project(project),
       log,
     }),
     /** Deletes the counts of a key; rejects when Redis cannot be reached. */

@@ -2,7 +2,7 @@
 import type { Decider } from '../decide/decide.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import { sendRejection } from '../forward/reject.js'
-import type { UnknownHosts } from '../identify/identify.js'
+import type { UnknownHosts } from '../identify/unknown.js'
 import { peekBody, tapBody } from '../listen/body.js'
 import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'

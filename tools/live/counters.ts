@@ -25,7 +25,7 @@ export const counters = defineCommand({
   summary: 'Show what a project has used of its limits',
   operands: { usage: 'PROJECT', least: 1, most: 1 },
   options: { ...PARTS, ...LIVE },
-  details: `Nothing is charged. PROJECT is an id, or host:NAME for requests of an unknown host. Rules that count by more than the project are shown when options give the other parts of their key. ${KEY_HELP}`,
+  details: `Nothing is charged. PROJECT is an id, or client:ADDRESS for an unknown caller. Rules that count by more than the project are shown when options give the other parts of their key. ${KEY_HELP}`,
   example: 'sluice counters acme-production --ip 203.0.113.7',
   async run({ values, positionals: [project = ''] }, io) {
     const path = `/projects/${encodeURIComponent(project)}/counters`

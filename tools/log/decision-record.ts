@@ -8,6 +8,7 @@ type Added =
   | 'client_request_id'
   | 'traceparent'
   | 'client'
+  | 'host'
   | 'ja3'
   | 'verified'
   | 'upgrade'
@@ -94,6 +95,7 @@ const FIELDS: Readonly<Record<string, Check>> = {
   client_request_id: optional(textOrNull),
   traceparent: optional(textOrNull),
   client: optional(text),
+  host: optional(text),
   ja3: optional(textOrNull),
   verified: optional(value => typeof value === 'boolean'),
   upgrade: optional(value => typeof value === 'boolean'),

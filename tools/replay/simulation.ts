@@ -2,17 +2,18 @@
  * A gateway without a network: the compiled policy, the decider and the counters that `serve` uses, on a clock set by
  * the log.
  */
-import { columnOfUnknown, type PlanWords } from '../../config/words.js'
+import type { PlanWords } from '../../config/words.js'
 import { Decider } from '../../gateway/decide/decide.js'
 import { type DecideRequest, Questions } from '../../gateway/decide/question.js'
 import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
+import { isUnknownCaller, UnknownHosts, unknownCallers } from '../../gateway/identify/unknown.js'
 import { isDenied, judgementWith } from '../../gateway/pipeline/access.js'
 import { enter, type Walk } from '../../gateway/pipeline/enter.js'
 import type { Limiter } from '../../gateway/plugin.js'
 import { Access, type Ruling } from '../../gateway/policy/access.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import { createLimiters, toolsOf } from '../../gateway/run/make-plugins.js'
-import type { Judgement, Project, Verdict } from '../../gateway/types.js'
+import type { Facts, Judgement, Project, Verdict } from '../../gateway/types.js'
 import { quiet } from '../config.js'
 import type { LoggedProject, Traffic } from './traffic.js'
 import { VirtualStore } from './virtual-store.js'
@@ -40,8 +41,8 @@ export class Simulation {
   readonly #walk: Walk
   readonly #projects: ReadonlyMap<string, Project>
   readonly #planWords: PlanWords
-  /** Plan and environment of unknown projects; undefined when they are rejected. */
-  readonly #unknown: ReturnType<typeof columnOfUnknown>
+  /** Whom unknown callers count for; undefined when they are rejected. */
+  readonly #callerOf: ReturnType<typeof unknownCallers>
   #now = 0
 
   /** @throws {Failure} when a plugin cannot be created */
@@ -67,7 +68,7 @@ export class Simulation {
     this.#walk = compiled.walk(undefined, new Access(compiled.access, undefined, now))
     this.#projects = new Map(config.projects.map(project => [project.id, project]))
     this.#planWords = config.planWords
-    this.#unknown = columnOfUnknown(config.gateway.unknownProject)
+    this.#callerOf = unknownCallers(config.gateway.unknownProject, new UnknownHosts())
   }
 
   /** Judges requests in order of time; a late one is judged at the current time. */
@@ -78,7 +79,7 @@ export class Simulation {
     const { identify } = this.#walk
     const entered = enter(facts, {
       ...this.#walk,
-      identify: logged === undefined ? identify : () => this.#projectOf(logged),
+      identify: logged === undefined ? identify : () => this.#projectOf(logged, facts),
     })
     const { project, matched, refused, ruling } = entered
     if (isDenied(ruling)) {
@@ -119,20 +120,19 @@ export class Simulation {
   }
 
   /** The project as the policy knows it, or else as the log records it. */
-  #projectOf({ id, plan, environment, verified }: LoggedProject): Project {
+  #projectOf({ id, plan, environment, verified }: LoggedProject, facts: Facts): Project {
     const known = this.#projects.get(id)
     if (known !== undefined) return { ...known, verified }
-    if (this.#unknown === undefined) throw new GatewayError('unknown-project')
-    if (id.startsWith('host:')) return { id, verified, ...this.#unknown }
+    const unknown = this.#callerOf?.(facts)
+    if (unknown === undefined) throw new GatewayError('unknown-project')
+    if (isUnknownCaller(id)) return unknown
     const { plans, environments } = this.#planWords
     return {
       id,
       verified,
-      plan: plan !== undefined && plans.includes(plan) ? plan : this.#unknown.plan,
+      plan: plan !== undefined && plans.includes(plan) ? plan : unknown.plan,
       environment:
-        environment !== undefined && environments.includes(environment)
-          ? environment
-          : this.#unknown.environment,
+        environment !== undefined && environments.includes(environment) ? environment : unknown.environment,
     }
   }
 }

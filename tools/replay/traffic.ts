@@ -1,5 +1,6 @@
 /** A request from a log, ready to be decided by another policy. */
 
+import { BY_HOST } from '../../gateway/identify/unknown.js'
 import type { Environment, Facts, Plan } from '../../gateway/types.js'
 import type { LoggedDecision } from '../log/decision-record.js'
 import type { Entry, Unread } from '../log/read.js'
@@ -82,7 +83,8 @@ export function trafficOf(record: LoggedDecision): Traffic {
     preflight,
     auth,
     ip,
-    client = ip,
+    client,
+    host = hostIn(project),
     sent_status,
   } = record
   const wasRefused = record.decision === 'deny' || record.decision === 'error_closed'
@@ -97,7 +99,8 @@ export function trafficOf(record: LoggedDecision): Traffic {
         query: flow === undefined ? '' : `?flow=${flow}`,
         // The log has only the network of an address; a hash distinguishes addresses within it.
         client: ip.replace(/\/\d+$/, ''),
-        network: client,
+        network: client === undefined ? ip : `${ip}~${client}`,
+        host,
         authenticated: auth === 'authenticated',
         upgrade: upgrade ?? false,
         preflight: preflight ?? false,
@@ -121,6 +124,11 @@ export function trafficOf(record: LoggedDecision): Traffic {
     wasAway: record.store === 'local' || record.decision.startsWith('error_'),
     wasRuledAtRunTime: wasRuledAtRunTime(record),
   }
+}
+
+/** The host of an unknown caller, if its id says it. */
+function hostIn(project: string | null): string {
+  return project?.startsWith(BY_HOST) ? project.slice(BY_HOST.length) : ''
 }
 
 function wasRuledAtRunTime({ src, decision, mode_src, beside = [] }: LoggedDecision): boolean {

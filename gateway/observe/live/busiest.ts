@@ -28,14 +28,15 @@ export class Busiest {
     if (known !== undefined) return known.tally
     if (this.#counted.size >= MOST_PROJECTS) this.#letGo()
     const tally = new LiveTally()
-    const { id, plan, environment } = project
-    this.#counted.set(id, { project: { id, plan, environment }, tally })
+    const { id, plan, environment, client } = project
+    this.#counted.set(id, { project: { id, plan, environment, client }, tally })
     return tally
   }
 
-  /** The tally of a project, if it is being counted. */
-  find(id: string): LiveTally | undefined {
-    return this.#counted.get(id)?.tally
+  /** The tally of the project for which `is` holds, if it is being counted. */
+  find(is: (project: Project) => boolean): LiveTally | undefined {
+    for (const { project, tally } of this.#counted.values()) if (is(project)) return tally
+    return undefined
   }
 
   *tallies(): Generator<LiveTally> {

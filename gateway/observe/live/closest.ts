@@ -12,7 +12,7 @@ export interface Near {
   readonly outcome: Outcome
   /** The reading of the window with the largest used share. */
   readonly reading: Reading
-  readonly project: string
+  readonly project: Project | undefined
   /**
    * Used share of the quota, at most 1: counts beyond it, which report-only rules allow, must not crowd out other
    * counters.
@@ -34,7 +34,7 @@ export class Closest {
     const share = shareOf(reading)
     const { key } = outcome
     if (share <= this.#least && !this.#near.has(key)) return
-    this.#near.set(key, { outcome, reading, project: project?.id ?? '', share, at })
+    this.#near.set(key, { outcome, reading, project, share, at })
     if (this.#near.size >= 2 * MOST) this.#cut(at)
   }
 

@@ -1,6 +1,7 @@
 /** Live data of this process: rates, the last hour by rule and project, and counters close to a limit. */
 import type { Observer } from '../../plugin.js'
 import type { Finished } from '../../types.js'
+import type { Redactor } from '../redact.js'
 import { Busiest } from './busiest.js'
 import { Closest } from './closest.js'
 import { countRequest, kindOf, wouldBeRefused } from './requests.js'
@@ -11,8 +12,8 @@ import { Timeline } from './timeline.js'
 export interface LiveOptions {
   /** The outcomes of each rule so far, by labels, as the metrics count them. */
   readonly decisions: Iterable<readonly [Readonly<Record<string, string>>, number]>
-  /** The keyed hash that logs use for personal data. */
-  hash(text: string): string
+  /** Replaces personal data as in logs. */
+  readonly redactor: Pick<Redactor, 'hash' | 'project'>
   /** Milliseconds since the epoch. */
   now?(): number
 }
@@ -87,6 +88,7 @@ export class Live {
     const { look, seconds } = this.#timeline.baseline(now)
     const rates = (tally: LiveTally) => kinds(kind => tally.since(look, kind) / seconds)
     const hour = (tally: LiveTally) => kinds(kind => tally.lastHour(kind))
+    const { redactor } = this.#options
     return {
       since: this.#timeline.since,
       total: rates(this.#total),
@@ -94,16 +96,20 @@ export class Live {
       rules: [...this.#rules]
         .filter(([, tally]) => tally.counts.some(count => count > 0))
         .map(([id, tally]) => [id, rates(tally), tally.lacksHour ? null : hour(tally)] as const),
-      projects: this.#projects
-        .top(TOLD, look)
-        .map(({ project, tally }) => ({ ...project, rates: rates(tally), hour: hour(tally) })),
+      projects: this.#projects.top(TOLD, look).map(({ project, tally }) => ({
+        id: redactor.project(project),
+        plan: project.plan,
+        environment: project.environment,
+        rates: rates(tally),
+        hour: hour(tally),
+      })),
       closest: this.#closest
         .top(TOLD, now)
-        .map(near => ({ ...near, key: this.#options.hash(near.outcome.key) }))
+        .map(near => ({ ...near, key: redactor.hash(near.outcome.key) }))
         .map(({ outcome: { rule }, reading, project, key, at }) => ({
           rule: rule.id,
           policy: reading.policy,
-          project,
+          project: project === undefined ? '' : redactor.project(project),
           key,
           used: reading.used ?? 0,
           quota: reading.quota,
@@ -123,7 +129,7 @@ export class Live {
       of.rule !== undefined
         ? this.#rules.find(of.rule)
         : of.project !== undefined
-          ? this.#projects.find(of.project)
+          ? this.#projects.find(project => this.#options.redactor.project(project) === of.project)
           : this.#total
     if (tally === undefined) return undefined
     const points = Array.from({ length: step - firstStep }, (_, i) =>

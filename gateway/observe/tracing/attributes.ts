@@ -47,7 +47,7 @@ export function requestAttributes(event: Finished, redactor: Redactor): Attribut
     'http.response.body.size': bytesOut,
     ...(upstream !== '' && { 'sluice.upstream': upstream }),
     ...(project && {
-      'sluice.project': project.id,
+      'sluice.project': redactor.project(project),
       'sluice.plan': project.plan,
       'sluice.environment': project.environment,
     }),

@@ -4,7 +4,7 @@ import { unknownHostFault } from '../../../config/project-names.js'
 import { reservedNameFault } from '../../../config/reserved-names.js'
 import type { AccessBody, AccessDesk } from '../../admin/access.js'
 import { NotFound, Taken, Unnamed } from '../../admin/refusals.js'
-import { projectOf } from '../../explain/policy.js'
+import { checkNamed } from '../../explain/policy.js'
 import { networkFault } from '../../policy/access-entries.js'
 import type { Log, Source } from '../../types.js'
 import type { Loaded } from '../load.js'
@@ -92,7 +92,7 @@ function faultOf(body: AccessBody, loaded: Loaded): string | undefined {
   for (const project of projects ?? []) {
     const fault = unknownHostFault(project)
     if (fault !== undefined) return fault
-    projectOf(loaded, project)
+    checkNamed(loaded, project)
   }
   for (const network of networks ?? []) {
     if (!isCidr(network)) return `"${network}" is not an address or network such as 203.0.113.0/24.`

@@ -14,7 +14,14 @@ const HOUR = 360 * STEP
 function start() {
   let now = 1_700_000_000_000
   const metrics = new Metrics('1.2.3')
-  const live = new Live({ decisions: metrics.decisions, hash: text => `hash of ${text}`, now: () => now })
+  const live = new Live({
+    decisions: metrics.decisions,
+    redactor: {
+      hash: text => `hash of ${text}`,
+      project: ({ id, client }) => (client === undefined ? id : 'client:shown'),
+    },
+    now: () => now,
+  })
   const observers = [metrics.observer(), live.observer()]
   return {
     live,

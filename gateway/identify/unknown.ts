@@ -1,0 +1,58 @@
+/** Whom a request counts for when no identifier knows its project: the setting `unknownProject`. */
+import { columnOfUnknown, countsUnknownBy, type UnknownProject } from '../../config/words.js'
+import type { Facts, Project } from '../types.js'
+
+/** Prefixes that keep the ids of unknown callers apart from those of configured projects. */
+export const BY_CLIENT = 'client:'
+export const BY_HOST = 'host:'
+/** The id of all unknown callers that are counted together. */
+export const TOGETHER = 'unknown:all'
+/** Stands for the hosts beyond the first hundred. */
+const OTHER_HOSTS = `${BY_HOST}others`
+
+/** Most unknown hosts with a counter of their own; all others share one, or each made-up Host would get a new quota. */
+const MOST_UNKNOWN_HOSTS = 100
+
+/** Unknown hosts with a counter of their own. Kept across reloads, or each would give made-up hosts new quota. */
+export class UnknownHosts {
+  readonly #names = new Set<string>()
+
+  /** True if the host has a counter of its own; remembers the host while there are few. */
+  takesApart(host: string): boolean {
+    if (this.#names.size < MOST_UNKNOWN_HOSTS) this.#names.add(host)
+    return this.wouldTakeApart(host)
+  }
+
+  /** The same, without remembering the host. */
+  wouldTakeApart(host: string): boolean {
+    return this.#names.size < MOST_UNKNOWN_HOSTS || this.#names.has(host)
+  }
+}
+
+/** What identifies an unknown caller. */
+type Caller = Pick<Facts, 'host' | 'network'>
+
+/**
+ * Whom unknown callers count for. Entries and conditions name them by host, whatever they are counted by.
+ *
+ * @returns undefined if they are rejected
+ */
+export function unknownCallers(
+  setting: UnknownProject,
+  hosts: Pick<UnknownHosts, 'takesApart'>,
+): ((caller: Caller) => Project) | undefined {
+  const column = columnOfUnknown(setting)
+  if (column === undefined) return undefined
+  const by = countsUnknownBy(setting)
+  return ({ host, network }) => {
+    const alias = BY_HOST + host
+    if (by === 'client') return { id: BY_CLIENT + network, ...column, alias, client: network }
+    if (by === 'together') return { id: TOGETHER, ...column, alias }
+    return hosts.takesApart(host) ? { id: alias, ...column } : { id: OTHER_HOSTS, ...column, alias }
+  }
+}
+
+/** True for the ids that unknown callers have, by any setting. */
+export function isUnknownCaller(id: string): boolean {
+  return id.startsWith(BY_CLIENT) || id.startsWith(BY_HOST) || id === TOGETHER
+}
