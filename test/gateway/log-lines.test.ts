@@ -68,6 +68,7 @@ const Decision = Type.Object(
     rev: text,
     src: orNull(text),
     project: orNull(text),
+    host: Type.Optional(text),
     plan: orNull(text),
     environment: orNull(text),
     method: text,

@@ -50,7 +50,7 @@ t.test(
     t.match((await admin('/policy?project=acme')).json(), { plan: 'team', buckets: [{ burst: 50 }] })
     t.match((await admin('/policy?plan=business&environment=test')).json(), { buckets: [{ burst: 50 }] })
     t.equal((await admin('/policy?plan=growth&environment=live')).status, 404)
-    t.equal((await admin('/projects/host:nobody.localhost/counters')).status, 200)
+    t.equal((await admin('/projects/client:127.0.0.1/counters')).status, 200)
   },
 )
 
@@ -64,7 +64,7 @@ t.test('the commands show the declared plans and no others', async t => {
     out: /acme, team in live/,
   })
   t.match(await sluice(['explain', 'GET', '/x', '--host', 'new.localhost', '--config', folder]), {
-    out: /host:new\.localhost, free in live/,
+    out: /client:127\.0\.0\.1, free in live/,
   })
 })
 

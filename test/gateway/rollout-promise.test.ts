@@ -102,7 +102,7 @@ const requests = fc.array(
 
 /** The policy without trials: what is in force for the caller stays, everything else is removed. */
 function stripped({ base, tried, floods }: Policy, { host, client }: { host: string; client: string }) {
-  const project = { id: `host:${host}`, plan: 'developer', environment: 'production' } as const
+  const project = { id: `client:${client}`, plan: 'developer', environment: 'production' } as const
   const facts = factsOf({ id: '', network: client, client, host, method: 'POST', path: '/' })
   const isIn = (share: string | undefined, key: string) =>
     share === undefined || isInside(Number.parseFloat(share), key)

@@ -27,6 +27,7 @@ rules:
   - { id: per-device, match: [POST /d], key: ["header:x-device"], missing: deny, quota: { requests: 1, per: 60s }, enforceFor: ${share} }
 `
 
+const BY_HOST = 'unknownProject: { plan: developer, environment: production, countBy: host }'
 /** Each is a project of its own: this many unknown hosts are counted separately. */
 const HOSTS = Array.from({ length: 60 }, (_, i) => `host-${i}.example`)
 const DEVICES = Array.from({ length: 60 }, (_, i) => `device-${i}`)
@@ -75,7 +76,8 @@ onEachStore(
     const upstream = await startApp(t, (req, res) => {
       req.resume().on('end', () => res.end())
     })
-    const start = () => testGateway(t, { upstream, settings, policies: policiesAt('25%') })
+    const start = () =>
+      testGateway(t, { upstream, settings: `${settings}\n${BY_HOST}`, policies: policiesAt('25%') })
     const [one, other] = await Promise.all([start(), start()])
     const projects = await projectsInside(one)
     t.ok(projects.length > 5 && projects.length < 30, `${projects.length} of 60 projects are inside`)

@@ -153,6 +153,11 @@ t.test('an unknown caller is named as it is counted', async t => {
   }
   const v6 = await byClient.admin(`/projects/${encodeURIComponent('client:2001:db8::1:2:3:4')}/counters`)
   t.equal(v6.status, 200)
+  const byHost = await start(t, {
+    settings: 'unknownProject: { plan: growth, environment: production, countBy: host }',
+  })
+  const wrong = await byHost.admin('/projects/host:Bad.example/counters')
+  t.match([wrong.status, wrong.json()], [404, { detail: /in lowercase/ }])
   const together = await start(t, {
     settings: 'unknownProject: { plan: growth, environment: production, countBy: together }',
   })

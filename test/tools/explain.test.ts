@@ -73,7 +73,7 @@ t.test('the project is found as in the gateway, or taken from --project', async 
   })
   t.match(await asJson('GET', '/', '--host', 'else.where'), {
     project: {
-      id: 'host:else.where',
+      id: 'client:127.0.0.1',
       plan: 'developer',
       by: 'nobody',
       asked: [{ identifier: 'host', found: null }],

@@ -313,11 +313,19 @@ t.test('access logs of nginx, Apache and Envoy are recognised and read', async t
   )
 })
 
-t.test('unknown projects are replayed under the names in the log', async t => {
-  const records = ['acme', 'gone', 'host:nobody.example'].map((project, i) => recordOf({ at: i, project }, i))
-  const projects = (await replay(records.map(lineOf).join(''), '--policies', CONFIG)).candidate.projects
-  t.same(projects.map(({ project }) => project).sort(), ['acme', 'gone', 'host:nobody.example'])
-})
+t.test(
+  'unknown callers of any log count for whom the candidate says, other projects under their names',
+  async t => {
+    const ids = ['acme', 'gone', 'host:nobody.example', 'host:other.example', 'client:192.0.2.0/24~hash']
+    const records = ids.map((project, i) => recordOf({ at: i, project }, i))
+    const projects = (await replay(records.map(lineOf).join(''), '--policies', CONFIG)).candidate.projects
+    t.same(projects.map(({ project }) => project).sort(), [
+      'acme',
+      'client:203.0.113.0/24~clienthash123456',
+      'gone',
+    ])
+  },
+)
 
 t.test('unusable input is reported in a sentence, with exit code 2', async t => {
   const dir = t.testdir({ empty: '', 'p.yaml': 'version: 1\nkind: project-limit\n' })

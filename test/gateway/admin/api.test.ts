@@ -100,6 +100,7 @@ t.test('ids of the longest allowed length are accepted in any escaping, and long
   const rule = `r${'.long-name'.repeat(6)}123`
   const { adminUrl } = await testGateway(t, {
     upstream,
+    settings: 'unknownProject: { plan: developer, environment: production, countBy: host }',
     projects: `version: 1\nprojects: [{ id: "${id}", plan: growth, environment: production }]\n`,
     policies: {
       'limits.yaml': `version: 1\nkind: project-limits\nbuckets: { ${rule}: ["*"] }\nlimits: [{ for: [{}], quotas: { ${rule}: { burst: 1 } } }]\n`,

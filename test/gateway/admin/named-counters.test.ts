@@ -1,10 +1,10 @@
-/** Counters that are not per project only, and those of unknown hosts, are read and reset by the parts of their key. */
+/** Counters that are not per project only, and those of unknown callers, are read and reset by the parts of their key. */
 import t from 'tap'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
 import { start } from './operated.js'
 
-t.test('a counter can be named by a header, and a project by its host', async t => {
+t.test('a counter can be named by a header, and an unknown caller by its address', async t => {
   const { ask, url } = await start(t)
   const post = async () =>
     (
@@ -15,7 +15,7 @@ t.test('a counter can be named by a header, and a project by its host', async t 
     ).status
   t.same([await post(), await post()], [200, 429])
   const named = `header=${encodeURIComponent('x-device: canary')}`
-  const told = await ask(`/projects/host:example.test/counters?${named}`)
+  const told = await ask(`/projects/client:127.0.0.1/counters?${named}`)
   t.match(told.body, /"rule":"by-header"[^\]]*"used":1,"attempted":2/)
   t.match(told.body, /"policy":"all.sustained"[^}]*"used":1/)
   t.equal((await ask(`/counters/by-header?${named}`, 'DELETE')).status, 200)
@@ -40,7 +40,7 @@ t.test('an empty value names the counter shared by requests without the part', a
   ] as const) {
     const post = async () => (await send(url + path, { method: 'POST' })).status
     t.same([await post(), await post()], [200, 429])
-    const told = await send(`${adminUrl}/projects/host:${new URL(url).hostname}/counters?${named}`)
+    const told = await send(`${adminUrl}/projects/client:127.0.0.1/counters?${named}`)
     t.match(told.body, new RegExp(`"rule":"${rule}"[^\\]]*"used":1,"attempted":2`))
     t.equal((await send(`${adminUrl}/counters/${rule}?${named}`, { method: 'DELETE' })).status, 200)
     t.equal(await post(), 200)

@@ -57,13 +57,16 @@ t.test('path: a project is identified by the longest prefix of whole segments', 
   t.strictSame(ids, ['acme', 'acme', 'labs', 'rest', 'rest'])
 })
 
-t.test('identifiers are asked in order, and an unknown project is counted by host or rejected', async t => {
+t.test('identifiers are asked in order, and an unknown project is counted by client or rejected', async t => {
   const first = { identify: ({ path }: Facts) => (path === '/1' ? known('first') : undefined) }
   const second = { identify: ({ path }: Facts) => (path === '/none' ? undefined : known('second')) }
   const identify = identifyBy([first, second], 'developer')
   t.equal(identify(facts({ path: '/1' })).id, 'first')
   t.equal(identify(facts({ path: '/2' })).id, 'second')
-  t.match(identify(facts({ path: '/none', host: '[::1]' })), { id: 'host:[::1]', plan: 'developer' })
+  t.match(identify(facts({ path: '/none', network: '192.0.2.1' })), {
+    id: 'client:192.0.2.1',
+    plan: 'developer',
+  })
   const strict = identifyBy([first], 'reject')
   t.throws(() => strict(facts({})), { code: 'unknown-project' })
 })

@@ -93,7 +93,9 @@ t.test('comments do not change the revision, but records name the new line numbe
 })
 
 t.test('a reload gives unknown hosts no fresh counters', async t => {
-  const gateway = await start(t, { settings: 'unknownProject: developer' })
+  const gateway = await start(t, {
+    settings: 'unknownProject: { plan: developer, environment: production, countBy: host }',
+  })
   const ask = (host: string) => gateway.ask('/scim/x', { headers: { host } })
   for (let i = 0; i < 100; i += 1) await ask(`made-up-${i}.example`)
   for (let i = 0; i < 5; i += 1) t.equal((await ask(`later-${i}.example`)).status, 200)
