@@ -52,9 +52,16 @@ export function openMode({ id, mode, kind }: LiveRule): void {
   })
 }
 
-/** Opens the dialog to deny or exempt networks, or a project. */
-export function openAccess(action: 'deny' | 'exempt', project?: string): void {
+/** The network in the name of an unknown caller, such as `client:203.0.113.0/24~HASH`; undefined for other projects. */
+function networkOfCaller(project: string): string | undefined {
+  return /^client:([^~]+)~/.exec(project)?.[1]
+}
+
+/** Opens the dialog to deny or exempt networks, or a project: for an unknown caller, its network. */
+export function openAccess(action: 'deny' | 'exempt', shown?: string): void {
   const effect = action === 'deny' ? 'refused' : 'counted by no rule and never limited'
+  const network = shown === undefined ? '' : networkOfCaller(shown)
+  const project = network === undefined ? shown : undefined
   const who = project === undefined ? 'networks' : 'projects'
   const places = (values: Values) => (values.who ?? '').split(/[\s,]+/).filter(place => place !== '')
   confirmAct({
@@ -66,7 +73,7 @@ export function openAccess(action: 'deny' | 'exempt', project?: string): void {
         label: project === undefined ? 'Addresses or networks' : 'Project',
         hint:
           project === undefined ? 'Such as 203.0.113.7 or 2001:db8::/48; several with spaces between.' : '',
-        value: project ?? '',
+        value: project ?? network ?? '',
       },
       LENGTH,
     ],
@@ -88,7 +95,9 @@ export function openAccess(action: 'deny' | 'exempt', project?: string): void {
 const PATH: Field = { name: 'path', label: 'Path', hint: 'As a request has it: /users/42.' }
 const METHOD: Field = { name: 'method', label: 'Method', value: 'GET' }
 const PARTS: Readonly<Record<string, readonly Field[]>> = {
-  project: [{ name: 'project', label: 'Project' }],
+  project: [
+    { name: 'project', label: 'Project', hint: 'client:203.0.113.7 for a caller without a project.' },
+  ],
   'client-ip': [{ name: 'ip', label: 'Client address' }],
   method: [METHOD],
   path: [METHOD, PATH],
@@ -112,7 +121,10 @@ const PARTS: Readonly<Record<string, readonly Field[]>> = {
 }
 
 /** Opens the dialog to reset one counter of a rule. A bucket belongs to the plan of a project, whatever it counts by. */
-export function openReset(rule: LiveRule, known: Values = {}): void {
+export function openReset(rule: LiveRule, shown: Values = {}): void {
+  // A list shows only the network of an unknown caller: the rest of its address is for the operator to give.
+  const isCaller = networkOfCaller(shown.project ?? '') !== undefined
+  const known = isCaller ? { ...shown, project: 'client:' } : shown
   const parts = rule.kind === 'project-limits' ? ['project', ...rule.key] : rule.key
   const fields = [...new Map(parts.flatMap(partFields).map(field => [field.name, field])).values()].map(
     field => ({ ...field, value: known[field.name] ?? field.value ?? '' }),

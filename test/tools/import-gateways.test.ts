@@ -272,7 +272,7 @@ consumers:
     ).project.id
   t.equal(await projectOf('same'), 'ann')
   t.equal(await projectOf('bobs'), 'bob')
-  t.match(await projectOf(''), /^host:/)
+  t.match(await projectOf(''), /^client:/)
   t.match(err, /given:4:59 .*a key that is not in the file/)
   t.match(err, /given:4:74 .*a key that is a number/)
   t.match(err, /given:5:46 .*a key that is already in the file/)

@@ -124,7 +124,7 @@ t.test('data of a gateway cannot send control characters to the terminal', async
     for (let i = 0; i < 2; i += 1) res.write(`event: live\ndata: ${hostile}\n\n`)
   })
   const { out } = await sluice(['top', '--once', '--live', server], { columns: 200 })
-  t.match(out, 'host:unheard-of.test')
+  t.match(out, 'client:127.0.0.0/24~')
   const lines = out.split('\n')
   t.same(lines.map(printable), lines)
 })

@@ -1,18 +1,27 @@
 /** Reports settings of gateway.yaml that have no effect. */
 import type { Config } from '../../config/load.js'
 import { urlsOf } from '../../config/upstream-schema.js'
+import { countsUnknownBy } from '../../config/words.js'
 import { createNetworks } from '../../gateway/policy/networks.js'
 import { isSamePort } from '../starter/upstream.js'
 import type { Remark, Subject } from './finding.js'
 
 export function checkGateway({ loaded: { config } }: Subject): Remark[] {
-  return [...noPolicies(config), ...heldProxies(config), ...ownUpstreams(config)]
+  return [...noPolicies(config), ...countsByHost(config), ...heldProxies(config), ...ownUpstreams(config)]
 }
 
 function noPolicies({ gatewayFile: file, policies, access }: Config): Remark[] {
   if (policies.length + access.length > 0) return []
   const message = 'There are no policy files (*.yaml) in this folder: nothing is limited.'
   return [{ severity: 'note', file, path: ['policies'], message }]
+}
+
+/** Unknown projects that are counted by something that the client makes up. */
+function countsByHost({ gatewayFile: file, gateway: { unknownProject } }: Config): Remark[] {
+  if (unknownProject === 'reject' || countsUnknownBy(unknownProject) !== 'host') return []
+  const message =
+    'A client chooses its Host: with each host it makes up, up to a hundred, it has another quota. Count by client, or reject unknown projects.'
+  return [{ severity: 'warning', file, path: ['unknownProject', 'countBy'], message }]
 }
 
 /** Proxies that are already contained in others of the list. */

@@ -1,4 +1,5 @@
 /** What a replay cannot know because the log does not contain it: reported with every result. */
+import { countsUnknownBy } from '../../config/words.js'
 import type { Loaded } from '../../gateway/run/load.js'
 import type { KeyPart } from '../../gateway/types.js'
 import type { Intake } from '../log/intake.js'
@@ -172,6 +173,12 @@ export class Seen {
       sentences.push(
         'The log does not record the host, so all requests may count as one unknown project: name it with --host.',
       )
+    }
+    const countsByClient = policies.some(
+      ({ config }) => countsUnknownBy(config.gateway.unknownProject) === 'client',
+    )
+    if (countsByClient && ![...formats].every(({ tells }) => tells.has('client'))) {
+      sentences.push('The log has no addresses, so all callers without a project count as one client.')
     }
     return sentences
   }
