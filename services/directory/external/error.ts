@@ -20,3 +20,6 @@ export class ProviderError extends Error {
     this.status = status
   }
 }
+
+/** The consent does not cover what was requested: 403, but not the one that means "too many requests". */
+export class Forbidden extends ProviderError {}

@@ -3,7 +3,7 @@ import { isObject } from '../scim/json.js'
 import type { Bounds } from './bounds.js'
 import type { Caller } from './call.js'
 import type { AccessToken } from './connection.js'
-import { ProviderError } from './error.js'
+import { Forbidden, ProviderError } from './error.js'
 
 /** A provider's directory API, one page at a time. All methods throw ProviderError. */
 export interface Provider {
@@ -31,7 +31,8 @@ export function createProvider({ call, bounds, token, apiUrl, domain, signal }: 
     const first = await ask(await token.current())
     const { status, body } = first.status === 401 ? await ask(await token.renew()) : first
     if (status === 200) return body
-    throw new ProviderError(`GET ${url.pathname}: the provider answered ${status}`, status)
+    const Refused = status === 403 ? Forbidden : ProviderError
+    throw new Refused(`GET ${url.pathname}: the provider answered ${status}`, status)
   }
 
   async function* pages(path: string, name: string, params: Record<string, string>) {

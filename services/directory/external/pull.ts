@@ -55,12 +55,16 @@ export function createPull(parts: PullParts): Pull {
     { allowDeletions = false, callback }: PullWish,
     listen: Listener,
     requireLease: () => void,
-  ): Promise<Pick<PullState, 'outcome' | 'problem'>> {
+    before: PullState['usersFrom'],
+  ): Promise<Pick<PullState, 'outcome' | 'problem' | 'usersFrom'>> {
     const signal = AbortSignal.any([closing, AbortSignal.timeout(bounds.readMs)])
     const token = connection.accessToken(directory, signal)
     const domain = directory.external?.domain ?? ''
     const provider = createProvider({ call, bounds, token, apiUrl: settings.apiUrl, domain, signal })
-    const snapshot = await readProvider(provider, bounds)
+    // Users that were read with their names must not be replaced by mere members because of a fault at the provider.
+    const membersSuffice = before !== 'users' || allowDeletions
+    const snapshot = await readProvider(provider, { bounds, domain, membersSuffice })
+    const usersFrom = snapshot.usersFrom ?? before
     const difference = await compare(store, directory, snapshot)
     const isWhole = snapshot.problems.length === 0
     const refused = isWhole && !allowDeletions ? refusal(difference, settings.maxDeletions) : undefined
@@ -73,17 +77,18 @@ export function createPull(parts: PullParts): Pull {
     const target = { directory, writers: writers(listen.hear), atOnce, written }
     const undone = await apply(target, difference, snapshot, isWhole && refused === undefined)
     const problems = [...snapshot.problems, ...(refused ? [refused] : []), ...undone]
-    if (problems.length === 0) return { outcome: 'complete', problem: null }
+    if (problems.length === 0) return { outcome: 'complete', problem: null, usersFrom }
     const problem = summary(
       isWhole ? problems : [...problems, 'Nothing was deleted, because not everything could be read'],
     )
     const isEmpty = !isWhole && snapshot.users.size === 0
-    return { outcome: refused ? 'refused' : isEmpty ? 'failed' : 'incomplete', problem }
+    return { outcome: refused ? 'refused' : isEmpty ? 'failed' : 'incomplete', problem, usersFrom }
   }
 
   return async (directoryId, wish) => {
     const directory = await store.directory(directoryId)
     if (!directory?.external?.tokens || directory.deactivated) return undefined
+    const last = (await store.pullStates([directoryId])).get(directoryId)?.state
     const now = Date.now()
     const until = now + leaseMs
     const fence = await store.claimPull(directoryId, { now, until, idleSince: wish.idleSince })
@@ -91,8 +96,10 @@ export function createPull(parts: PullParts): Pull {
 
     const listen = createListener(wish.callback)
     const started = new Date(now).toISOString()
-    let end: Pick<PullState, 'outcome' | 'finished' | 'problem'> = {
-      ...{ outcome: 'running', finished: null, problem: null },
+    // Earlier releases could only read the list of users.
+    const before = last?.usersFrom === undefined && last ? 'users' : (last?.usersFrom ?? null)
+    let end: Pick<PullState, 'outcome' | 'finished' | 'problem' | 'usersFrom'> = {
+      ...{ outcome: 'running', finished: null, problem: null, usersFrom: before },
     }
     const state = (): PullState => ({ ...end, started, counts: listen.counts() })
     if (!(await store.reportPull(directoryId, fence, { until, state: state() }))) return undefined
@@ -102,16 +109,16 @@ export function createPull(parts: PullParts): Pull {
       if (!lease.held()) throw new Error('Another process has taken over this pull')
     }
     try {
-      const { outcome, problem } = await work(directory, wish, listen, requireLease)
-      end = { outcome, problem, finished: new Date().toISOString() }
+      const { outcome, problem, usersFrom } = await work(directory, wish, listen, requireLease, before)
+      end = { outcome, problem, usersFrom, finished: new Date().toISOString() }
     } catch (error) {
       const problem = closing.aborted ? 'The service was stopped during the pull' : (error as Error).message
-      end = { outcome: 'failed', problem, finished: new Date().toISOString() }
+      end = { outcome: 'failed', problem, usersFrom: before, finished: new Date().toISOString() }
     } finally {
       lease.stop()
     }
-    const { outcome, problem } = end
-    const fields = { directory: directoryId, outcome, problem, ...listen.counts() }
+    const { outcome, problem, usersFrom } = end
+    const fields = { directory: directoryId, outcome, problem, usersFrom, ...listen.counts() }
     if (problem === null) log.info(fields, 'external directory pulled')
     else log.warn(fields, 'external directory not pulled completely')
     await lease.end(true)

@@ -2,9 +2,9 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import type { Json, JsonObject } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import type { Bounds } from './bounds.js'
-import { ConnectionError, ProviderError } from './error.js'
+import { ConnectionError, Forbidden, ProviderError } from './error.js'
 import type { Provider } from './provider.js'
-import { distinctName, toGroup, toUser } from './translate.js'
+import { distinctName, memberToUser, toGroup, toUser } from './translate.js'
 
 /** A provider's user or group. `body` is the JSON text of the SCIM resource, null when it would not be a valid one. */
 export interface Item {
@@ -21,26 +21,85 @@ export interface Snapshot {
   readonly members: Map<string, Set<string>>
   /** Why the snapshot is incomplete; empty when it is complete. */
   readonly problems: string[]
+  /** Whether the users are those of the list of users, or the members of groups; null when neither could be read. */
+  usersFrom: 'users' | 'members' | null
+}
+
+export interface ReadOptions {
+  readonly bounds: Bounds
+  /** Only addresses of this domain are users when they are known as members alone; empty: all. */
+  readonly domain: string
+  /** Whether members of groups may stand in for the users, where those may not be read. */
+  readonly membersSuffice: boolean
 }
 
 /** Reads users, groups and members as far as possible. A failure becomes a problem of the snapshot, not an error. */
-export async function readProvider(provider: Provider, bounds: Bounds): Promise<Snapshot> {
-  const snapshot: Snapshot = { users: new Map(), groups: new Map(), members: new Map(), problems: [] }
+export async function readProvider(
+  provider: Provider,
+  { bounds, domain, membersSuffice }: ReadOptions,
+): Promise<Snapshot> {
+  const snapshot: Snapshot = {
+    users: new Map(),
+    groups: new Map(),
+    members: new Map(),
+    problems: [],
+    usersFrom: null,
+  }
   const { users, groups, members, problems } = snapshot
   try {
-    await readItems(provider.users(), 'user', users, bounds.users, problems, toUser)
+    snapshot.usersFrom = (await readUsers(provider, snapshot, bounds, membersSuffice)) ? 'users' : 'members'
+    const see = snapshot.usersFrom === 'members' ? memberReader(snapshot, bounds, domain) : () => undefined
     await readItems(provider.groups(), 'group', groups, bounds.groups, problems, toGroup, distinctName)
     let memberships = 0
     for (const id of groups.keys()) {
-      const found = await readMembers(provider, id, bounds.memberships - memberships, problems)
+      const found = await readMembers(provider, id, bounds.memberships - memberships, problems, see)
       if (found) members.set(id, found)
       memberships += found?.size ?? 0
     }
   } catch (error) {
     problems.push(problemOf(error))
   }
+  for (const [type, items] of Object.entries({ users, groups })) {
+    const unusable = [...items.values()].filter(({ body }) => body === null).length
+    if (unusable > 0) problems.push(`${unusable} ${type} of the provider are not valid and were left out`)
+  }
   return snapshot
 }
+
+/** False where users may not be read, and the members of groups have to do. */
+async function readUsers(
+  provider: Provider,
+  { users, problems }: Snapshot,
+  bounds: Bounds,
+  membersSuffice: boolean,
+): Promise<boolean> {
+  try {
+    await readItems(provider.users(), 'user', users, bounds.users, problems, toUser)
+    return true
+  } catch (error) {
+    if (!(error instanceof Forbidden) || users.size > 0) throw error
+    if (membersSuffice) return false
+    throw new ProviderError(
+      `${error.message}, though users could be read before. If only groups are to be read from now on, pull this directory once with allowDeletions=true`,
+      error.status,
+    )
+  }
+}
+
+/** Takes members of groups for users. */
+function memberReader({ users }: Snapshot, bounds: Bounds, domain: string) {
+  const ending = `@${domain.toLowerCase()}`
+  return (id: string, member: JsonObject): void => {
+    const { email } = member
+    const isElsewhere = typeof email === 'string' && !email.toLowerCase().endsWith(ending)
+    if (users.has(id) || (domain !== '' && isElsewhere)) return
+    users.set(id, { body: textOf(memberToUser, member) })
+    if (users.size > bounds.users) throw tooMany(bounds.users, 'user')
+  }
+}
+
+const tooMany = (most: number, type: string): ProviderError =>
+  new ProviderError(`The provider has more than ${most} ${type}s`)
 
 async function readItems(
   pages: AsyncIterable<JsonObject[]>,
@@ -52,22 +111,18 @@ async function readItems(
   fallback?: (item: JsonObject) => string,
 ): Promise<void> {
   let nameless = 0
-  let unusable = 0
   for await (const page of pages) {
     for (const item of page) {
       const id = idOf(item.id)
       if (id === undefined) nameless++
       else {
-        const body = textOf(translate, item)
-        if (body === null) unusable++
-        into.set(id, { body, ...(fallback ? { fallback: fallback(item) } : {}) })
+        into.set(id, { body: textOf(translate, item), ...(fallback ? { fallback: fallback(item) } : {}) })
       }
     }
-    if (into.size > most) throw new ProviderError(`The provider has more than ${most} ${type}s`)
+    if (into.size > most) throw tooMany(most, type)
     await breathe()
   }
   if (nameless > 0) problems.push(`The provider returned ${nameless} ${type}s without an id`)
-  if (unusable > 0) problems.push(`${unusable} ${type}s of the provider are not valid and were left out`)
 }
 
 /** Undefined when this group's members cannot be read; reading goes on with the others. */
@@ -76,14 +131,17 @@ async function readMembers(
   groupId: string,
   most: number,
   problems: string[],
+  see: (id: string, member: JsonObject) => void,
 ): Promise<Set<string> | undefined> {
   const found = new Set<string>()
   try {
     for await (const page of provider.members(groupId)) {
-      for (const { id, type } of page) {
-        const userId = idOf(id)
+      for (const member of page) {
+        const userId = idOf(member.id)
         // Nested groups and whole domains are not users.
-        if (userId !== undefined && (type === undefined || type === 'USER')) found.add(userId)
+        if (userId === undefined || (member.type !== undefined && member.type !== 'USER')) continue
+        found.add(userId)
+        see(userId, member)
       }
       if (found.size > most) throw new ProviderError('The provider has more memberships than can be read')
     }

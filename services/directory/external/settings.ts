@@ -24,7 +24,8 @@ const google = {
   authorizeUrl: 'https://accounts.google.com/o/oauth2/v2/auth',
   tokenUrl: 'https://oauth2.googleapis.com/token',
   apiUrl: 'https://admin.googleapis.com/admin/directory/v1',
-  scopes: ['user', 'group', 'group.member']
+  // Enough for a pull; with `user` the names of users can be read, too.
+  scopes: ['group', 'group.member']
     .map(name => `https://www.googleapis.com/auth/admin.directory.${name}.readonly`)
     .join(' '),
 }

@@ -27,6 +27,13 @@ export function toUser(item: JsonObject): JsonObject {
   })
 }
 
+/**
+ * Converts a member of a provider's group to the SCIM user that is stored where users may not be read: there are no
+ * names. Throws ScimError.
+ */
+export const memberToUser = ({ id = null, email = null, status = 'ACTIVE' }: JsonObject): JsonObject =>
+  toUser({ id, primaryEmail: email, suspended: status !== 'ACTIVE' })
+
 /** Converts a provider's group to the SCIM group that is stored. Throws ScimError. */
 export const toGroup = (item: JsonObject): JsonObject =>
   readGroup({ schemas: [groupUrn], externalId: item.id, displayName: item.name || item.email }).raw

@@ -5,6 +5,8 @@ export interface PullState {
   readonly finished: string | null
   /** What an operator needs to know, in sentences; null when all went well. */
   readonly problem: string | null
+  /** Where the users came from in the last pull that could read them; null before that. */
+  readonly usersFrom: 'users' | 'members' | null
   readonly counts: PullCounts
 }
 

@@ -227,7 +227,7 @@ t.test('a directory whose pull fails reports why and does not stop the others', 
   })
   t.match(await state(refusing), {
     outcome: 'failed',
-    problem: /GET \/api\/users: the provider answered 403/,
+    problem: /GET \/api\/groups: the provider answered 403/,
   })
   t.match(await state(alive), { outcome: 'complete' })
   t.equal((await held(alive)).users.length, 3)

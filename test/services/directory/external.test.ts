@@ -42,7 +42,9 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
   t.match(asked, {
     ...{ response_type: 'code', client_id: 'client', access_type: 'offline', prompt: 'consent' },
     redirect_uri: `${service.url}/api/scim/oauth/callback`,
-    scope: /user\.readonly .*group\.readonly .*group\.member\.readonly$/,
+    scope: ['group', 'group.member']
+      .map(name => `https://www.googleapis.com/auth/admin.directory.${name}.readonly`)
+      .join(' '),
   })
   t.match(await begun.json(), { data: { authorizationUrl: location.href }, error: null })
   t.match(

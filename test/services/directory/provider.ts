@@ -115,7 +115,17 @@ export async function startProvider(t: Test): Promise<StandIn> {
       return page(response, params, 'groups', groups)
     }
     if (!group) return json(response, 404, {})
-    const members = group.members.map(id => ({ id, type: id.startsWith('g') ? 'GROUP' : 'USER' }))
+    const members = group.members.map(id => {
+      const user = standIn.users.find(each => each.id === id)
+      const email = user?.primaryEmail ?? `${id}@elsewhere.example`
+      const status = user?.suspended ? 'SUSPENDED' : 'ACTIVE'
+      return {
+        id,
+        email,
+        role: 'MEMBER',
+        ...(id.startsWith('g') ? { type: 'GROUP' } : { type: 'USER', status }),
+      }
+    })
     return page(response, params, 'members', members)
   }
 

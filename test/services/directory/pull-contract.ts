@@ -10,6 +10,7 @@ const stateOf = (started: string, outcome: PullState['outcome'] = 'running'): Pu
   started,
   finished: null,
   problem: 'a sentence',
+  usersFrom: 'users',
   counts: {
     users: { created: 1, updated: 2, deleted: 3 },
     groups: { created: 4, updated: 5, deleted: 6 },
