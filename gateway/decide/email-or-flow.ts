@@ -4,7 +4,7 @@ import type { Facts, Matched } from '../types.js'
 import { bodyKind, isUnreadable } from './body-kind.js'
 import { fieldName } from './field-name.js'
 import { jsonField } from './json-fields.js'
-import { multipartField, UNCLEAR } from './multipart-fields.js'
+import { MOST_FIELDS, multipartField, UNCLEAR } from './multipart-fields.js'
 
 /** How much of a body rules may read: enough for any recovery form, little enough to hold in memory. */
 export const PEEK_BYTES = 64 * 1024
@@ -74,7 +74,8 @@ function onlyOne(values: readonly Value[]): Value | undefined {
 }
 
 /** The values of each field of a query or a form. Some upstreams take a semicolon for an ampersand. */
-function fieldsOf(text: string): (name: string) => string[] {
+function fieldsOf(text: string): (name: string) => readonly Value[] {
+  if (text.split(/[&;]/, MOST_FIELDS + 1).length > MOST_FIELDS) return () => [UNCLEAR]
   const readings = text.includes(';') ? [text, text.replaceAll(';', '&')] : [text]
   // URLSearchParams would drop a question mark at the beginning.
   const fields = readings.flatMap(one => [...new URLSearchParams(`&${one}`)])

@@ -6,13 +6,13 @@
 import { isLikeUtf8 } from './body-kind.js'
 import { fieldName } from './field-name.js'
 
-/** More parts than any recovery form has. */
-const MOST_PARTS = 1000
+/** More fields, or parts, than any recovery form has: reading them all would cost far more than their bytes. */
+export const MOST_FIELDS = 1000
 const BOUNDARY = /;\s*boundary\s*=\s*(?:"([^"]*)"|([^\s";]+))/i
 /** What a boundary may not hold, because upstreams disagree on where such a one ends (RFC 2046 section 5.1.1). */
 const ODD_BOUNDARY = /[\\,'\s]/
 /** `;name=value`, `;name="value"` and `;name*=utf-8''value` (RFC 8187). */
-const NAME = /;\s*name\s*(\*?)\s*=\s*(?:"([^"]*)"|([^\s";]+))/gi
+const NAME = /;\s*name\s*(?:(\*)\s*)?=\s*(?:"([^"]*)"|([^\s";]+))/gi
 /** A parameter in several parts (RFC 2231 section 3), which only some upstreams put together. */
 const IN_PARTS = /;\s*name\*\d/i
 const DISPOSITION = /^\s*content-disposition\s*:/i
@@ -53,7 +53,7 @@ function boundaryOf(contentType: string): string | undefined {
 
 /** The text between two boundaries; undefined if the last one does not end the body. */
 function partsOf(text: string, delimiter: string): string[] | undefined {
-  const [, ...parts] = text.split(delimiter, MOST_PARTS + 2)
+  const [, ...parts] = text.split(delimiter, MOST_FIELDS + 2)
   const end = parts.pop()
   return end?.startsWith('--') ? parts : undefined
 }
