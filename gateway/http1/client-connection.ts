@@ -11,6 +11,10 @@ import { ResponseReader, type ResponseSink } from './response-reader.js'
 
 const NEVER = Number.POSITIVE_INFINITY
 const NO_TRAILERS: readonly string[] = []
+/** How long a connection must be silent after a response that a faulty upstream may follow with a body. */
+const SILENCE_MS = 500
+/** Most connections of one pool that are watched for that; further ones are closed. */
+const MOST_WATCHED = 256
 
 /** Limits in ms: to connect, from the end of the request to the response head, and between bytes of its body. */
 export interface WaitingTimes {
@@ -23,6 +27,8 @@ export interface WaitingTimes {
 export interface Home {
   readonly times: WaitingTimes
   readonly deadlines: Deadlines
+  /** Connections that must be silent for a while before they are free. */
+  readonly watched: Set<ClientConnection>
   /** The connection can carry another request. `told` holds the fields of its last response, if there was one. */
   onFree(connection: ClientConnection, told: Fields | undefined): void
   onUnreachable(error: Error): void
@@ -49,6 +55,8 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
   /** At least one byte of the response has arrived. */
   #heard = false
   #isPaused = false
+  /** The last response, while the connection is watched. */
+  #answer: ParsedResponse | undefined
 
   constructor(home: Home, connector: Connector, asker: Asker) {
     this.#home = home
@@ -130,6 +138,10 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
   }
 
   onDeadline(): void {
+    if (this.#home.watched.delete(this)) {
+      this.#free(this.#answer as ParsedResponse)
+      return
+    }
     const { connectMs, headMs } = this.#home.times
     if (this.#isOpen) this.#fail('silent', new Error(`no answer within ${headMs} ms, or a pause in it`))
     else this.onGone(Object.assign(new Error(`no connection within ${connectMs} ms`), { code: 'ETIMEDOUT' }))
@@ -215,16 +227,30 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     const answer = this.#reader.head
     if (asker === undefined || answer === undefined) return
     const stays = mayStay && this.#isSent && isPersistent(answer) && !this.#isForTakeover
+    const isDoubtful = stays && this.#reader.mayTrail
     this.#asker = undefined
     this.#reader.clear()
     this.resume()
     if (!stays) this.abort()
+    else if (isDoubtful) this.#watch(answer)
     else if (more) setImmediate(() => this.#free(answer))
     else this.#free(answer)
     asker.onEnd(this.#reader.trailers)
   }
 
+  /** Bytes that come while the connection is watched close it, so that they become no other client's response. */
+  #watch(answer: ParsedResponse): void {
+    const { watched, deadlines } = this.#home
+    if (watched.size >= MOST_WATCHED) this.abort()
+    else {
+      watched.add(this)
+      this.#answer = answer
+      this.deadline = deadlines.now() + SILENCE_MS
+    }
+  }
+
   #free({ fields }: ParsedResponse): void {
+    this.#answer = undefined
     this.deadline = NEVER
     if (!this.#isClosed) this.#home.onFree(this, fields)
   }

@@ -24,6 +24,17 @@ export function responseFraming(head: ParsedResponse, requestMethod: string): Fr
 }
 
 /**
+ * True when a response ends with its head but a faulty upstream may send a body behind it: its fields announce one, or
+ * it answers a HEAD, which some programs handle like a GET.
+ */
+export function mayTrailBody(head: ParsedResponse, requestMethod: string): boolean {
+  const { status } = head
+  if (requestMethod !== 'HEAD' && status !== 204 && status !== 304) return false
+  const framing = announced(head)
+  return framing === undefined ? requestMethod === 'HEAD' : framing.kind !== 'none'
+}
+
+/**
  * The framing that the fields announce. Only a single plain length, or `chunked` alone in HTTP/1.1, is unambiguous.
  * Anything else is an error, even in a message without a body, and even when repeated lengths are equal.
  */

@@ -16,6 +16,7 @@ const TIMEOUT = /(?:^|[\s,])timeout=(\d{1,9})/i
 export class ConnectionPool implements Home {
   readonly times: WaitingTimes
   readonly deadlines: Deadlines
+  readonly watched = new Set<ClientConnection>()
   readonly #connector: Connector
   readonly #onUnreachable: (error: Error) => void
   readonly #all = new Set<ClientConnection>()
@@ -77,6 +78,7 @@ export class ConnectionPool implements Home {
 
   onClosed(connection: ClientConnection): void {
     this.#all.delete(connection)
+    this.watched.delete(connection)
     const place = this.#free.indexOf(connection)
     if (place !== -1) this.#free.splice(place, 1)
   }

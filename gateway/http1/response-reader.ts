@@ -1,7 +1,7 @@
 /** Reads the response to one request: interim heads, the final head and the body. */
 import type { Fields } from '../message.js'
 import { BodyDecoder, type BodySink } from './body-decoder.js'
-import { responseFraming } from './framing.js'
+import { mayTrailBody, responseFraming } from './framing.js'
 import { HeadBuffer } from './head-buffer.js'
 import type { Framing, ParsedResponse } from './message.js'
 import { parseResponseHead } from './response-head.js'
@@ -47,6 +47,11 @@ export class ResponseReader implements BodySink {
   /** Forgets the response, except for its trailers. */
   clear(): void {
     this.head = this.#body = undefined
+  }
+
+  /** True when bytes may follow the response, by a fault of the upstream that is known to occur. */
+  get mayTrail(): boolean {
+    return this.head !== undefined && mayTrailBody(this.head, this.#method)
   }
 
   /** True while a body is being read. */

@@ -40,16 +40,21 @@ t.test('a response', async t => {
   })
 
   t.test('ends with its head where the method or the status rules out a body', async t => {
-    for (const [text, bytes] of [
-      ['HEAD / HTTP/1.1\r\nHost: a\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'],
-      ['HEAD / HTTP/1.1\r\nHost: a\r\n\r\n', CHUNKED],
-      [GET, 'HTTP/1.1 204 No Content\r\n\r\n'],
-      [GET, 'HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n'],
-      [GET, 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
+    for (const [text, bytes, connections] of [
+      ['HEAD / HTTP/1.1\r\nHost: a\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n', 3],
+      ['HEAD / HTTP/1.1\r\nHost: a\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n', 1],
+      ['HEAD / HTTP/1.1\r\nHost: a\r\n\r\n', CHUNKED, 3],
+      [GET, 'HTTP/1.1 204 No Content\r\n\r\n', 1],
+      [GET, 'HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n', 3],
+      [GET, 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n', 1],
     ] as const) {
       const { asked, upstream } = await scene(t, inPieces(bytes))
       for (let i = 0; i < 3; i++) t.equal((await asked(text)).heard.at(-1), 'end')
-      t.equal(upstream.connections.length, 1, 'the connection is reused')
+      t.equal(
+        upstream.connections.length,
+        connections,
+        'the connection is reused if no body can be on its way',
+      )
     }
   })
 
