@@ -13,8 +13,8 @@ const NEVER = Number.POSITIVE_INFINITY
 const NO_TRAILERS: readonly string[] = []
 /** How long a connection must be silent after a response that a faulty upstream may follow with a body. */
 const SILENCE_MS = 500
-/** Most connections of one pool that are watched for that; further ones are closed. */
-const MOST_WATCHED = 256
+/** Most connections of one pool that are watched for that. For another one, the longest silent one is free earlier. */
+const MOST_WATCHED = 512
 
 /** Limits in ms: to connect, from the end of the request to the response head, and between bytes of its body. */
 export interface WaitingTimes {
@@ -29,6 +29,8 @@ export interface Home {
   readonly deadlines: Deadlines
   /** Connections that must be silent for a while before they are free. */
   readonly watched: Set<ClientConnection>
+  /** Bytes have come on a watched connection, so none is free earlier. */
+  isFaulty: boolean
   /** The connection can carry another request. `told` holds the fields of its last response, if there was one. */
   onFree(connection: ClientConnection, told: Fields | undefined): void
   onUnreachable(error: Error): void
@@ -138,8 +140,8 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
   }
 
   onDeadline(): void {
-    if (this.#home.watched.delete(this)) {
-      this.#free(this.#answer as ParsedResponse)
+    if (this.#home.watched.has(this)) {
+      this.#endWatch()
       return
     }
     const { connectMs, headMs } = this.#home.times
@@ -158,6 +160,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     if (this.#isClosed) return
     // No request is in progress, so these bytes are no response to anything.
     if (this.#asker === undefined) {
+      if (this.#home.watched.has(this)) this.#home.isFaulty = true
       this.abort()
       return
     }
@@ -240,13 +243,23 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
 
   /** Bytes that come while the connection is watched close it, so that they become no other client's response. */
   #watch(answer: ParsedResponse): void {
-    const { watched, deadlines } = this.#home
-    if (watched.size >= MOST_WATCHED) this.abort()
-    else {
-      watched.add(this)
-      this.#answer = answer
-      this.deadline = deadlines.now() + SILENCE_MS
+    const { watched, deadlines, isFaulty } = this.#home
+    if (watched.size >= MOST_WATCHED) {
+      if (isFaulty) {
+        this.abort()
+        return
+      }
+      const [longest] = watched
+      if (longest !== undefined) longest.#endWatch()
     }
+    watched.add(this)
+    this.#answer = answer
+    this.deadline = deadlines.now() + SILENCE_MS
+  }
+
+  #endWatch(): void {
+    this.#home.watched.delete(this)
+    if (this.#answer !== undefined) this.#free(this.#answer)
   }
 
   #free({ fields }: ParsedResponse): void {

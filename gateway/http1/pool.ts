@@ -17,6 +17,7 @@ export class ConnectionPool implements Home {
   readonly times: WaitingTimes
   readonly deadlines: Deadlines
   readonly watched = new Set<ClientConnection>()
+  isFaulty = false
   readonly #connector: Connector
   readonly #onUnreachable: (error: Error) => void
   readonly #all = new Set<ClientConnection>()

@@ -101,13 +101,12 @@ if (canMakeCertificates(t)) {
     t.equal(upstream.connections.length, 1)
   })
 
-  t.test('many responses to HEAD do not keep as many connections open', async t => {
+  t.test('a flood of HEAD does not open a connection for each', async t => {
     const upstream = await upstreamOf(t, false, 'Content-Length: 1000\r\n')
     const ask = await http1(t, upstream.url)
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 7; round += 1) {
       await Promise.all(Array.from({ length: 100 }, () => ask('HEAD', '/')))
     }
-    const open = upstream.connections.filter(({ ended, closed }) => !ended && !closed).length
-    t.ok(open <= 260, `${open} connections`)
+    t.ok(upstream.connections.length <= 612, `${upstream.connections.length} connections`)
   })
 }
