@@ -137,7 +137,8 @@ const commonProperties = {
   when: Type.Optional(When),
   reads: Type.Optional(
     Type.Boolean({
-      description: 'true: the rule also applies to GET, HEAD and OPTIONS, but never to CORS preflights.',
+      description:
+        'true: the rule also applies to GET, HEAD and OPTIONS. Default: only to other methods, and to the GET that opens a WebSocket.',
     }),
   ),
   key: Type.Array(KeyPartEntry, {

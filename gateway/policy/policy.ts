@@ -77,11 +77,10 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
 
   /**
    * The rules that apply: at most one enforced and one report-only bucket, each with its trial, then every endpoint
-   * rule whose `when` holds. CORS preflights are not charged.
+   * rule whose `when` holds. A CORS preflight is a request like others: two fields that a client may add exempt nobody.
    */
   function match(facts: Facts, project: Project): Matched[] {
     const matched: Matched[] = []
-    if (facts.preflight) return matched
     const table = tableOf(project)
     if (table !== undefined) {
       addBucket(matched, table, 'enforce', facts)

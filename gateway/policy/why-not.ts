@@ -33,10 +33,8 @@ export function passedBuckets(
 export interface PassedRule {
   readonly rule: string
   readonly pattern: string
-  /**
-   * `read`: GET, HEAD and OPTIONS are exempt. `preflight`: so are CORS preflights. `when`: it looks at other requests.
-   */
-  readonly why: 'method' | 'read' | 'preflight' | 'when'
+  /** `read`: GET, HEAD and OPTIONS are exempt. `when`: it looks at other requests. */
+  readonly why: 'method' | 'read' | 'when'
   /** The condition of `when` that does not hold; null if `when` is not the reason. */
   readonly unmet: Condition['on'] | null
 }
@@ -51,7 +49,7 @@ export function passedRules(rules: Iterable<EndpointRule>, facts: Facts, project
     const { text: pattern } = exempt ?? other ?? {}
     if (pattern === undefined) continue
     const unmet = rule.when?.find(condition => !condition.holds(facts, project))?.on ?? null
-    const exemption = facts.preflight ? 'preflight' : isExempt(rule, facts) ? 'read' : 'when'
+    const exemption = isExempt(rule, facts) ? 'read' : 'when'
     const why = exempt === undefined ? 'method' : exemption
     passed.push({ rule: rule.id, pattern, why, unmet: why === 'when' ? unmet : null })
   }

@@ -115,7 +115,6 @@ function answerWords({ request, project, upstream, access, rules, passed, answer
 const PASSED: Readonly<Record<string, string>> = {
   method: 'its patterns name another method',
   read: 'GET, HEAD and OPTIONS are exempt without reads: true',
-  preflight: 'CORS preflights are exempt',
   when: 'its conditions leave this request out',
 }
 

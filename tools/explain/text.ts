@@ -91,7 +91,6 @@ function whyNot(why: 'method' | 'no-quota' | 'less-specific', row: string, chose
 function whyPassed({ why, unmet }: Explanation['passed'][number], { request, project }: Explanation): string {
   if (why === 'method') return 'another method'
   if (why === 'read') return 'GET, HEAD and OPTIONS are exempt without "reads: true"'
-  if (why === 'preflight') return 'CORS preflights are never counted'
   const are = request.authenticated ? 'carries' : 'carries no'
   const facts = {
     authenticated: `the request ${are} credentials${project?.verified ? ', verified ones' : request.authenticated ? ', which nobody has verified' : ''}`,
