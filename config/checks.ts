@@ -2,6 +2,7 @@
 import { isIPv4 } from 'node:net'
 import { checkAccess } from './access-checks.js'
 import { checkColumns } from './column-checks.js'
+import { EMBEDDED_SERVICES } from './embedded.js'
 import { checkPlans } from './plan-checks.js'
 import type { Path } from './problem.js'
 import { quotaFaults, windowFaults } from './quota-schema.js'
@@ -10,9 +11,6 @@ import { reservedNameFault } from './reserved-names.js'
 import { checkRules } from './rule-checks.js'
 import { checkShares } from './share-checks.js'
 import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type RulesPolicy } from './types.js'
-
-/** The services that run inside this process. */
-const EMBEDDED_SERVICES = new Set(['directory', 'identity', 'welcome'])
 
 /** Every fault that only shows when all documents are checked together. */
 export function checkConfig(read: Readable): FileFault[] {

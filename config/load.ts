@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { ACCESS, accessSchema } from './access-schema.js'
 import { checkCertificates, resolveCertificates } from './certificates.js'
 import { checkConfig } from './checks.js'
+import { withEmbeddedCookies } from './embedded.js'
 import { expand } from './environment.js'
 import { ConfigFiles, fileBeside, gatewayFileOf, reasonOf } from './files.js'
 import { type Gateway, gatewaySchema } from './gateway-schema.js'
@@ -97,7 +98,8 @@ class Loader {
     const named = this.#files.get(gatewayFile)
     if (named === undefined) return { problems: this.#problems }
     const valid = this.#validate<Gateway>(gatewayFile, settings, this.#validators.gateway)
-    const gateway = valid && resolveCertificates(valid, name => fileBeside(gatewayFile, name))
+    const gateway =
+      valid && withEmbeddedCookies(resolveCertificates(valid, name => fileBeside(gatewayFile, name)))
     for (const fault of gateway ? checkCertificates(gateway, file => this.#text(file)) : []) {
       this.#report(gatewayFile, fault)
     }

@@ -34,7 +34,7 @@ export function factsOf(request: WrittenRequest = {}): Facts {
   return readFacts(requestOf({ method, target, fields, peer }), {
     trusted: new TrustedProxies(trustedProxies),
     fingerprintHeaders,
-    hasCredential: createCredentials(credentials),
+    credentialIn: createCredentials(credentials),
   })
 }
 

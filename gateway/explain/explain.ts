@@ -68,6 +68,7 @@ class Explainer {
   readonly #settings: Gateway
   readonly #given: Project | undefined
   readonly #host: string
+  #credential: string | undefined
   #facts: Facts | undefined
   #project: ExplainedProject | undefined
   #upstream: string | undefined
@@ -111,8 +112,9 @@ class Explainer {
     const { method, target, ip = USUAL_PEER, body } = this.#asked
     const req = requestOf({ method, target, fields: this.#fields(), peer: ip })
     const trusted = new TrustedProxies(trustedProxies)
-    const hasCredential = createCredentials(credentials)
-    const facts = readFacts(req, { trusted, fingerprintHeaders, hasCredential })
+    const credentialIn = createCredentials(credentials)
+    const facts = readFacts(req, { trusted, fingerprintHeaders, credentialIn })
+    this.#credential = credentialIn(req.fields)
     this.#facts = facts
     const { policy } = loaded.compiled
     const access = new Access(loaded.compiled.access, runtime)
@@ -193,6 +195,8 @@ class Explainer {
         host: facts?.host ?? this.#host,
         client: facts?.client ?? ip,
         authenticated: facts?.authenticated ?? false,
+        /** What makes it so, such as `header authorization`; null without, or if an identifier has checked one. */
+        credential: this.#credential ?? null,
       },
       project: this.#project ?? null,
       upstream: this.#upstream ?? null,

@@ -26,8 +26,8 @@ export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
   try {
     const req = requestOf({ method, target: path + query, fields: [...fields, ...headers.flat()], peer: ip })
     const { fingerprintHeaders, credentials } = config.gateway
-    const hasCredential = createCredentials(credentials)
-    const facts = readFacts(req, { trusted: new TrustedProxies([]), fingerprintHeaders, hasCredential })
+    const credentialIn = createCredentials(credentials)
+    const facts = readFacts(req, { trusted: new TrustedProxies([]), fingerprintHeaders, credentialIn })
     const authenticated = auth === undefined ? facts.authenticated : auth === 'authenticated'
     const asked = changed(facts, { ja3: ja3 || undefined, ja4: ja4 || undefined, authenticated })
     const upstream = compiled.policy.routes.find(facts)?.value

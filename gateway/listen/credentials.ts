@@ -8,19 +8,23 @@ export interface CredentialNames {
   readonly cookies: readonly string[]
 }
 
-/** Returns a test whether the fields of a request contain one of these credentials with a value. */
-export function createCredentials({ headers, cookies }: CredentialNames): (fields: Fields) => boolean {
-  const patterns = cookies.map(pattern => pattern.toLowerCase().split('*'))
+/** Returns a look-up of the first of these credentials that the fields of a request contain with a value, by name. */
+export function createCredentials({
+  headers,
+  cookies,
+}: CredentialNames): (fields: Fields) => string | undefined {
+  const patterns = cookies.map(pattern => ({ pattern, pieces: pattern.toLowerCase().split('*') }))
   return fields => {
-    for (const name of headers) if (fields.get(name)) return true
-    if (patterns.length === 0) return false
+    for (const name of headers) if (fields.get(name)) return `header ${name}`
+    if (patterns.length === 0) return undefined
     for (const pair of fields.get('cookie')?.split(';') ?? []) {
       const end = pair.indexOf('=')
       if (end === -1 || pair.slice(end + 1).trim() === '') continue
       const name = pair.slice(0, end).trim().toLowerCase()
-      if (patterns.some(pattern => matches(pattern, name))) return true
+      const found = patterns.find(({ pieces }) => matches(pieces, name))
+      if (found !== undefined) return `cookie ${found.pattern}`
     }
-    return false
+    return undefined
   }
 }
 

@@ -10,8 +10,8 @@ export interface FactsSettings {
   readonly trusted: TrustedProxies
   /** Lower-case names of the fields in which a trusted hop puts TLS fingerprints. */
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
-  /** Tells whether the fields of a request contain a credential. */
-  readonly hasCredential: (fields: Fields) => boolean
+  /** The name of the credential that the fields of a request contain. */
+  readonly credentialIn: (fields: Fields) => string | undefined
 }
 
 const PORT = /:\d*$/
@@ -86,7 +86,7 @@ class RequestFacts implements Facts {
   }
 
   get authenticated(): boolean {
-    return this.#settings.hasCredential(this.#fields)
+    return this.#settings.credentialIn(this.#fields) !== undefined
   }
 
   header(name: string): string | undefined {

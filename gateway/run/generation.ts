@@ -119,7 +119,7 @@ export class Generation {
     const facts: FactsSettings = {
       trusted: this.trustedProxies,
       fingerprintHeaders: settings.fingerprintHeaders,
-      hasCredential: createCredentials(settings.credentials),
+      credentialIn: createCredentials(settings.credentials),
     }
     const walk = this.#walks()
     return {

@@ -1,5 +1,7 @@
 import t, { type Test } from 'tap'
 import type { Explanation } from '../../gateway/explain/explain.js'
+import { holdIdentity } from '../../services/identity/holder.js'
+import { Signer } from '../../services/identity/secret.js'
 import { sluice } from '../helpers/command.js'
 import { testGateway } from '../helpers/gateway.js'
 import { matchesGolden } from '../helpers/golden.js'
@@ -27,6 +29,25 @@ t.test(
     t.match(out, 'not catch-all (*): less specific than GET /admin/identities')
     t.match(out, 'identities-write: another method')
     t.match(out, 'RateLimit: "identities-list.burst";r=19;t=1, "identities-list.sustained";r=599;t=60')
+  },
+)
+
+t.test(
+  'the cookie of the embedded identity service is a credential, and explain names what it found',
+  async t => {
+    const fields = holdIdentity(
+      new Signer([Buffer.alloc(32)]),
+      { header: () => undefined } as never,
+      'id',
+      Date.now(),
+    )
+    const [cookie = ''] = String(fields['set-cookie']).split(';')
+    const asked = (...headers: string[]) =>
+      offline('POST', '/self-service/settings', ...headers.flatMap(one => ['--header', one]))
+    t.match((await asked(`cookie: ${cookie}`)).out, /, with credentials \(cookie sluice_identity\)/)
+    t.match((await asked('authorization: Bearer x')).out, /, with credentials \(header authorization\)/)
+    t.match((await asked('cookie: my_session_id=1')).out, /, with credentials \(cookie \*session\*\)/)
+    t.match((await asked('cookie: sluice_identity=')).out, ', without credentials')
   },
 )
 

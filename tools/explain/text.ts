@@ -14,7 +14,11 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   const { request, project, upstream, rules, answer, live } = explanation
   lines.heading(`${request.method} ${request.target}`)
   lines.field('path', pathText(explanation))
-  lines.field('client', `${request.client}, ${request.authenticated ? 'with' : 'without'} credentials`)
+  const credential = request.credential === null ? '' : ` (${request.credential})`
+  lines.field(
+    'client',
+    `${request.client}, ${request.authenticated ? 'with' : 'without'} credentials${credential}`,
+  )
   if (project !== null) lines.field('project', projectText(project, request.host))
   if (upstream !== null) lines.field('upstream', upstream)
   for (const entry of explanation.access) lines.field('access', accessText(entry))
@@ -54,7 +58,7 @@ function projectText({ id, plan, environment, by, asked }: ExplainedProject, hos
   const order = asked.map(({ identifier, found }) => `${identifier}: ${found ?? 'nobody'}`).join(', ')
   if (by === 'given') return `${what}; as you say. Of the request itself the identifiers say ${order}`
   if (by === 'nobody')
-    return `${what}; no identifier knows the request (${order}), so unknownProject counts, for host ${host}`
+    return `${what}; no identifier knows the request (${order}), so unknownProject counts it`
   return `${what}; found by ${by}${by === 'host' ? ` ${host}` : ''}`
 }
 

@@ -11,7 +11,7 @@ import { createListener } from '../../../gateway/listen/server.js'
 import type { TlsSettings } from '../../../gateway/listen/tls.js'
 import type { OutgoingResponse } from '../../../gateway/message.js'
 import type { Project } from '../../../gateway/types.js'
-import { hasCredential } from '../../helpers/credentials.js'
+import { credentialIn } from '../../helpers/credentials.js'
 import { type RawPeer, type RawUpstream, rawClient, rawUpstream } from '../../helpers/raw.js'
 import { wideDoor } from '../listen/connection-cap.js'
 
@@ -81,7 +81,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   })
   const http = createHttpTransport(upstream, backends)
   const upgrades = createUpgradeTransport(upstream, backends)
-  const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders, hasCredential }
+  const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders, credentialIn }
 
   const refuse = (res: OutgoingResponse, code: ErrorCode): void => {
     gateway.failures.push(code)

@@ -4,14 +4,14 @@ import { GatewayError } from '../../../gateway/errors.js'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
 import type { Facts } from '../../../gateway/types.js'
-import { hasCredential } from '../../helpers/credentials.js'
+import { credentialIn } from '../../helpers/credentials.js'
 import { valuesOf } from '../../helpers/raw.js'
 import { listen, reply } from './listener.js'
 
 const settings = (cidrs: string[] = []) => ({
   trusted: new TrustedProxies(cidrs),
   fingerprintHeaders: { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' },
-  hasCredential,
+  credentialIn,
 })
 
 /** What the listen room makes of raw request bytes: facts, or the code of the refusal. */

@@ -7,7 +7,7 @@ import { TrustedProxies } from '../../../gateway/listen/client.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
 import { createListener, type ListenerSettings } from '../../../gateway/listen/server.js'
 import type { TestCertificate } from '../../helpers/certificates.js'
-import { hasCredential } from '../../helpers/credentials.js'
+import { credentialIn } from '../../helpers/credentials.js'
 import { wideDoor } from './connection-cap.js'
 import { reply } from './listener.js'
 
@@ -24,7 +24,7 @@ export async function listenTls(
   trusted: string[] = [],
   limits: Partial<ListenerSettings> = {},
 ) {
-  const settings = { trusted: new TrustedProxies(trusted), fingerprintHeaders, hasCredential }
+  const settings = { trusted: new TrustedProxies(trusted), fingerprintHeaders, credentialIn }
   const refused: string[] = []
   /** The address of each request's client. */
   const served: string[] = []
