@@ -12,6 +12,8 @@ export const limits = {
   members: 10_000,
   /** Members of groups and groups of users on one SCIM page; a page that would hold more ends early. */
   membershipsPerPage: 20_000,
+  /** Members of a group in a list of groups and in an event. */
+  membersOfListed: 1000,
   /** Members of one group, or groups of one user, in a response. */
   membershipsPerResource: 100_000,
   filterBytes: 4096,

@@ -109,7 +109,7 @@ export interface Resource {
   /** ISO 8601, UTC. */
   readonly created: string
   readonly modified: string
-  /** What a group shows as `display` of this member. */
+  /** What a group shows as `display` of this member, unless its provider sent another. */
   readonly label: string
   /** The SCIM resource as received, without what the service sets itself (id, meta, members). */
   readonly raw: JsonObject
@@ -117,6 +117,7 @@ export interface Resource {
 
 export interface Member {
   readonly userId: string
+  /** What the group shows as `display`: as it was sent, else the user's label. */
   readonly label: string
 }
 

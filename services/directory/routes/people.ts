@@ -5,15 +5,16 @@ import { listOf, refTo } from '../schemas/parts.js'
 import {
   type FullGroupView,
   fullGroupSchema,
+  type GroupView,
   groupSchema,
   memberSchema,
   userSchema,
 } from '../schemas/people.js'
-import { viewGroup, viewMembers } from '../scim/group.js'
+import { viewGroup, viewListedGroup, viewMembers } from '../scim/group.js'
 import { viewUser } from '../scim/user.js'
 import type { Store } from '../store/contract.js'
 import { byEmail, byName, lookUp } from '../sync/lookup.js'
-import { allMembers, hasMoreMembers } from '../sync/members.js'
+import { allMembers, hasMoreMembers, listedMembers } from '../sync/members.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
 import { readOn } from './paging.js'
@@ -35,14 +36,14 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
     request: Request,
     reply: Reply,
     type: ResourceType,
-    view: (item: Resource) => unknown,
+    view: (items: Resource[]) => object[] | Promise<object[]>,
     terms?: readonly string[],
   ): Promise<object> => {
     const scope = await readScope(request, store)
     const read = (page: Page) =>
       terms ? lookUp(store, scope, type, terms, page) : store.resources(scope, type, page)
     const { items, more } = await readOn(request, reply, baseUrl, read, item => item)
-    return { data: items.map(view), error: null, ...more }
+    return { data: await view(items), error: null, ...more }
   }
   const single = async (request: Request, type: ResourceType): Promise<Resource> => {
     const found = await store.resource(await readScope(request, store), type, param(request, 'id'))
@@ -60,6 +61,16 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
     const found = ids.map(id => byId.get(id)).filter(user => user !== undefined)
     return { data: found.map(viewUser), error: null, ...more }
   }
+  const viewGroups = async (groups: Resource[]): Promise<GroupView[]> => {
+    const listed = await listedMembers(
+      store,
+      groups.map(({ id }) => id),
+    )
+    return groups.map((group, index) => {
+      const { members, most } = listed[index] ?? { members: [], most: 0 }
+      return viewListedGroup(group, members, most)
+    })
+  }
   const path = ['id']
 
   resource(server, '/users', {
@@ -72,7 +83,13 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
           throw new HttpError(400, 'email and group exclude each other: send one.')
         }
         if (group !== undefined) return usersOf(request, reply, group)
-        return list(request, reply, 'user', viewUser, email === undefined ? undefined : byEmail(email))
+        return list(
+          request,
+          reply,
+          'user',
+          users => users.map(viewUser),
+          email === undefined ? undefined : byEmail(email),
+        )
       },
     ),
   })
@@ -86,14 +103,16 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
     GET: endpoint(
       {
         tag,
-        summary: 'List groups, without their members',
+        summary: 'List groups',
+        description:
+          'With the first 1000 members of each in `raw.members`, and at most 20000 on a page: `members_truncated` says that there are more.',
         query: groupQuery,
         data: listOf(groupSchema),
         paged: true,
       },
       async (request, reply) => {
         const name = sought(request, 'name')
-        return list(request, reply, 'group', viewGroup, name === undefined ? undefined : byName(name))
+        return list(request, reply, 'group', viewGroups, name === undefined ? undefined : byName(name))
       },
     ),
   })

@@ -18,8 +18,21 @@ export const userSchema = component(
 export type UserView = Static<typeof userSchema>
 
 const group = { id: text(), name: text(), raw }
-export const groupSchema = component('Group', Type.Object(group))
-/** The directory group of the management API and of events. `raw` excludes the members, which may be very many. */
+export const groupSchema = component(
+  'Group',
+  Type.Object({
+    ...group,
+    members_truncated: Type.Optional(
+      Type.Boolean({
+        description: '`raw.members` does not hold all members; read them at /groups/{id}/members',
+      }),
+    ),
+  }),
+)
+/**
+ * The directory group of the management API and of events. `raw.members` holds the first 1000 members, and none in
+ * events about a single member.
+ */
 export type GroupView = Static<typeof groupSchema>
 
 export const fullGroupSchema = component(

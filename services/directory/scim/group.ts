@@ -1,3 +1,4 @@
+import { limits } from '../limits.js'
 import type { Json, JsonObject, Member, Resource } from '../model.js'
 import type { GroupView } from '../schemas/people.js'
 import { groupUrn } from './attributes.js'
@@ -15,9 +16,23 @@ export function readGroup(body: unknown): { raw: JsonObject; members: Json | und
   return { raw, members }
 }
 
-/** A stored group as the API and events show it. */
+/** A stored group within an event about one of its members: without its members. */
 export function viewGroup({ id, raw }: Pick<Resource, 'id' | 'raw'>): GroupView {
   return { id, name: String(raw.displayName), raw: { ...raw, id } }
+}
+
+/**
+ * A stored group as lists and its own events show it, with the first `most` of its members; `members` holds these, and
+ * one more if there are more.
+ */
+export function viewListedGroup(
+  group: Pick<Resource, 'id' | 'raw'>,
+  members: readonly Member[],
+  most: number = limits.membersOfListed,
+): GroupView {
+  const { raw, ...view } = viewGroup(group)
+  const cut = members.length > most ? { members_truncated: true } : {}
+  return { ...view, raw: { ...raw, members: viewMembers(members.slice(0, most)) }, ...cut }
 }
 
 /** Members as the management API shows them in `raw`. */

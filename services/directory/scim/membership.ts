@@ -4,11 +4,15 @@ import { ScimError } from './error.js'
 import type { Filter } from './filter.js'
 import { attributeValue, isObject } from './json.js'
 import type { PatchStep } from './patch-path.js'
+import { requireText } from './resource.js'
 
-/** The requested change of a group's members: emptied first if `reset`, then removals, then additions. */
+/**
+ * The requested change of a group's members: emptied first if `reset`, then removals, then additions, with the `display`
+ * that was sent for each, if any.
+ */
 export interface MembershipPlan {
   reset: boolean
-  readonly add: Set<string>
+  readonly add: Map<string, string | undefined>
   readonly remove: Set<string>
 }
 
@@ -17,12 +21,12 @@ export const isMembersStep = (step: PatchStep): boolean => step.path.names[0]?.t
 
 /** The plan of a full member list, as in POST and PUT. */
 export function fullList(members: Json): MembershipPlan {
-  return limited({ reset: true, add: new Set(memberIds(members)), remove: new Set() })
+  return limited({ reset: true, add: new Map(readMembers(members)), remove: new Set() })
 }
 
 /** Merges the steps on `members` into one plan, in their order. */
 export function planMembership(steps: readonly PatchStep[]): MembershipPlan {
-  const plan: MembershipPlan = { reset: false, add: new Set(), remove: new Set() }
+  const plan: MembershipPlan = { reset: false, add: new Map(), remove: new Set() }
   for (const step of steps) fold(plan, step)
   return limited(plan)
 }
@@ -38,14 +42,14 @@ function fold(plan: MembershipPlan, { op, path, value }: PatchStep): void {
   }
   if (op === 'replace' && named === undefined) empty(plan)
   // A removal that names nobody (an empty list or null) must not empty the group.
-  const leaving = op === 'remove' ? (named ?? memberIds(value ?? [])) : (named ?? [])
+  const leaving = op === 'remove' ? (named ?? readMembers(value ?? []).map(([id]) => id)) : (named ?? [])
   for (const id of leaving) {
     plan.add.delete(id)
     plan.remove.add(id)
   }
-  for (const id of op === 'remove' ? [] : memberIds(value ?? [])) {
+  for (const [id, display] of op === 'remove' ? [] : readMembers(value ?? [])) {
     plan.remove.delete(id)
-    plan.add.add(id)
+    plan.add.set(id, display)
   }
 }
 
@@ -55,14 +59,17 @@ function empty(plan: MembershipPlan): void {
   plan.remove.clear()
 }
 
-/** Ids in `{"value": id}`, a list of these, or plain ids. */
-function memberIds(value: Json): string[] {
+/** Ids with what they are shown as, in `{"value": id, "display": text}`, a list of these, or plain ids. */
+function readMembers(value: Json): [id: string, display: string | undefined][] {
   return (Array.isArray(value) ? value : [value]).map(item => {
     const id = isObject(item) ? attributeValue(item, 'value') : item
     if (typeof id !== 'string' || id === '') {
       throw new ScimError(400, 'Each member needs a "value" with the id of a user.', 'invalidValue')
     }
-    return id
+    const display = isObject(item) ? attributeValue(item, 'display') : undefined
+    if (typeof display !== 'string' || display === '') return [id, undefined]
+    requireText({ display }, 'display')
+    return [id, display]
   })
 }
 

@@ -29,7 +29,18 @@ export type Write =
   | { readonly kind: 'create' | 'replace'; readonly resource: Resource; readonly terms: readonly string[] }
   /** Memberships of a deleted user or group go with it. */
   | { readonly kind: 'delete'; readonly id: string }
-  | { readonly kind: 'join' | 'leave'; readonly groupId: string; readonly userIds: readonly string[] }
+  | {
+      readonly kind: 'join'
+      readonly groupId: string
+      readonly userIds: readonly string[]
+      readonly displays?: Displays
+    }
+  | { readonly kind: 'leave'; readonly groupId: string; readonly userIds: readonly string[] }
+  /** Changes what members that are there already are shown as. */
+  | { readonly kind: 'display'; readonly groupId: string; readonly displays: Displays }
+
+/** The `display` of members as it was sent, by user id. */
+export type Displays = Readonly<Record<string, string>>
 
 export interface Change {
   readonly writes: readonly Write[]
@@ -123,8 +134,8 @@ export interface Store extends DirectoryStore, EventStore, LinkStore, SetupLinkS
 
   /** In order of user id. */
   members(groupId: string, page: Page): Promise<Member[]>
-  /** Which of the users belong to the group. */
-  membersAmong(groupId: string, userIds: readonly string[]): Promise<Set<string>>
+  /** Which of the users belong to the group, with the `display` that was sent for them, if any. */
+  membersAmong(groupId: string, userIds: readonly string[]): Promise<Map<string, string | undefined>>
   groupIdsOf(userId: string): Promise<string[]>
 
   /** Fulfilled when the database accepts changes again; called while it does not. */

@@ -144,10 +144,27 @@ export function createCommitter(collections: Collections) {
         return end(version, { user: step.id })
       }
       case 'join': {
-        const { groupId: group, userIds } = step
-        const pair = (user: string) => ({ _id: `${group}/${user}/${version}`, group, user, version })
+        const { groupId: group, userIds, displays = {} } = step
+        const pair = (user: string) => {
+          const display = displays[user]
+          const identity = { _id: `${group}/${user}/${version}`, group, user, version }
+          return display === undefined ? identity : { ...identity, display }
+        }
         return insertNew(memberships, userIds.map(pair))
       }
+      case 'display':
+        for (const some of chunks(Object.entries(step.displays), 1000)) {
+          await memberships.bulkWrite(
+            some.map(([user, display]) => ({
+              updateOne: {
+                filter: { group: step.groupId, user, version: older },
+                update: { $set: { version, display } },
+              },
+            })),
+            { ordered: false },
+          )
+        }
+        return
       case 'leave':
         for (const users of chunks(step.userIds, 1000)) {
           await end(version, { group: step.groupId, user: { $in: users } })
@@ -159,7 +176,7 @@ export function createCommitter(collections: Collections) {
   async function end(version: number, which: Filter<MembershipDocument>): Promise<void> {
     await memberships.updateMany(
       { ...which, version: { $lt: version } },
-      { $set: { version, deletedAt: new Date() }, $unset: { group: '', user: '' } },
+      { $set: { version, deletedAt: new Date() }, $unset: { group: '', user: '', display: '' } },
     )
   }
 

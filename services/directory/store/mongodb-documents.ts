@@ -57,6 +57,8 @@ export interface ResourceDocument extends Versioned {
 export interface MembershipDocument extends Versioned {
   group: string
   user: string
+  /** As it was sent. */
+  display?: string
 }
 export interface PartDocument {
   _id: string

@@ -88,11 +88,11 @@ export async function openMongodb(
       const labels = new Map(users.map(user => [user._id, user.label]))
       // A label is missing only while a user's deletion is being spread. The member stays: a short page would look
       // like the last one.
-      return ids.map(userId => ({ userId, label: labels.get(userId) ?? '' }))
+      return pairs.map(({ user, display }) => ({ userId: user, label: display ?? labels.get(user) ?? '' }))
     },
     async membersAmong(groupId, userIds) {
       const pairs = await memberships.find({ group: groupId, user: { $in: [...userIds] } }).toArray()
-      return new Set(pairs.map(pair => pair.user))
+      return new Map(pairs.map(({ user, display }) => [user, display]))
     },
     groupIdsOf: async userId =>
       (await memberships.find({ user: userId }).sort({ group: 1 }).toArray()).map(pair => pair.group),

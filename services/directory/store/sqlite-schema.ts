@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS terms (
 ) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS memberships (
-  group_id TEXT NOT NULL, user_id TEXT NOT NULL, PRIMARY KEY (group_id, user_id)
+  group_id TEXT NOT NULL, user_id TEXT NOT NULL, display TEXT, PRIMARY KEY (group_id, user_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS memberships_user ON memberships (user_id, group_id);
 `
@@ -47,6 +47,13 @@ CREATE INDEX IF NOT EXISTS memberships_user ON memberships (user_id, group_id);
 export const countOnce = `
 INSERT INTO resource_counts SELECT directory_id, type, count(*) FROM resources GROUP BY directory_id, type
 `
+
+/** For a file made before memberships kept what was sent as `display`. */
+export const laterMembershipColumn = {
+  table: 'memberships',
+  column: 'display',
+  sql: 'ALTER TABLE memberships ADD COLUMN display TEXT',
+}
 
 /** A row of `resources`. */
 export interface ResourceRow extends Omit<Resource, 'directoryId' | 'raw'> {

@@ -8,12 +8,12 @@ import { departedSchema } from './sqlite-departed.js'
 import { eventSchema, laterColumns } from './sqlite-event-schema.js'
 import { linkSchema } from './sqlite-links.js'
 import { pullSchema } from './sqlite-pulls.js'
-import { countOnce, sqliteSchema } from './sqlite-schema.js'
+import { countOnce, laterMembershipColumn, sqliteSchema } from './sqlite-schema.js'
 import { laterSetupLinkColumn, setupLinkSchema } from './sqlite-setup-links.js'
 
 /**
  * Version of the tables. Version 1 may lack the counts and the columns for several webhooks; up to 2 user names were
- * looked up by their lower case alone.
+ * looked up by their lower case alone, and the `display` of members was not kept.
  */
 export const VERSION = 3
 const OLDEST = 1
@@ -32,7 +32,7 @@ export function makeTables(db: Database.Database, file: string, say: Log['info']
 }
 
 function addLaterColumns(db: Database.Database): void {
-  for (const { table, column, sql } of [...laterColumns, laterSetupLinkColumn]) {
+  for (const { table, column, sql } of [...laterColumns, laterSetupLinkColumn, laterMembershipColumn]) {
     const columns = db.prepare(`PRAGMA table_info(${table})`).all() as { name: string }[]
     if (!columns.some(({ name }) => name === column)) db.exec(sql)
   }

@@ -119,7 +119,21 @@ export function openSqlite(
         deleteResource(sql, step.id)
         return
       case 'join':
-        for (const userId of step.userIds) run('INSERT INTO memberships VALUES (?, ?)', step.groupId, userId)
+        for (const userId of step.userIds) {
+          const display = step.displays?.[userId] ?? null
+          run(
+            'INSERT INTO memberships (group_id, user_id, display) VALUES (?, ?, ?)',
+            ...[step.groupId, userId, display],
+          )
+        }
+        return
+      case 'display':
+        for (const [userId, display] of Object.entries(step.displays)) {
+          run(
+            'UPDATE memberships SET display = ? WHERE group_id = ? AND user_id = ?',
+            ...[display, step.groupId, userId],
+          )
+        }
         return
       case 'leave':
         for (const userId of step.userIds) {
@@ -198,16 +212,17 @@ export function openSqlite(
 
     members: async (groupId, { after, offset, limit }) =>
       all<Member>(
-        `SELECT user_id AS userId, label FROM memberships JOIN resources ON id = user_id
+        `SELECT user_id AS userId, COALESCE(display, label) AS label FROM memberships JOIN resources ON id = user_id
          WHERE group_id = ? AND user_id > ? ORDER BY user_id LIMIT ? OFFSET ?`,
         ...[groupId, after?.id ?? '', limit, offset],
       ).map(({ userId, label }) => ({ userId, label })),
     membersAmong: async (groupId, userIds) =>
-      new Set(
-        all<{ user_id: string }>(
-          'SELECT user_id FROM memberships WHERE group_id = ? AND user_id IN (SELECT value FROM json_each(?))',
+      new Map(
+        all<{ user_id: string; display: string | null }>(
+          `SELECT user_id, display FROM memberships
+           WHERE group_id = ? AND user_id IN (SELECT value FROM json_each(?))`,
           ...[groupId, JSON.stringify(userIds)],
-        ).map(row => row.user_id),
+        ).map(row => [row.user_id, row.display ?? undefined]),
       ),
     groupIdsOf: async userId =>
       all<{ group_id: string }>(

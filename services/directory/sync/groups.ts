@@ -5,7 +5,8 @@ import type { Happening } from '../events/event.js'
 import { limits } from '../limits.js'
 import type { Log } from '../log.js'
 import type { Directory, JsonObject, Resource } from '../model.js'
-import { readGroup, viewGroup } from '../scim/group.js'
+import type { GroupView } from '../schemas/people.js'
+import { readGroup, viewGroup, viewListedGroup } from '../scim/group.js'
 import { fullList, isMembersStep, type MembershipPlan, planMembership } from '../scim/membership.js'
 import { applyPatch } from '../scim/patch.js'
 import { parsePatch } from '../scim/patch-path.js'
@@ -13,7 +14,7 @@ import { groupAttributes } from '../scim/schema.js'
 import { viewUser } from '../scim/user.js'
 import type { Store, Write } from '../store/contract.js'
 import type { Changer, Plan } from './change.js'
-import { allMembers } from './members.js'
+import { allMembers, firstMembersAfter, type Moves } from './members.js'
 import {
   type Check,
   changed,
@@ -30,12 +31,6 @@ interface Wanted {
   readonly membership: MembershipPlan
 }
 
-/** Ids of users that actually leave and join. */
-interface Moves {
-  readonly leaving: readonly string[]
-  readonly joining: readonly string[]
-}
-
 /** Group changes on a store; of unknown members only the number is logged. */
 export function createGroupSync(store: Store, change: Changer, log: Log): ResourceSync {
   /** Drops ids without a user, and memberships that are already as wanted. */
@@ -44,32 +39,49 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
     groupId: string | undefined,
     plan: MembershipPlan,
   ): Promise<Moves> {
-    const present = groupId === undefined ? new Set<string>() : await presentOf(groupId, plan)
-    const leaving = [...(plan.reset ? present : plan.remove)].filter(
+    const present =
+      groupId === undefined ? new Map<string, string | undefined>() : await presentOf(groupId, plan)
+    const leaving = [...(plan.reset ? present.keys() : plan.remove)].filter(
       id => present.has(id) && !plan.add.has(id),
     )
-    const asked = [...plan.add].filter(id => !present.has(id))
+    const asked = [...plan.add.keys()].filter(id => !present.has(id))
     const known = await store.idsAmong(directory.id, 'user', asked)
     const unknown = asked.length - known.size
     if (unknown > 0)
       log.warn({ directory: directory.id, group: groupId, unknown }, 'unknown members were ignored')
-    return { leaving, joining: asked.filter(id => known.has(id)) }
+    const displays: Record<string, string> = {}
+    for (const [id, display] of plan.add) {
+      const isNew = present.has(id) ? present.get(id) !== display : known.has(id)
+      if (isNew && display !== undefined) displays[id] = display
+    }
+    return { leaving, joining: asked.filter(id => known.has(id)), displays }
   }
 
   /** The present members that the plan may affect. */
-  async function presentOf(groupId: string, { reset, add, remove }: MembershipPlan): Promise<Set<string>> {
-    if (!reset) return store.membersAmong(groupId, [...add, ...remove])
-    return new Set((await allMembers(store, groupId)).map(member => member.userId))
+  async function presentOf(
+    groupId: string,
+    { reset, add, remove }: MembershipPlan,
+  ): Promise<Map<string, string | undefined>> {
+    const named = await store.membersAmong(groupId, [...add.keys(), ...remove])
+    if (!reset) return named
+    return new Map((await allMembers(store, groupId)).map(({ userId }) => [userId, named.get(userId)]))
   }
 
   /** Removals before additions. */
-  function writesOf(groupId: string, { leaving, joining }: Moves): Write[] {
-    const move = (kind: 'join' | 'leave', userIds: readonly string[]): Write[] =>
-      userIds.length > 0 ? [{ kind, groupId, userIds }] : []
-    return [...move('leave', leaving), ...move('join', joining)]
+  function writesOf(groupId: string, { leaving, joining, displays }: Moves): Write[] {
+    const isJoining = new Set(joining)
+    const staying = Object.fromEntries(Object.entries(displays).filter(([id]) => !isJoining.has(id)))
+    return [
+      ...(leaving.length > 0 ? [{ kind: 'leave', groupId, userIds: leaving } as const] : []),
+      ...(joining.length > 0 ? [{ kind: 'join', groupId, userIds: joining, displays } as const] : []),
+      ...(Object.keys(staying).length > 0 ? [{ kind: 'display', groupId, displays: staying } as const] : []),
+    ]
   }
 
-  async function* told(group: Resource, { leaving, joining }: Moves): AsyncGenerator<Happening> {
+  async function* told(
+    group: Resource,
+    { leaving, joining }: Pick<Moves, 'leaving' | 'joining'>,
+  ): AsyncGenerator<Happening> {
     yield* each(group, leaving, 'group.user_removed')
     yield* each(group, joining, 'group.user_added')
   }
@@ -103,13 +115,21 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
       const { raw, membership } = next(group.raw)
       const moved = await moves(directory, id, membership)
       const renamed = !isDeepStrictEqual(raw, group.raw)
-      if (!renamed && moved.leaving.length + moved.joining.length === 0) {
+      if (!renamed && writesOf(id, moved).length === 0) {
         return { result: group, writes: [], happenings: [] }
       }
       await requireUnique(store, directory, 'group', 'displayName', raw, group)
       const result = changed(group, raw, now)
       async function* happenings(): AsyncGenerator<Happening> {
-        if (renamed) yield { event: 'group.updated', data: viewGroup(result), before: viewGroup(group) }
+        if (renamed) {
+          // With the same members before and after: their changes have events of their own.
+          const members = await firstMembersAfter(store, group, moved)
+          const [data, before] = [result, group].map(each => viewListedGroup(each, members)) as [
+            GroupView,
+            GroupView,
+          ]
+          yield { event: 'group.updated', data, before }
+        }
         yield* told(result, moved)
       }
       return {
@@ -128,7 +148,8 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
         const result = newResource(directory, 'group', raw, now)
         const moved = await moves(directory, undefined, plan)
         async function* happenings(): AsyncGenerator<Happening> {
-          yield { event: 'group.created', data: viewGroup(result) }
+          const members = await firstMembersAfter(store, result, moved)
+          yield { event: 'group.created', data: viewListedGroup(result, members) }
           yield* told(result, moved)
         }
         return {
@@ -160,10 +181,11 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
       change(directory, async () => {
         const group = await load(store, directory, 'group', id)
         check?.(group)
+        const members = await firstMembersAfter(store, group, { leaving: [], joining: [], displays: {} })
         return {
           result: undefined,
           writes: [{ kind: 'delete', id }],
-          happenings: [{ event: 'group.deleted', data: viewGroup(group) }],
+          happenings: [{ event: 'group.deleted', data: viewListedGroup(group, members) }],
         }
       }),
   }

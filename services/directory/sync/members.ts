@@ -1,6 +1,9 @@
 import { setImmediate as breathe } from 'node:timers/promises'
-import type { Member } from '../model.js'
-import type { Store } from '../store/contract.js'
+import { chunks } from '../chunks.js'
+import { limits } from '../limits.js'
+import type { Member, Resource } from '../model.js'
+import type { Displays, Store } from '../store/contract.js'
+import { createPace } from './pace.js'
 
 const piece = 5000
 
@@ -20,4 +23,59 @@ export async function allMembers(store: Store, groupId: string): Promise<Member[
     if (found.length < piece) return members
     await breathe()
   }
+}
+
+/** Users that leave and join a group, and what members are shown as from then on. */
+export interface Moves {
+  readonly leaving: readonly string[]
+  readonly joining: readonly string[]
+  readonly displays: Displays
+}
+
+/**
+ * The first members of a group once these moves are stored, in order of user id: those that a view shows, and one more
+ * if there are more. Its cost is that of the moves, not of the group.
+ */
+export async function firstMembersAfter(
+  store: Store,
+  { id: groupId, directoryId }: Pick<Resource, 'id' | 'directoryId'>,
+  { leaving, joining, displays }: Moves,
+): Promise<Member[]> {
+  const most = limits.membersOfListed + 1
+  const gone = new Set(leaving)
+  const members: Member[] = []
+  for (let after: { created: string; id: string } | undefined; ; ) {
+    const found = await store.members(groupId, { offset: 0, limit: most, after })
+    const left = found.filter(({ userId }) => !gone.has(userId))
+    members.push(...left.map(({ userId, label }) => ({ userId, label: displays[userId] ?? label })))
+    const last = found.at(-1)
+    if (last === undefined || found.length < most || members.length >= most) break
+    after = { created: '', id: last.userId }
+  }
+  const first = [...joining].sort().slice(0, most)
+  const nameless = first.filter(userId => displays[userId] === undefined)
+  const labels = new Map<string, string>()
+  for (const ids of chunks(nameless, limits.resourcesAtOnce)) {
+    for (const { id, label } of await store.resourcesById(directoryId, 'user', ids)) labels.set(id, label)
+  }
+  members.push(...first.map(userId => ({ userId, label: displays[userId] ?? labels.get(userId) ?? '' })))
+  return members.sort((a, b) => (a.userId < b.userId ? -1 : 1)).slice(0, most)
+}
+
+/** The members of several groups as a list shows them: the first of each, and fewer once the page is full. */
+export async function listedMembers(
+  store: Store,
+  groupIds: readonly string[],
+): Promise<{ readonly members: Member[]; readonly most: number }[]> {
+  const pace = createPace()
+  const listed: { members: Member[]; most: number }[] = []
+  let left: number = limits.membershipsPerPage
+  for (const groupId of groupIds) {
+    const most = Math.min(limits.membersOfListed, left)
+    const members = await store.members(groupId, { offset: 0, limit: most + 1 })
+    listed.push({ members, most })
+    left -= Math.min(most, members.length)
+    await pace()
+  }
+  return listed
 }

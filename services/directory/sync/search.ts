@@ -130,7 +130,7 @@ export function createSearch(
     return async (resource, base) => {
       const present = await store.membersAmong(resource.id, ids)
       const members = viewScimMembers(
-        [...present].map(userId => ({ userId, label: '' })),
+        [...present.keys()].map(userId => ({ userId, label: '' })),
         base,
       )
       return { ...plain(resource, base), members }

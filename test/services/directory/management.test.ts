@@ -164,7 +164,12 @@ t.test('lists cover all directories of a tenant and product, page by page, and n
       {
         id: group,
         name: 'Team',
-        raw: { schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'], displayName: 'Team', id: group },
+        raw: {
+          schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'],
+          displayName: 'Team',
+          members: [{ value: made[0], display: 'Ada Lovelace' }],
+          id: group,
+        },
       },
     ],
     error: null,

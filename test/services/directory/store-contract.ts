@@ -151,7 +151,7 @@ export function storeContract(t: Test, store: Store): void {
     const labels = async (id: string) => (await store.members(id, page)).map(member => member.label).sort()
     t.same(await labels(g), ['a', 'b', 'c'])
     t.same(await store.members(g, { offset: 1, limit: 1 }), (await store.members(g, page)).slice(1, 2))
-    t.same(await store.membersAmong(h, [a, b, 'unknown']), new Set([a]))
+    t.same(await store.membersAmong(h, [a, b, 'unknown']), new Map([[a, undefined]]))
     t.same((await store.groupIdsOf(a)).sort(), [g, h].sort())
     await write(store, directory, [{ kind: 'leave', groupId: g, userIds: [b] }])
     t.same(await labels(g), ['a', 'c'])
@@ -163,6 +163,29 @@ export function storeContract(t: Test, store: Store): void {
     t.equal(await store.count(directory.id, 'user'), 2)
     await write(store, directory, [{ kind: 'delete', id: g }])
     t.same([await labels(g), await store.groupIdsOf(b)], [[], []])
+  })
+
+  t.test('a member is shown as it was sent, else by its own label', async t => {
+    const directory = await fresh()
+    const [a, b] = ['a', 'b'].map(name => newResource(directory, 'user', name)) as [Resource, Resource]
+    const group = newResource(directory, 'group', 'g')
+    const { id: groupId } = group
+    await write(
+      store,
+      directory,
+      [a, b, group].map(each => save(each)),
+    )
+    const join = { kind: 'join', groupId, userIds: [a.id, b.id] } as const
+    await write(store, directory, [{ ...join, displays: { [a.id]: 'A sent' } }])
+    const shown = async () => (await store.members(groupId, page)).map(({ label }) => label).sort()
+    t.same(await shown(), ['A sent', 'b'])
+    t.same((await store.membersAmong(groupId, [a.id])).get(a.id), 'A sent')
+    await write(store, directory, [save({ ...a, label: 'renamed' }, 'replace')])
+    await write(store, directory, [{ kind: 'display', groupId, displays: { [b.id]: 'B sent' } }])
+    t.same(await shown(), ['A sent', 'B sent'])
+    await write(store, directory, [{ kind: 'leave', groupId, userIds: [a.id, b.id] }])
+    await write(store, directory, [join])
+    t.same(await shown(), ['b', 'renamed'], 'a member that left and joins again is shown as it is sent then')
   })
 
   t.test('of several changes based on one head only one is stored, with its event', async t => {
