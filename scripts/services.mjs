@@ -13,6 +13,7 @@ await script(() => {
   python()
   mongodb()
   systemd()
+  libfaketime()
   deployChecks()
 })
 
@@ -90,6 +91,13 @@ function mongodb() {
 function systemd() {
   if (onPath('systemd-analyze')) return say('systemd-analyze: found')
   installPackage('systemd')
+}
+
+/** Runs tests at another time (scripts/test-dates.mjs). */
+function libfaketime() {
+  const { status } = spawnSync('dpkg', ['-s', 'libfaketime'], { stdio: 'ignore' })
+  if (status === 0) return say('libfaketime: found')
+  installPackage('libfaketime')
 }
 
 /** Checks the Dockerfile and the files for Compose and Kubernetes (test/deploy). */

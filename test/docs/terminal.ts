@@ -22,6 +22,12 @@ export interface PageTerminal {
   serve(commands: string, ports: readonly number[]): Promise<void>
 }
 
+/** What sets the clock and the time zone of this process (`npm run test:dates`), and nothing else of its environment. */
+const clock = () =>
+  Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => /^(?:TZ|LD_PRELOAD|FAKETIME\w*)$/.test(name)),
+  )
+
 /** How long the commands may take, in ms; the machines of CI are slow. */
 const LIMIT = 60_000
 
@@ -47,7 +53,7 @@ export function openTerminal(
   }
   const shell = spawn('bash', ['--norc', '--noprofile'], {
     cwd: folder,
-    env: { HOME: home, LANG: 'C.UTF-8', ...env, PATH: `${bin}${delimiter}${process.env.PATH}` },
+    env: { HOME: home, LANG: 'C.UTF-8', ...clock(), ...env, PATH: `${bin}${delimiter}${process.env.PATH}` },
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   const serving = new Map<number, number>()

@@ -1,0 +1,77 @@
+/**
+ * `npm run test:dates`: runs the tests that depend on the calendar again on days that are known to go wrong, by libfaketime.
+ * Gateways, services and Redis started by the tests live at that moment, too.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { installPython } from './lib/python.mjs'
+import { Failure, inProject, root, say, script } from './lib/run.mjs'
+
+/** The clocks of Berlin change at 01:00 UTC. */
+const BERLIN = 'Europe/Berlin'
+const MOMENTS = [
+  { at: '2027-02-28T12:00:00Z' },
+  { at: '2028-02-29T12:00:00Z' },
+  { at: '2027-01-31T23:59:30Z' },
+  { at: '2027-03-28T00:59:30Z', zone: BERLIN },
+  { at: '2027-10-31T00:59:30Z', zone: BERLIN },
+]
+
+/** What a test that depends on the calendar names: its periods, entries that end, the pages that are full of dates. */
+const DEPENDS =
+  /\bcalendar\b|\buntil: |"until"|\bper: (?:day|week|month)\b|\bmovedDay\b|'docs\/(?:operators|rollout)\.md'/
+/** Chromium keeps its own time, and does not start under libfaketime. */
+const BROWSER = /helpers\/browser\.js/
+
+await script(() => {
+  const library = findLibrary()
+  const files = dependentTests()
+  const redis = redisFolder()
+  for (const { at, zone = 'UTC' } of MOMENTS) {
+    say(`${files.length} test files at ${at}, in ${zone}`)
+    const seconds = Math.round((Date.parse(at) - Date.now()) / 1000)
+    const env = {
+      ...process.env,
+      ...{ LD_PRELOAD: library, FAKETIME: `+${seconds}`, FAKETIME_DONT_FAKE_MONOTONIC: '1', TZ: zone },
+      PATH: `${redis}${delimiter}${process.env.PATH}`,
+    }
+    const { status } = spawnSync(process.execPath, [inProject('scripts', 'test.mjs'), ...files], {
+      cwd: root,
+      stdio: ['ignore', 'inherit', 'inherit'],
+      env,
+    })
+    if (status !== 0) throw new Failure(`tests fail at ${at}, in ${zone}; see above`)
+  }
+})
+
+function dependentTests() {
+  return readdirSync(inProject('test'), { recursive: true })
+    .filter(name => name.endsWith('.test.ts'))
+    .map(name => join('test', name))
+    .filter(file => {
+      const text = readFileSync(inProject(file), 'utf8')
+      return DEPENDS.test(text) && !BROWSER.test(text)
+    })
+    .sort()
+}
+
+function findLibrary() {
+  const folders = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib']
+  const library = folders.map(folder => join(folder, 'faketime', 'libfaketime.so.1')).find(existsSync)
+  if (library === undefined) throw new Failure('libfaketime is missing: apt-get install libfaketime')
+  return library
+}
+
+/** A folder with a `redis-server` that runs under libfaketime: Debian's does not, because of its allocator. */
+function redisFolder() {
+  const programs = installPython('dates', inProject('scripts', 'services', 'dates-requirements.txt'))
+  const [python] = readdirSync(join(programs, '..', 'lib'))
+  const packages = join(programs, '..', 'lib', python, 'site-packages')
+  const folder = join(programs, '..', 'redis')
+  mkdirSync(folder, { recursive: true })
+  const server = readdirSync(packages, { recursive: true }).find(name => name.endsWith('/valkey-server'))
+  if (!existsSync(join(folder, 'redis-server')))
+    symlinkSync(join(packages, server), join(folder, 'redis-server'))
+  return folder
+}
