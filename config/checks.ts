@@ -85,7 +85,7 @@ function checkProjects(read: Readable, buckets: ReadonlySet<string> | undefined)
     ids.claim(file, at('id'), project.id)
     for (const [j, host] of project.hosts.entries()) hosts.claim(file, at('hosts', j), host)
     for (const [j, path] of project.paths.entries()) {
-      paths.claim(file, at('paths', j), path.replace(/(?!^)\/+$/, ''))
+      paths.claim(file, at('paths', j), path.replace(/(?<=^\/|[^/])\/+$/, ''))
     }
     for (const [j, hash] of project.apiKeyHashes.entries()) keys.claim(file, at('apiKeyHashes', j), hash, '')
     for (const bucket of Object.keys(project.overrides)) {

@@ -36,7 +36,7 @@ export function originMeantBy(text: string): string | undefined {
  * A redis(s) address: of a server, of a Cluster's nodes, or of Sentinels with the name of their master. Empty for none.
  */
 export function isRedisUrl(text: string): boolean {
-  const many = /^rediss?\+(cluster|sentinel):\/\/([^@/]*@)?([^@/]+)\/?([^/]*)$/.exec(text)
+  const many = /^rediss?\+(cluster|sentinel):\/\/([^@/]*@)?([^@/]+)(?:\/([^/]*))?$/.exec(text)
   if (many === null) return text === '' || (/^rediss?:\/\/[^/\s]/.test(text) && URL.canParse(text))
   const [, kind, access = '', nodes = '', master = ''] = many
   return (

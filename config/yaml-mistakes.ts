@@ -3,7 +3,7 @@ const LONGEST_LINE = 1000
 /** Frequent mistakes, recognized by the text of the line, and how to correct them. */
 const MISTAKES: readonly (readonly [RegExp, (line: number, found: string) => string])[] = [
   [/^ *\t/, line => `Line ${line} begins with a tab. Indent with spaces.`],
-  [/[{[,:]\s*(?<found>\$\{[^}]*\})/, (_line, found) => `Inside { } and [ ] write it in quotes: "${found}".`],
+  [/[{[,:]\s*(?<found>\$\{[^{}]*\})/, (_line, found) => `Inside { } and [ ] write it in quotes: "${found}".`],
   [/[[,:]\s*\*(?=[\s,\]}]|$)/, () => 'An asterisk needs quotes: "*".'],
 ]
 

@@ -23,7 +23,7 @@ const tap = spawn(process.execPath, bin('tap/dist/esm/run.mjs', 'run', '--report
 let warnings = 0
 createInterface({ input: tap.stderr }).on('line', line => {
   // Tests may use features that Node calls experimental.
-  if (/\(node:\d+\) (?!Experimental).*Warning/.test(line)) warnings += 1
+  if (/\(node:\d+\) (?:\[\w+\] )?(?!Experimental)\w*Warning/.test(line)) warnings += 1
   console.error(line)
 })
 const view = tapView(line => console.log(line))

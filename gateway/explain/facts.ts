@@ -50,9 +50,9 @@ export function changed(facts: Facts, changes: Partial<Facts>): Facts {
 /** Name and value of each header that is given as `name: value`. @throws {Unnamed} */
 export function headersOf({ header = [] }: Parts): [string, string][] {
   return header.map(text => {
-    const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/.exec(text) ?? []
+    const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/.exec(text) ?? []
     if (name === undefined || value === undefined)
       throw new Unnamed(`"${text}" is not a header: write name: value.`)
-    return [name.toLowerCase(), value]
+    return [name.toLowerCase(), value.replace(/^[ \t]+/, '')]
   })
 }

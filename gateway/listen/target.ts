@@ -11,7 +11,7 @@ export interface Target {
   readonly authority: string | undefined
 }
 
-const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i
+const ABSOLUTE = /^https?:\/\/([^/?]*)([/?].*)?$/i
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
 const FORBIDDEN_IN_QUERY = /[\x00-\x20#\x7f-\uffff]/
 const OPTIONS_ALL: Target = { path: '*', query: '', authority: undefined }
@@ -25,8 +25,8 @@ const NO_SLASH = 'The path does not begin with "/". Write it in front.'
 export function parseTarget(method: string, url: string): Target {
   if (url[0] === '/') return split(url, undefined)
   if (url === '*' && method === 'OPTIONS') return OPTIONS_ALL
-  const [, authority, rest] = ABSOLUTE.exec(url) ?? []
-  if (!authority || rest === undefined) throw new GatewayError('bad-target', { detail: NO_SLASH })
+  const [, authority, rest = ''] = ABSOLUTE.exec(url) ?? []
+  if (!authority) throw new GatewayError('bad-target', { detail: NO_SLASH })
   return split(rest[0] === '/' ? rest : `/${rest}`, authority)
 }
 

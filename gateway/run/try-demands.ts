@@ -50,7 +50,7 @@ function factsFor({ match: [pattern = '/'] }: RuleEntry): Facts {
   return {
     id: 'sample',
     method,
-    path: pattern === '*' ? '/' : path.replace(/\{[^}]*\}|\*+/g, 'sample'),
+    path: pattern === '*' ? '/' : path.replace(/\{[^{}]*\}|\*+/g, 'sample'),
     query: '',
     host: 'sample.example',
     client: '192.0.2.1',

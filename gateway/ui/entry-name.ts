@@ -7,7 +7,7 @@ const LONGEST = 64
 /** Texts whose names differ from all other names: IPv4 networks, and lowercase projects that resemble no network. */
 const PLAIN = {
   networks: /^[0-9.]+(\/[0-9]+)?$/,
-  projects: /^[a-z0-9.-]*[a-z][a-z0-9.-]*$/,
+  projects: /^[0-9.-]*[a-z][a-z0-9.-]*$/,
 } as const
 
 /** Lowercase letters, digits, "." and "-". Where this does not identify the places, a hash is appended. */

@@ -38,13 +38,13 @@ export async function load({
     ],
     ...[...lua, url, ...(args.length > 0 ? ['--', ...args] : [])],
   ])
-  const [, requests, time] = /(\d+) requests in ([\d.]+\w+)/.exec(text) ?? []
+  const [, requests, time] = /(?<!\d)(\d+) requests in ([\d.]+\w+)/.exec(text) ?? []
   if (requests === undefined) throw new Error(`wrk said: ${text}`)
   return {
     requests: Number(requests),
     rps: Number(requests) / (milliseconds(time) / 1000),
-    p50: milliseconds(/^\s+50%\s+(\S+)/m.exec(text)?.[1]),
-    p99: milliseconds(/^\s+99%\s+(\S+)/m.exec(text)?.[1]),
+    p50: milliseconds(/^[ \t]+50%\s+(\S+)/m.exec(text)?.[1]),
+    p99: milliseconds(/^[ \t]+99%\s+(\S+)/m.exec(text)?.[1]),
     others: Number(/Non-2xx or 3xx responses: (\d+)/.exec(text)?.[1] ?? 0),
   }
 }

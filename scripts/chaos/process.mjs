@@ -1,7 +1,7 @@
 /** What one gateway process reports about itself. */
 import { existsSync, readFileSync } from 'node:fs'
 
-const WARNING = /\(node:\d+\) .*Warning.*/g
+const WARNING = /\(node:\d+\) (?:\[\w+\] )?\w*Warning.*/g
 /** An error in a gateway's log: the level as pino's number or as its name. */
 const FAULT = /^\{"level":("error"|"fatal"|[56]0).*$/gm
 

@@ -15,7 +15,7 @@ export function pagePaths(root) {
 export const slugOf = text =>
   text
     .toLowerCase()
-    .replace(/<[^>]*>|&[a-z]+;|&#\d+;/g, '')
+    .replace(/<[^<>]*>|&[a-z]+;|&#\d+;/g, '')
     .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .replace(/\s/g, '-')
 

@@ -33,7 +33,7 @@ function webAddress(address = '') {
   const text = scp ? `ssh://${scp[1]}/${scp[2]}` : address
   if (!/^(https?|ssh|git):\/\//.test(text) || !URL.canParse(text)) return undefined
   const { protocol, hostname, host, pathname } = new URL(text)
-  const path = pathname.replace(/\/+$/, '').replace(/\.git$/, '')
+  const path = pathname.replace(/(?<!\/)\/+$/, '').replace(/\.git$/, '')
   // The SSH port is not the web server's.
   return path === '' ? undefined : `https://${/^https?:$/.test(protocol) ? host : hostname}${path}`
 }

@@ -33,7 +33,7 @@ export function tapView(print) {
         inFailure = result === 'not ok' && !SUBTEST.test(title)
         if (result === 'not ok' || / # (SKIP|TODO)\b/.test(title)) details.push(line)
       } else if (COUNTS.test(line)) {
-        for (const [, name, number] of line.matchAll(/(\w+): (\d+)/g)) counts[name] = Number(number)
+        for (const [, name, number] of line.matchAll(/(?<!\w)(\w+): (\d+)/g)) counts[name] = Number(number)
         counted = true
       } else if (line.startsWith('Bail out!')) {
         print(line)

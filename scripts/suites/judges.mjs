@@ -43,7 +43,7 @@ export async function schemathesis(
       cwd: place,
     },
   )
-  const summary = /(\d+ generated.*)/.exec(output)?.[1] ?? 'no summary'
+  const summary = /(?<!\d)(\d+ generated.*)/.exec(output)?.[1] ?? 'no summary'
   return { failed: code !== 0, told: code === 0 ? summary : output }
 }
 

@@ -15,7 +15,7 @@ export async function keysAreAskedFor({ document, key, paths = '', parameters = 
       if (!(operation.security ?? security)?.length) continue
       for (const headers of [{}, { authorization: `${scheme} wrong-${asked}` }]) {
         const url = new URL(
-          path.replace(/\{([^}]*)\}/g, (_, name) => parameters[name] ?? 'unknown'),
+          path.replace(/\{([^{}]*)\}/g, (_, name) => parameters[name] ?? 'unknown'),
           document,
         )
         const { status } = await fetch(url, { method: method.toUpperCase(), headers, redirect: 'manual' })

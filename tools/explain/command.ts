@@ -72,7 +72,7 @@ function addressOf(text: string): string {
 }
 
 function fieldOf(text: string): [string, string] {
-  const [, name, value] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]+):[ \t]*([^\r\n\0]*)$/.exec(text) ?? []
+  const [, name, value] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]+):([^\r\n\0]*)$/.exec(text) ?? []
   if (name === undefined || value === undefined) {
     throw new Unusable(
       "--header must be written as 'name: value', with a name of letters, digits and dashes.",

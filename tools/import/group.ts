@@ -76,7 +76,7 @@ export function plainName(text: string): string {
     .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^[^a-z]+|-+$/g, '')
-  const name = words.slice(0, LONGEST_NAME).replace(/-+$/, '') || 'root'
+    .replace(/^[^a-z]+|-$/g, '')
+  const name = words.slice(0, LONGEST_NAME).replace(/-$/, '') || 'root'
   return UNSAFE_KEYS.has(name) ? `${name}-bucket` : name
 }

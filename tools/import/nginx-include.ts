@@ -60,16 +60,37 @@ function matching(path: string): string[] {
   for (const part of path.split('/').filter(text => text !== '')) {
     if (!/[*?]/.test(part)) found = found.map(folder => join(folder, part))
     else {
-      const escaped = part.replace(/[.+^${}()|\\[\]]/g, '\\$&')
-      const shape = new RegExp(`^${escaped.replaceAll('*', '.*').replaceAll('?', '.')}$`)
       found = found.flatMap(folder =>
         namesIn(folder)
-          .filter(name => name[0] !== '.' && shape.test(name))
+          .filter(name => name[0] !== '.' && fits(name, part))
           .map(name => join(folder, name)),
       )
     }
   }
   return found
+}
+
+/** True if `name` is one of those that `shape` stands for. Goes back to the last `*` alone, which is enough. */
+function fits(name: string, shape: string): boolean {
+  let at = 0
+  let star = -1
+  /** Where the text that the last `*` stands for ends. */
+  let end = 0
+  for (let i = 0; i < name.length; ) {
+    if (shape[at] === '*') {
+      star = at
+      at += 1
+      end = i
+    } else if (shape[at] === '?' || shape[at] === name[i]) {
+      at += 1
+      i += 1
+    } else if (star >= 0) {
+      at = star + 1
+      end += 1
+      i = end
+    } else return false
+  }
+  return shape.slice(at).replaceAll('*', '') === ''
 }
 
 function namesIn(folder: string): string[] {

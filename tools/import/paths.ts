@@ -3,7 +3,7 @@ import type { Position } from '../../config/yaml.js'
 
 /** The pattern of all paths that begin with `path`, segment by segment. */
 export function below(path: string): string {
-  return `${asLiteral(path).replace(/\/+$/, '')}/**`
+  return `${asLiteral(path).replace(/(?<!\/)\/+$/, '')}/**`
 }
 
 /**

@@ -11,7 +11,10 @@ export interface Fit {
 /** A rule that uses more than paths, methods and hosts; the message names the part. */
 export class RuleFault extends Error {}
 
-const TOKEN = /\s*(?:(&&|\|\||!|\(|\))|([A-Za-z]+)\s*\(((?:\s*(?:`[^`]*`|"[^"]*")\s*,?)*)\))\s*/y
+/** A mark, or the name of a matcher with what stands before its first word. */
+const TOKEN = /(?:(&&|\|\||[!()])|([A-Za-z]+)\s*\()\s*/y
+const WORD = /(?:`([^`]*)`|"([^"]*)")\s*(?:,\s*)?/y
+const END = /\)\s*/y
 const MOST_FITS = 100
 const DEEPEST = 100
 
@@ -64,12 +67,23 @@ export function fitsOf(rule: string): Fit[] {
 
 function tokensOf(rule: string): Token[] {
   const tokens: Token[] = []
-  TOKEN.lastIndex = 0
-  for (let offset = 0; offset < rule.length; offset = TOKEN.lastIndex) {
-    const [whole, mark, matcher, list = ''] = TOKEN.exec(rule) ?? []
-    if (whole === undefined) throw new RuleFault(`"${rule.slice(offset, offset + 40)}" cannot be read.`)
-    const words = [...list.matchAll(/`([^`]*)`|"([^"]*)"/g)].map(([, back, double]) => back ?? double ?? '')
-    tokens.push(matcher === undefined ? (mark as string) : { matcher, words })
+  let at = rule.length - rule.trimStart().length
+  const read = (expression: RegExp): RegExpExecArray | undefined => {
+    expression.lastIndex = at
+    const found = expression.exec(rule) ?? undefined
+    if (found !== undefined) at = expression.lastIndex
+    return found
+  }
+  while (at < rule.length) {
+    const unread = `"${rule.slice(at, at + 40)}" cannot be read.`
+    const [, mark, matcher] = read(TOKEN) ?? []
+    if (matcher !== undefined) {
+      const words: string[] = []
+      for (let word = read(WORD); word !== undefined; word = read(WORD)) words.push(word[1] ?? word[2] ?? '')
+      if (read(END) === undefined) throw new RuleFault(unread)
+      tokens.push({ matcher, words })
+    } else if (mark !== undefined) tokens.push(mark)
+    else throw new RuleFault(unread)
   }
   return tokens
 }

@@ -3,4 +3,9 @@
  * as part of an address, so everything before the last "@" is removed.
  */
 export const withoutSecret = (text: string): string =>
-  text.replace(/(?<=\/\/|(?:^|\s)(?!https?:\/\/|unix:))\S*@/g, '')
+  text.replace(/\S+/g, word => {
+    const slashes = word.indexOf('//')
+    const begin = !/^(?:https?:\/\/|unix:)/.test(word) ? 0 : slashes < 0 ? word.length : slashes + 2
+    const end = word.lastIndexOf('@') + 1
+    return end > begin ? word.slice(0, begin) + word.slice(end) : word
+  })

@@ -41,7 +41,10 @@ export function redisAddress(url: string): RedisAddress {
 
 /** The address without user, password and options, for people and logs. */
 export function shownAddress(url: string): string {
-  return url.replace(/\/\/(.*@)?/s, '//').replace(/[?#].*$/s, '')
+  const slashes = url.indexOf('//')
+  const host = Math.max(slashes + 2, url.lastIndexOf('@') + 1)
+  const shown = slashes < 0 ? url : `${url.slice(0, slashes)}//${url.slice(host)}`
+  return shown.replace(/[?#].*/s, '')
 }
 
 function decoded(text: string): string | undefined {

@@ -104,7 +104,8 @@ async function prepare(count) {
           () => 'answered',
           error => error.message,
         )
-        const how = /: 400 .*tooMany/.test(answer) ? 'refused (400 tooMany)' : 'answered'
+        const how =
+          answer.includes(': 400 ') && answer.includes('tooMany') ? 'refused (400 tooMany)' : 'answered'
         told.push(`\`${name}\` is ${how} in ${(performance.now() - before).toFixed(1)} ms`)
       }
       return `Of ${count} users: ${told.join(', ')}.`

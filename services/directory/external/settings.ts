@@ -38,7 +38,7 @@ export function readExternalSettings(env: NodeJS.ProcessEnv): ExternalSettings {
     client: client(env),
     authorizeUrl: address(env, 'EXTERNAL_AUTHORIZE_URL') ?? google.authorizeUrl,
     tokenUrl: address(env, 'EXTERNAL_TOKEN_URL') ?? google.tokenUrl,
-    apiUrl: (address(env, 'EXTERNAL_API_URL') ?? google.apiUrl).replace(/\/+$/, ''),
+    apiUrl: (address(env, 'EXTERNAL_API_URL') ?? google.apiUrl).replace(/(?<!\/)\/+$/, ''),
     scopes: scopes(env.EXTERNAL_SCOPES || google.scopes),
     redirectUrl: address(env, 'EXTERNAL_REDIRECT_URL'),
     intervalMs: seconds === 0 ? undefined : seconds * 1000,

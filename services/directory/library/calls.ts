@@ -32,7 +32,7 @@ export function createCalls(core: Core): Call {
     try {
       refuseNull(query ?? {})
       const answer = await ask({ method, path, query, headers, body })
-      const next = /[?&]pageToken=([^&>]+)>; rel="next"/.exec(answer.headers.link ?? '')?.[1]
+      const next = /[?&]pageToken=([^?&>]+)>; rel="next"/.exec(answer.headers.link ?? '')?.[1]
       // The response for members has no `pageToken` of its own: over HTTP its next page is in a header.
       return {
         error: null,

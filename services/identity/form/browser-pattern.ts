@@ -1,7 +1,8 @@
 /** A schema's pattern as the `pattern` attribute of an input (WHATWG HTML, "the pattern attribute"). */
 import { ESCAPED } from './pattern-syntax.js'
 
-const CLASS_OR_ESCAPE = /\\.|\[\^?((?:\\.|[^\]\\])*)\]/gs
+/** A schema's pattern has been read before, so its classes end. */
+const CLASS_OR_ESCAPE = /\\.|\[\^?((?:\\.|[^\]\\])*)\]?/gs
 const ATOM = new RegExp(`${ESCAPED}|.`, 'gsu')
 
 /**

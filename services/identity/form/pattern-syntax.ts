@@ -9,7 +9,7 @@ export type Element =
 
 const QUANTIFIER = /^(?:[*+?]|\{(\d+)(,(\d*))?\})\??/
 /** One escape, as the source of a regular expression. */
-export const ESCAPED = String.raw`\\(?:u\{[0-9a-fA-F]+\}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[a-zA-Z]|[pP]\{[^}]*\}|.)`
+export const ESCAPED = String.raw`\\(?:u\{[0-9a-fA-F]+\}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[a-zA-Z]|[pP]\{[^{}\\]*\}|.)`
 const ESCAPE = new RegExp(`^${ESCAPED}`, 'su')
 const CLASS = /^\[(?:\\.|[^\]\\])*\]/s
 const GROUP = /^\((?:\?:|\?<[\p{ID_Start}$_][\p{ID_Continue}$]*>)?/u
