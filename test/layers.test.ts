@@ -28,6 +28,10 @@ const WORDS = [
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
+const SHARED_BY_SERVICES = ['environment.ts', 'login-names.ts', 'storage', 'pages', 'http'].map(
+  name => `services/${name}`,
+)
+
 /** The only file for OpenTelemetry's packages. They are optional, so it is only imported dynamically. */
 const OTEL_HOME = 'gateway/observe/tracing/otel.ts'
 
@@ -111,14 +115,12 @@ const PLACES: Record<string, Row> = {
   'services/environment.ts': {},
   'services/login-names.ts': {},
   'services/storage': {},
+  // The HTTP edge of both: who is believed, and how bodies are read.
+  'services/http': {},
   // HTML, and the page of an API document.
   'services/pages': {},
-  'services/directory': {
-    value: ['services/environment.ts', 'services/login-names.ts', 'services/storage', 'services/pages'],
-  },
-  'services/identity': {
-    value: ['services/environment.ts', 'services/login-names.ts', 'services/storage', 'services/pages'],
-  },
+  'services/directory': { value: SHARED_BY_SERVICES },
+  'services/identity': { value: SHARED_BY_SERVICES },
   'services/welcome': { value: ['services/pages'] },
 }
 
@@ -140,7 +142,7 @@ const HOMES: Record<string, readonly string[]> = {
   yaml: ['config/yaml.ts'],
   ajv: ['config/validate.ts', 'services/identity/form/validate.ts'],
   'ajv-formats': ['services/identity/form/validate.ts'],
-  fastify: ['gateway/admin/server.ts', 'services/directory/routes/http.ts', 'services/identity/app.ts'],
+  fastify: ['gateway/admin/server.ts', 'services/http/server.ts'],
   '@fastify/swagger': ['gateway/admin/api-document.ts', 'services/directory/routes/api-document.ts'],
   '@fastify/busboy': ['services/identity/form/multipart.ts'],
   libsql: [

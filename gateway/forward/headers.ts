@@ -4,6 +4,7 @@ import { lowerName } from '../http1/names.js'
 import type { Fields, RequestHead } from '../message.js'
 import type { Facts, Project } from '../types.js'
 import { INTERNAL, type RequestFields } from './request-fields.js'
+import type { UpstreamSettings } from './transport.js'
 
 const NOT_OF_ANSWERS = new Set<string>(HOP_BY_HOP_FIELDS)
 
@@ -20,7 +21,7 @@ export function upstreamRequestFields(
   facts: Facts,
   project: Project | undefined,
   passing: RequestFields,
-  urls: readonly string[],
+  { urls, embedded }: Pick<UpstreamSettings, 'urls' | 'embedded'>,
 ): string {
   const { raw, names } = req.fields
   const authority = authorityOf(req)
@@ -41,6 +42,7 @@ export function upstreamRequestFields(
   }
   text += `Via: ${req.version} sluice\r\n${forwardedFields(req, facts, authority ?? '')}`
   text += `x-sluice-request-id: ${facts.id}\r\n`
+  if (embedded) text += `x-sluice-network: ${facts.network}\r\nx-sluice-secret: ${embedded.secret}\r\n`
   return project === undefined ? text : text + projectFields(project)
 }
 

@@ -58,8 +58,7 @@ class Forwarding implements Asker, ResponseWatcher, Occupant, Timed {
     this.#framing = framingOf(body)
     this.#head =
       `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
-      upstreamRequestFields(req, facts, project, fields, settings.urls) +
-      (settings.embedded ? `x-sluice-network: ${facts.network}\r\n` : '') +
+      upstreamRequestFields(req, facts, project, fields, settings) +
       framingFields(this.#framing, req.fields)
     if (body === undefined) return
     const giveUp = (code: ErrorCode): void => this.#giveUp(code)

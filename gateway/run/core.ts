@@ -27,14 +27,14 @@ import type { Loaded } from './load.js'
 import { createLimiters, toolsOf } from './make-plugins.js'
 import { openTracing } from './open-tracing.js'
 import { ServiceFailure } from './reload.js'
-import { Upstreams } from './upstreams.js'
+import { type EmbeddedService, Upstreams } from './upstreams.js'
 import { version } from './version.js'
 
 export interface CoreOptions {
   /** The configuration to start with. */
   readonly first: Loaded
-  /** The address of an embedded service; starts it when asked for the first time. */
-  embedded(name: string): Promise<string>
+  /** An embedded service; starts it when asked for the first time. */
+  embedded(name: string): Promise<EmbeddedService>
   /** Key of the hashes that replace personal data. */
   readonly secret: Buffer
   /** Number of processes that take requests of this gateway. */
@@ -214,24 +214,24 @@ async function openGeneration(
   lasting: Lasting,
   { embedded }: CoreOptions,
 ): Promise<Generation> {
-  const addresses = await startEmbedded(loaded, embedded)
-  return new Generation(loaded, lasting, service => addresses.get(service) as string)
+  const services = await startEmbedded(loaded, embedded)
+  return new Generation(loaded, lasting, name => services.get(name) as EmbeddedService)
 }
 
-/** Starts those embedded services of a configuration that do not run yet; returns their addresses by name. */
+/** Starts those embedded services of a configuration that do not run yet; returns all of them by name. */
 export async function startEmbedded(
   { config }: Loaded,
   embedded: CoreOptions['embedded'],
-): Promise<ReadonlyMap<string, string>> {
-  const addresses = new Map<string, string>()
+): Promise<ReadonlyMap<string, EmbeddedService>> {
+  const services = new Map<string, EmbeddedService>()
   for (const [name, upstream] of Object.entries(config.gateway.upstreams)) {
     if (!('embedded' in upstream)) continue
-    const address = await embedded(upstream.embedded).catch(error => {
+    const service = await embedded(upstream.embedded).catch(error => {
       throw new ServiceFailure(name, error)
     })
-    addresses.set(upstream.embedded, address)
+    services.set(upstream.embedded, service)
   }
-  return addresses
+  return services
 }
 
 /** The URL of a listener's address. */

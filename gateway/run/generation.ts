@@ -19,7 +19,13 @@ import { Access } from '../policy/access.js'
 import type { Log } from '../types.js'
 import type { Runtime } from './acts/runtime.js'
 import type { Loaded } from './load.js'
-import { type BackendState, type Held, type Upstreams, upstreamSettings } from './upstreams.js'
+import {
+  type BackendState,
+  type EmbeddedService,
+  type Held,
+  type Upstreams,
+  upstreamSettings,
+} from './upstreams.js'
 
 /** What outlives a configuration, so that a reload loses no counts. */
 export interface Lasting {
@@ -55,13 +61,13 @@ export class Generation {
   #requests = 0
   #isRetired = false
 
-  /** `addressOf` returns the address of an embedded service. */
-  constructor(loaded: Loaded, lasting: Lasting, addressOf: (service: string) => string) {
+  /** `serviceOf` returns an embedded service by its name. */
+  constructor(loaded: Loaded, lasting: Lasting, serviceOf: (name: string) => EmbeddedService) {
     const { gateway } = loaded.config
     this.loaded = loaded
     this.trustedProxies = new TrustedProxies(gateway.trustedProxies)
     this.#lasting = lasting
-    this.#held = lasting.upstreams.hold(upstreamSettings(gateway, addressOf))
+    this.#held = lasting.upstreams.hold(upstreamSettings(gateway, serviceOf))
     const redactor = new Redactor(lasting.secret, loaded.compiled.policy.words)
     this.#decisions = decisionLog(gateway.log.decisions, redactor, lasting.log)
     this.#access = accessLog(gateway.log.access, redactor, lasting.log)

@@ -1,4 +1,5 @@
 /** `sluice serve`: the gateway as a process. The only file that starts the embedded services. */
+import { randomBytes } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import type { FileContents } from '../../config/files.js'
@@ -11,6 +12,7 @@ import { Failure, type Loaded, load, loadOrFail } from './load.js'
 import { openLog, outliveRejections } from './process-log.js'
 import { hashSecret } from './secret.js'
 import { type RunningGateway, startGateway } from './start.js'
+import type { EmbeddedService } from './upstreams.js'
 import { variable } from './variable.js'
 import { watchSources } from './watch.js'
 import { openWrongKeys } from './wrong-keys.js'
@@ -100,7 +102,7 @@ async function start(
     first,
     secret,
     load: () => load(configPath, process.env, log, { running: first.plugins, contents }),
-    embedded: (name: string) => services.addressOf(name as keyof typeof EMBEDDED),
+    embedded: (name: string) => services.running(name as keyof typeof EMBEDDED),
     embeddedMetrics: () => services.metrics(),
     embeddedTroubles: () => services.troubles(),
     wrongKeys,
@@ -162,6 +164,8 @@ interface Service {
 class Services {
   readonly #log: Log
   readonly #wrongKeys: WrongKeys
+  /** New at each start: by it the services know this gateway. */
+  readonly #secret = randomBytes(32).toString('base64url')
   readonly #started = new Map<string, Promise<Service>>()
   readonly #running: Service[] = []
 
@@ -170,11 +174,11 @@ class Services {
     this.#wrongKeys = wrongKeys
   }
 
-  async addressOf(name: keyof typeof EMBEDDED): Promise<string> {
+  async running(name: keyof typeof EMBEDDED): Promise<EmbeddedService> {
     const starting = this.#started.get(name) ?? this.#start(name)
     this.#started.set(name, starting)
     try {
-      return (await starting).url
+      return { url: (await starting).url, secret: this.#secret }
     } catch (error) {
       this.#started.delete(name)
       throw new Failure(`The ${name} service cannot start: ${(error as Error).message}`, { cause: error })
@@ -200,6 +204,7 @@ class Services {
     const service: Service = await start({
       env: process.env,
       log: this.#log,
+      gatewaySecret: this.#secret,
       wrongKey: (area, source, key) => this.#wrongKeys.sent(area, source, key),
     })
     this.#running.push(service)

@@ -158,20 +158,27 @@ function unreachableLog(upstream: string, log: Log): (error: Error) => void {
 
 const EMBEDDED_TIMEOUTS = { connectMs: 2000, headMs: 30_000, idleMs: 60_000, upgradeIdleMs: 3_600_000 }
 
-/** The settings of every upstream; `addressOf` returns the address of an embedded service. */
+/** An embedded service that runs. */
+export interface EmbeddedService {
+  readonly url: string
+  /** Other processes of this machine reach its address too: it answers only requests with this secret. */
+  readonly secret: string
+}
+
+/** The settings of every upstream; `serviceOf` returns an embedded service by its name. */
 export function upstreamSettings(
   { upstreams, fingerprintHeaders, proxyHeaders }: Gateway,
-  addressOf: (service: string) => string,
+  serviceOf: (name: string) => EmbeddedService,
 ): UpstreamSettings[] {
   return Object.entries(upstreams).map(([name, written]) => ({
     name,
-    urls: 'embedded' in written ? [addressOf(written.embedded)] : urlsOf(written),
+    urls: 'embedded' in written ? [serviceOf(written.embedded).url] : urlsOf(written),
     ca: 'ca' in written && written.ca !== undefined ? readFileSync(written.ca, 'utf8') : undefined,
     connections: 'embedded' in written ? undefined : written.connections,
     maxBody: 'embedded' in written ? undefined : written.maxBody,
     methodOverride: 'embedded' in written ? undefined : written.methodOverride,
     timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
-    embedded: 'embedded' in written,
+    embedded: 'embedded' in written ? { secret: serviceOf(written.embedded).secret } : undefined,
     fingerprintHeaders,
     proxyHeaders,
   }))

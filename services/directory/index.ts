@@ -66,6 +66,11 @@ export interface OpenOptions {
 export interface StartOptions extends OpenOptions {
   /** Counts wrong keys; by default within this process. */
   readonly wrongKey?: WrongKey
+  /**
+   * Of the gateway in front, which sends it in `x-sluice-secret`: only requests with it are answered, and what they say
+   * in `x-sluice-*` fields is believed. Without it everybody is answered, and those fields are ignored.
+   */
+  readonly gatewaySecret?: string
 }
 
 /**
@@ -84,7 +89,7 @@ export async function start(options: StartOptions): Promise<DirectoryService> {
   const core = await openCore(options)
   try {
     const keyHashes: Buffer[] = []
-    const server = createServer()
+    const server = createServer(options.gatewaySecret)
     core.closers.push(() => server.close())
     addRoutes(server, core, keyHashes, options.wrongKey ?? countWrongKeys(core.log))
     await server.listen({ host: '127.0.0.1', port: 0 })

@@ -1,6 +1,8 @@
+import { MAX_BODY_BYTES } from '../http/body.js'
+
 /** Limits on one request. Together they bound the time and memory that any request can take. */
 export const limits = {
-  bodyBytes: 1024 * 1024,
+  bodyBytes: MAX_BODY_BYTES,
   bodyDepth: 32,
   /** A user, or a group without its members, as JSON text. */
   resourceBytes: 64 * 1024,

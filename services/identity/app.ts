@@ -1,14 +1,20 @@
 /** The service over HTTP, on fastify; the handlers do not depend on it. */
 import { STATUS_CODES } from 'node:http'
-import fastify, {
-  type FastifyError,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-} from 'fastify'
+import { BodyRefused } from '../http/body.js'
+import {
+  bodyOf,
+  createServer,
+  hasBody,
+  isPlain,
+  isUnknownPath,
+  type Reply,
+  type Request,
+  refuseOtherMethods,
+  type Server,
+  sourceOf,
+} from '../http/server.js'
 import { html } from '../pages/html.js'
 import type { StoreHealth } from '../storage/health.js'
-import { MAX_BODY_BYTES } from './form/entry.js'
 import type { FieldError } from './form/errors.js'
 import { type Answer, type Handler, HttpError, type Methods, prefers, type Routes, refusal } from './http.js'
 import { PreconditionFailed } from './identities.js'
@@ -25,53 +31,38 @@ export interface Log {
   error(fields: object, message: string): void
 }
 
-type LanguageOf = (request: FastifyRequest) => Language
+type LanguageOf = (request: Request) => Language
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const DEFAULT_PROJECT = 'default'
 /** About as long as it takes to reconnect to a store. */
 const RETRY_AFTER_SECONDS = 5
-/** Node.js refuses a longer request head, so an id of any length is looked up, and not found. */
-const MAX_PATH = 16 * 1024
-
-/** Builds the server; it does not listen yet. */
+/** Builds the server; it does not listen yet. `secret` is the gateway's. */
 export function buildApp(
   routes: Routes,
   languages: Languages,
   log: Log,
   failed: StoreHealth['failed'],
-): FastifyInstance {
-  const languageOf = (request: FastifyRequest) => languages.choose(request.headers['accept-language'])
-  const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+  secret: string | undefined,
+): Server {
+  const languageOf = (request: Request) => languages.choose(request.headers['accept-language'])
+  const fail = (error: unknown, request: Request, reply: Reply) => {
     const language = languageOf(request)
     return send(reply, inWords(request, answerTo(error, request, log, failed), language), language)
   }
-  const app = fastify({
-    bodyLimit: MAX_BODY_BYTES,
-    logger: false,
-    // The gateway keeps idle connections open; closing waits for requests, not for those.
-    forceCloseConnections: 'idle',
-    routerOptions: { maxParamLength: MAX_PATH, ignoreTrailingSlash: true },
-    frameworkErrors: (error, request, reply) => {
-      void fail(error, request, reply)
-    },
-  })
-  // A refused body is read to its end and dropped: closing the connection in the middle of it would lose the response.
-  app.addHook('onSend', async (_request, reply) => {
-    if (reply.statusCode === 413) reply.removeHeader('connection')
-  })
-  // Bodies are decoded by our own code, whatever their media type.
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  const refuseUrl = (error: unknown, request: Request, reply: Reply) => void fail(error, request, reply)
+  const app = createServer({ secret, refuseUrl })
   app.setErrorHandler(fail)
   app.setNotFoundHandler(() => {
-    throw new HttpError(404, 'not_found', 'There is nothing at this address.')
+    throw unknownPath()
   })
   for (const [url, methods] of routes) addRoute(app, url, methods, languageOf)
   return app
 }
 
-function addRoute(app: FastifyInstance, url: string, methods: Methods, languageOf: LanguageOf): void {
+const unknownPath = (): HttpError => new HttpError(404, 'not_found', 'There is nothing at this address.')
+
+function addRoute(app: Server, url: string, methods: Methods, languageOf: LanguageOf): void {
   for (const method of METHODS) {
     const handler = methods[method]
     if (handler)
@@ -81,40 +72,27 @@ function addRoute(app: FastifyInstance, url: string, methods: Methods, languageO
         handler: (request, reply) => run(handler, request, reply, languageOf(request)),
       })
   }
-  const others = [...METHODS, 'OPTIONS' as const].filter(method => method === 'OPTIONS' || !methods[method])
-  const allow = METHODS.filter(method => methods[method]).flatMap(method =>
-    method === 'GET' ? ['GET', 'HEAD'] : [method],
-  )
-  const message = `Only ${allow.join(', ')} can be used here.`
-  app.route({
-    method: others,
-    url,
-    handler: (_request, reply) => {
-      reply.header('allow', allow.join(', '))
-      throw new HttpError(405, 'method_not_allowed', message)
-    },
-  })
+  const allowed = METHODS.filter(method => methods[method])
+  const refuse = (_request: Request, allow: string) =>
+    new HttpError(405, 'method_not_allowed', `Only ${allow} can be used here.`)
+  refuseOtherMethods(app, url, allowed, refuse)
 }
 
-async function run(
-  handler: Handler,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  language: Language,
-): Promise<FastifyReply> {
+async function run(handler: Handler, request: Request, reply: Reply, language: Language): Promise<Reply> {
   const header = (name: string) => {
     const value = request.headers[name]
     return Array.isArray(value) ? value.join(', ') : value
   }
-  if (!/^\s*(?:identity\s*)?$/i.test(header('content-encoding') ?? '')) {
+  if (!isPlain(request)) {
     throw new HttpError(415, 'unsupported_media_type', 'Send the body without a content encoding.')
   }
   const answer = await handler({
     query: new URLSearchParams(request.url.split('?').slice(1).join('?')),
     header,
-    body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
+    body: async () => (hasBody(request) ? bodyOf(request, reply) : Buffer.alloc(0)),
     project: header('x-sluice-project') || DEFAULT_PROJECT,
-    source: header('x-sluice-network') || request.ip,
+    source: sourceOf(request),
+    peer: request.ip,
     language,
     params: request.params as Record<string, string>,
   })
@@ -122,7 +100,7 @@ async function run(
 }
 
 /** Personal data: no cache may store a response, and its content depends on Accept and Accept-Language. */
-function send(reply: FastifyReply, { status, headers, body }: Answer, { say }: Language): FastifyReply {
+function send(reply: Reply, { status, headers, body }: Answer, { say }: Language): Reply {
   reply.status(status).headers({
     'cache-control': 'no-store',
     vary: 'accept, accept-language',
@@ -152,7 +130,7 @@ function problem(error: HttpError): Answer {
 }
 
 /** An error as a page, for a person with a browser. */
-function inWords(request: FastifyRequest, answer: Answer, language: Language): Answer {
+function inWords(request: Request, answer: Answer, language: Language): Answer {
   if (!prefers(request.headers.accept, 'text/html', 'application/json')) return answer
   const { errors } = answer.body as { errors: readonly FieldError[] }
   const body = renderPage(
@@ -165,7 +143,7 @@ function inWords(request: FastifyRequest, answer: Answer, language: Language): A
 }
 
 /** The response to an error. Only unexpected errors are logged, without anything a client sent. */
-function answerTo(error: unknown, request: FastifyRequest, log: Log, failed: StoreHealth['failed']): Answer {
+function answerTo(error: unknown, request: Request, log: Log, failed: StoreHealth['failed']): Answer {
   if (error instanceof HttpError) return problem(error)
   if (error instanceof IdentifierTaken) return refusal(409, [takenError(error)])
   if (error instanceof PreconditionFailed) return refusal(412, [CHANGED_MEANWHILE])
@@ -178,11 +156,13 @@ function answerTo(error: unknown, request: FastifyRequest, log: Log, failed: Sto
     )
     return { ...problem(away), headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } }
   }
-  const { statusCode, code } = error as Partial<FastifyError>
-  if (statusCode === 413) return problem(new HttpError(413, 'too_large', 'The body is larger than 1 MiB.'))
-  if (statusCode === 415) {
-    return problem(new HttpError(415, 'unsupported_media_type', 'Send a body with its Content-Type.'))
+  if (error instanceof BodyRefused) {
+    const { status, code, message } = error
+    const refused = problem(new HttpError(status, code, message))
+    return status === 503 ? { ...refused, headers: { 'retry-after': '1' } } : refused
   }
+  if (isUnknownPath(error)) return problem(unknownPath())
+  const { statusCode, code } = error as { statusCode?: number; code?: string }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return problem(new HttpError(statusCode, 'malformed', 'The request is malformed.'))
   }

@@ -1,17 +1,25 @@
 /** What a handler receives and returns, independent of any web framework; and the common form of a refusal. */
+import { FORM_TYPES } from './form/decode.js'
 import type { FieldError } from './form/errors.js'
 import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './form/json.js'
+import type { Submission } from './form/parse.js'
 import type { Language } from './languages.js'
 
 export interface Request {
   readonly query: URLSearchParams
   /** A header field's value by lowercase name. */
   readonly header: (name: string) => string | undefined
-  readonly body: Buffer
+  /**
+   * Reads the body, to be called once path, key and media type are right: what is refused before costs no memory.
+   * Rejects when it is too large, too slow, or too much at a time.
+   */
+  readonly body: () => Promise<Buffer>
   /** Identities of different projects are separate. */
   readonly project: string
   /** The client's network as reported by the gateway in front; without one, the address of the peer. */
   readonly source: string
+  /** The address at the other end of the connection. */
+  readonly peer: string
   /** The available language that the client prefers. */
   readonly language: Language
   /** Values of the path's parameters. */
@@ -64,14 +72,24 @@ export function mediaTypeOf(request: Request): string | undefined {
   return request.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
 }
 
+/** The request's form. Of a media type that no form has it is left unread, as it is refused whatever it says. */
+export async function submissionOf(request: Request): Promise<Submission> {
+  const isForm = FORM_TYPES.some(type => type === mediaTypeOf(request))
+  return {
+    contentType: request.header('content-type'),
+    body: isForm ? await request.body() : Buffer.alloc(0),
+  }
+}
+
 /** The request's body as a JSON object. Throws HttpError. */
-export function jsonBody(request: Request): Record<string, JsonValue> {
+export async function jsonBody(request: Request): Promise<Record<string, JsonValue>> {
   if (mediaTypeOf(request) !== 'application/json') {
     throw new HttpError(415, 'unsupported_media_type', 'Send application/json.')
   }
+  const text = (await request.body()).toString('utf8')
   let value: JsonValue
   try {
-    value = parseJson(request.body.toString('utf8'))
+    value = parseJson(text)
   } catch (error) {
     if (!(error instanceof JsonTextError)) throw error
     throw new HttpError(400, error.code, `The body ${error.message}.`)

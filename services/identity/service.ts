@@ -41,10 +41,20 @@ export interface StartOptions {
   readonly log: Log
   /** Counts wrong keys; by default within this process. */
   readonly wrongKey?: WrongKey
+  /**
+   * Of the gateway in front, which sends it in `x-sluice-secret`: only requests with it are answered, and what they say
+   * in `x-sluice-*` fields is believed. Without it everybody is answered, and those fields are ignored.
+   */
+  readonly gatewaySecret?: string
 }
 
 /** Starts the service on a free port of 127.0.0.1. Throws an Error with a sentence about an invalid setting. */
-export async function startService({ env: given, log, wrongKey }: StartOptions): Promise<Running> {
+export async function startService({
+  env: given,
+  log,
+  wrongKey,
+  gatewaySecret,
+}: StartOptions): Promise<Running> {
   const env = withFiles(given)
   const adminKeys = readAdminKeys(env.IDENTITY_ADMIN_KEYS)
   const publicHost = readPublicHost(env.BASE_URL)
@@ -68,6 +78,7 @@ export async function startService({ env: given, log, wrongKey }: StartOptions):
     languages,
     log,
     health.failed,
+    gatewaySecret,
   )
   const close = async () => {
     await app.close()

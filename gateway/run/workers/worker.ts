@@ -6,6 +6,7 @@ import type { ClosableLog } from '../../observe/log.js'
 import { type Core, openCore, type Prepared } from '../core.js'
 import { type Loaded, listProblems, load, loadOrFail, type Unloadable } from '../load.js'
 import { openLog, outliveRejections } from '../process-log.js'
+import type { EmbeddedService } from '../upstreams.js'
 import { Channel, type ToldError, toldError } from './channel.js'
 import { endWith } from './orphan-watch.js'
 
@@ -27,8 +28,8 @@ export interface Orders {
 /** Calls that the supervisor answers. */
 export interface SupervisorCalls {
   orders(): Orders
-  /** The address of an embedded service. */
-  embedded(name: string): Promise<string>
+  /** An embedded service; starts it when asked for the first time. */
+  embedded(name: string): Promise<EmbeddedService>
   /** Whether a worker that got its orders at this change may take requests. */
   join(change: number): Promise<boolean>
   /** The worker takes requests at this address. */

@@ -1,4 +1,4 @@
-import type { FastifySchema } from 'fastify'
+import type { Schema } from '../../http/server.js'
 import { refTo } from '../schemas/parts.js'
 import { problemSchema } from '../schemas/refusals.js'
 
@@ -26,7 +26,7 @@ const capital = (word: string): string => `${word.charAt(0).toUpperCase()}${word
 type Answers = Readonly<Record<string, unknown>>
 
 /** The responses of a route; errors also in the form of the gateway's own errors. */
-export function withGatewayAnswers(schema: FastifySchema): Answers {
+export function withGatewayAnswers(schema: Schema): Answers {
   const own = schema.response as Answers
   const [mediaType = 'application/json'] = (schema as { produces?: string[] }).produces ?? []
   const problem = { 'application/problem+json': { schema: refTo(problemSchema) } }

@@ -1,22 +1,26 @@
-import { METHODS } from 'node:http'
-import Fastify, {
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifySchema,
-} from 'fastify'
-import { limits } from '../limits.js'
+import { BodyRefused } from '../../http/body.js'
+import {
+  bodyOf,
+  createServer as createHttpServer,
+  hasBody,
+  isPlain,
+  isUnknownPath,
+  type Reply,
+  type Request,
+  refuseOtherMethods,
+  type Schema,
+  type Server,
+} from '../../http/server.js'
 import type { Log } from '../log.js'
 import { StoreFailed, Unavailable } from '../store/contract.js'
 
-export type Server = FastifyInstance
-export type Request = FastifyRequest
-export type Reply = FastifyReply
+export type { Reply, Request, Server } from '../../http/server.js'
+
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type Handler = (request: Request, reply: Reply) => Promise<unknown>
 /** A handler with its description in the API document; a bare handler stays out of it (see api-document.ts). */
 export interface Endpoint {
-  readonly schema: FastifySchema
+  readonly schema: Schema
   readonly handler: Handler
 }
 
@@ -30,35 +34,20 @@ export class HttpError extends Error {
   }
 }
 
-/** Longer than any URL that Node.js accepts: an id of any length is looked up, and not found. */
-const maxParamLength = 64 * 1024
 /** Seconds, sent with 503. */
 export const retryAfter = '1'
 /** All methods that a path may have. */
 export const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** The server without routes: JSON bodies of at most 1 MiB, query parameters as lists of texts. */
-export function createServer(): Server {
-  const server = Fastify({
-    bodyLimit: limits.bodyBytes,
-    requestTimeout: 30_000,
-    frameworkErrors: refuseUrl,
-    forceCloseConnections: 'idle',
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength, querystringParser: parseQuery },
-  })
-  for (const method of METHODS.filter(method => method !== 'CONNECT')) {
-    if (!server.supportedMethods.includes(method)) server.addHttpMethod(method)
-  }
+/** The server without routes: query parameters as lists of texts. `secret` is the gateway's. */
+export function createServer(secret?: string): Server {
+  const server = createHttpServer({ secret, refuseUrl, querystringParser: parseQuery })
   // The schemas (../schemas) are the source of the types and of the API document. Input is still checked by hand: our
   // messages name the field and say what to do, rules that join two fields or resolve a host fit no schema, and SCIM
   // has its own error shapes. Responses are sent as they are: a serializer made from a schema would drop attributes
   // that only the client knows. Tests and suites compare both with what the document promises.
   server.setValidatorCompiler(() => () => true)
   server.setSerializerCompiler(() => data => JSON.stringify(data))
-  // A refused body is read to its end and dropped: closing the connection in the middle of it would lose the response.
-  server.addHook('onSend', async (_request, reply) => {
-    if (reply.statusCode === 413) reply.removeHeader('connection')
-  })
   return server
 }
 
@@ -67,24 +56,28 @@ function refuseUrl(_error: unknown, _request: Request, reply: Reply): void {
   reply.code(400).send({ data: null, error: { message: 'The address is not well formed.', code: 400 } })
 }
 
-/** Accepts these media types as JSON, and no others. Text that is not JSON is refused with 400, compressed text with 415. */
-export function acceptJson(server: Server, types: string[]): void {
-  server.removeAllContentTypeParsers()
-  server.addContentTypeParser(types, { parseAs: 'buffer' }, (request, body, done) => {
-    if (!/^\s*(?:identity\s*)?$/i.test(request.headers['content-encoding'] ?? '')) {
-      return done(new HttpError(415, 'Send the body without a content encoding.'))
-    }
-    try {
-      const text = new TextDecoder('utf-8', { fatal: true }).decode(body as Buffer)
-      done(null, text.trim() === '' ? undefined : JSON.parse(text))
-    } catch (error) {
-      const place = / at position \d+/.exec((error as Error).message)?.[0] ?? ''
-      done(new HttpError(400, `The body is not valid JSON${place}.`))
-    }
+/**
+ * Reads bodies of these media types as JSON, and refuses others unread. Text that is not JSON is refused with 400,
+ * compressed text with 415.
+ */
+export function acceptJson(server: Server, types: readonly string[]): void {
+  server.addHook('preValidation', async (request, reply) => {
+    if (request.is404 || !hasBody(request) || request.method === 'GET' || request.method === 'HEAD') return
+    const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+    if (!types.includes(type)) throw new HttpError(415, `The Content-Type must be ${types.join(' or ')}.`)
+    if (!isPlain(request)) throw new HttpError(415, 'Send the body without a content encoding.')
+    request.body = parseJson(await bodyOf(request, reply))
   })
-  server.addContentTypeParser('*', (_request, _body, done) => {
-    done(new HttpError(415, `The Content-Type must be ${types.join(' or ')}.`))
-  })
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(body)
+    return text.trim() === '' ? undefined : JSON.parse(text)
+  } catch (error) {
+    const place = / at position \d+/.exec((error as Error).message)?.[0] ?? ''
+    throw new HttpError(400, `The body is not valid JSON${place}.`)
+  }
 }
 
 /** Routes one path. Methods without a handler get 405 with `Allow`. */
@@ -97,27 +90,22 @@ export function resource(
     const endpoint = typeof given === 'function' ? { handler: given } : given
     server.route({ method: method as Method, url, ...endpoint })
   }
-  const others = server.supportedMethods.filter(
-    method => !handlers[method as Method] && !(method === 'HEAD' && handlers.GET),
+  refuseOtherMethods(
+    server,
+    url,
+    Object.keys(handlers),
+    ({ method }, allow) => new HttpError(405, `${method} is not allowed here; allowed: ${allow}.`),
   )
-  const allow = Object.keys(handlers).flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  const refuse = async (request: Request, reply: Reply): Promise<never> => {
-    reply.header('allow', allow.join(', '))
-    throw new HttpError(405, `${request.method} is not allowed here; allowed: ${allow.join(', ')}.`)
-  }
-  // Before the body is parsed: the method is wrong, whatever body came with it.
-  server.route({ method: others, url, onRequest: refuse, handler: refuse })
 }
 
 /** The status and message of an error; internal errors (500) reveal no details. */
 export function explain(error: unknown): { status: number; message: string } {
-  if (error instanceof HttpError) return { status: error.status, message: error.message }
+  if (error instanceof HttpError || error instanceof BodyRefused) {
+    return { status: error.status, message: error.message }
+  }
   if (error instanceof Unavailable) return { status: 503, message: error.message }
-  const { statusCode = 500, code } = error as { statusCode?: number; code?: string }
-  // A known path would have answered 405 before its body was parsed.
-  if (code === 'FST_ERR_ROUTE_MISSING_CONTENT_TYPE') return { status: 404, message: nothingHere }
-  const known = code === undefined ? undefined : sentences[code]
-  if (known) return { status: statusCode, message: known }
+  if (isUnknownPath(error)) return { status: 404, message: nothingHere }
+  const { statusCode = 500 } = error as { statusCode?: number }
   if (statusCode >= 400 && statusCode < 500) return { status: statusCode, message: (error as Error).message }
   return { status: 500, message: 'The directory service failed; its log has the details.' }
 }
@@ -142,11 +130,6 @@ export function clientLeaves(reply: Reply): AbortSignal {
 
 /** For an unknown path. */
 export const nothingHere = 'There is nothing at this path.'
-
-const sentences: Record<string, string> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: `The body is larger than ${limits.bodyBytes} bytes.`,
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'A body needs a well-formed Content-Type.',
-}
 
 /** The path parameter with that name. */
 export const param = (request: Request, name: string): string =>

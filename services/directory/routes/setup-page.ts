@@ -42,11 +42,6 @@ export function addSetupPage(
   server.addHook('onSend', async (_request, reply) => {
     reply.headers(pageHeaders)
   })
-  // Bodies are dropped: the forms carry everything in their URL.
-  server.removeAllContentTypeParsers()
-  server.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: 1024 }, (_request, _body, done) =>
-    done(null),
-  )
   server.setErrorHandler((error, request, reply) => {
     const { status, message } = explain(error)
     if (status >= 500) logFault(log, request, error)

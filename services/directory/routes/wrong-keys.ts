@@ -1,6 +1,7 @@
 /** The throttle of wrong keys. The home of rate-limiter-flexible. */
 import { createHash } from 'node:crypto'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
+import { sourceOf } from '../../http/server.js'
 import type { Log } from '../log.js'
 import { HttpError, type Reply, type Request } from './http.js'
 
@@ -56,10 +57,4 @@ export async function refuseHaste(
   if (wait === undefined) return
   reply.header('retry-after', wait)
   throw new HttpError(429, 'Too many wrong keys were sent. Wait, then send the right one.')
-}
-
-/** The client's network as reported by the gateway in front; without one, the address of the peer. */
-function sourceOf(request: Request): string {
-  const told = request.headers['x-sluice-network']
-  return typeof told === 'string' && told !== '' ? told : request.ip
 }

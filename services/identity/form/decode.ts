@@ -9,6 +9,13 @@ const PERCENT = 0x25
 const PLUS = 0x2b
 const SPACE = 0x20
 
+/** The media types of forms. */
+export const FORM_TYPES = [
+  'application/x-www-form-urlencoded',
+  'multipart/form-data',
+  'application/json',
+] as const
+
 /** Reads a body by its media type. Throws BodyError. */
 export async function decodeBody(contentType: string | undefined, body: Buffer): Promise<Entry[]> {
   const mediaType = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase()

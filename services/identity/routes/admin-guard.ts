@@ -94,12 +94,13 @@ async function refuseKey(request: Request, wrongKey: WrongKey): Promise<Answer> 
 }
 
 /**
- * The gateway lists in X-Forwarded-For the hosts that a request passed; without the field it was made on this machine.
+ * The gateway lists in X-Forwarded-For the hosts that a request passed before it; the last hop is the connection's.
  * Another site can make its own name resolve to this machine (DNS rebinding): such a request has that name as its
  * Host.
  */
 function demandThisMachine(request: Request, publicHost: string): void {
-  const hops = (request.header('x-forwarded-for') ?? '127.0.0.1').split(',').map(hop => hop.trim())
+  const told = request.header('x-forwarded-for')?.split(',') ?? []
+  const hops = [...told, request.peer].map(hop => hop.trim())
   if (!hops.every(hop => isIP(hop) > 0 && THIS_MACHINE.check(hop, isIP(hop) === 6 ? 'ipv6' : 'ipv4'))) {
     throw new HttpError(
       403,

@@ -44,7 +44,10 @@ export function adminRoutes(identities: Identities): Routes {
   }
 
   async function create(request: Request): Promise<Answer> {
-    const written = await identities.create(request.project, traitsOf(request.project, jsonBody(request)))
+    const written = await identities.create(
+      request.project,
+      traitsOf(request.project, await jsonBody(request)),
+    )
     const answer = shown(written, 201)
     return 'identity' in written
       ? { ...answer, headers: { ...answer.headers, location: `${PATH}/${written.identity.id}` } }
@@ -53,7 +56,7 @@ export function adminRoutes(identities: Identities): Routes {
 
   /** Each entry separately and in order; only an unavailable store fails all of them. */
   async function createMany(request: Request): Promise<Answer> {
-    const entries = own(jsonBody(request), 'identities')
+    const entries = own(await jsonBody(request), 'identities')
     if (!Array.isArray(entries) || entries.length > MAX_BATCH) {
       throw new HttpError(400, 'identities', `"identities" has to be a list of at most ${MAX_BATCH} entries.`)
     }
@@ -86,12 +89,12 @@ export function adminRoutes(identities: Identities): Routes {
   }
 
   async function put(request: Request): Promise<Answer> {
-    const traits = traitsOf(request.project, jsonBody(request))
+    const traits = traitsOf(request.project, await jsonBody(request))
     return shown(await identities.replace(request.project, idOf(request), traits, known(request)), 200)
   }
 
   async function patch(request: Request): Promise<Answer> {
-    const traits = traitsOf(request.project, jsonBody(request))
+    const traits = traitsOf(request.project, await jsonBody(request))
     return shown(await identities.merge(request.project, idOf(request), traits, known(request)), 200)
   }
 

@@ -8,7 +8,15 @@ import type { JsonObject } from '../form/json.js'
 import { readForm } from '../form/parse.js'
 import { sentDefaults, sentEntries } from '../form/sent.js'
 import { holdIdentity } from '../holder.js'
-import { type Answer, noIdentity, type Request, type Routes, refusal, statusOf } from '../http.js'
+import {
+  type Answer,
+  noIdentity,
+  type Request,
+  type Routes,
+  refusal,
+  statusOf,
+  submissionOf,
+} from '../http.js'
 import type { Identities, Versioned } from '../identities.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
 import type { Signer } from '../secret.js'
@@ -35,8 +43,7 @@ export function registrationRoutes(identities: Identities, signer: Signer, now: 
   async function register(request: Request): Promise<Answer> {
     refuseForeign(request)
     const schema = identities.schemaOf(request.project)
-    const contentType = request.header('content-type')
-    const { result, entries } = await readForm(schema, { contentType, body: request.body })
+    const { result, entries } = await readForm(schema, await submissionOf(request))
     // Fields that were not sent show their defaults again.
     const sentBack = () => sentEntries(schema.root, entries, sentDefaults(schema.root))
     const refused = (status: number, errors: readonly FieldError[]) =>

@@ -8,7 +8,15 @@ import type { FieldError } from '../form/errors.js'
 import { parsePatch, readForm } from '../form/parse.js'
 import { sentEntries, sentTraits } from '../form/sent.js'
 import { heldIdentity } from '../holder.js'
-import { type Answer, HttpError, type Request, type Routes, refusal, statusOf } from '../http.js'
+import {
+  type Answer,
+  HttpError,
+  type Request,
+  type Routes,
+  refusal,
+  statusOf,
+  submissionOf,
+} from '../http.js'
 import { type Identities, PreconditionFailed, type Versioned, type Written } from '../identities.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
 import type { Signer } from '../secret.js'
@@ -59,8 +67,7 @@ export function settingsRoutes(identities: Identities, signer: Signer, now: () =
     const held = await holder(request)
     if (!held) return nobody(request)
     const schema = identities.schemaOf(request.project)
-    const contentType = request.header('content-type')
-    const { result, entries } = await readForm(schema, { contentType, body: request.body })
+    const { result, entries } = await readForm(schema, await submissionOf(request))
     const refused = async (status: number, errors: readonly FieldError[]) => {
       if (!isBrowser(request)) return refusal(status, errors)
       // Once the user has been told of the other change, saving again replaces it. Until then the form keeps the
@@ -86,9 +93,8 @@ export function settingsRoutes(identities: Identities, signer: Signer, now: () =
     refuseForeign(request)
     const held = await holder(request)
     if (!held) return nobody(request)
-    const contentType = request.header('content-type')
     const schema = identities.schemaOf(request.project)
-    const parsed = await parsePatch(schema, { contentType, body: request.body }, held.identity.traits)
+    const parsed = await parsePatch(schema, await submissionOf(request), held.identity.traits)
     if ('errors' in parsed) return refusal(statusOf(parsed.errors), parsed.errors)
     const known = ifMatch(request.header('if-match'))
     return saved(request, await identities.merge(request.project, held.identity.id, parsed.patch, known))

@@ -40,7 +40,7 @@ routes: [{ path: /**, upstream: app }]
     )
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const first = await loadOrFail(folder, {}, log)
-    const embedded = async () => ''
+    const embedded = async () => ({ url: '', secret: '' })
     const core = await openCore({ first, workers: 4, embedded, secret: Buffer.from('test'), log })
     const url = await core.listen()
     t.teardown(() => core.drain())

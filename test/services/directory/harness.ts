@@ -35,14 +35,19 @@ export interface Service {
 }
 
 /** The real service on a fresh data folder, closed when the test ends. */
-export async function startService(t: Test, env: NodeJS.ProcessEnv = {}): Promise<Service> {
+export async function startService(
+  t: Test,
+  env: NodeJS.ProcessEnv = {},
+  gatewaySecret?: string,
+): Promise<Service> {
   const dataDir = env.DATA_DIR ?? t.testdir()
   const logged: string[] = []
   const write = (fields: object, message: string): void => {
     logged.push(`${message} ${JSON.stringify(fields)}`)
   }
   const log = { debug: write, info: write, warn: write, error: write }
-  const service = await start({ env: { API_KEYS: apiKey, DATA_DIR: dataDir, ...env }, log })
+  const given = gatewaySecret === undefined ? {} : { gatewaySecret }
+  const service = await start({ env: { API_KEYS: apiKey, DATA_DIR: dataDir, ...env }, log, ...given })
   let open = true
   const close = async (): Promise<void> => {
     if (open) await service.close()
@@ -53,9 +58,10 @@ export async function startService(t: Test, env: NodeJS.ProcessEnv = {}): Promis
   const call: Service['call'] = async (method, path, body, headers = {}) => {
     const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
+    const own: Record<string, string> = gatewaySecret ? { 'x-sluice-secret': gatewaySecret } : {}
     const request = {
       method,
-      headers: { ...type, ...headers },
+      headers: { ...type, ...own, ...headers },
       ...(text === undefined ? {} : { body: text }),
     }
     const answer = await fetch(new URL(path, service.url), request)

@@ -122,7 +122,7 @@ t.test('the handler refuses any wrong input with a SCIM error', async t => {
     [{ body: cyclic }, 400, /not valid JSON/],
     [{ body: () => 1 }, 400, /not valid JSON/],
     [{ body: { userName: 1n } }, 400, /not valid JSON/],
-    [{ body: 'x'.repeat(1024 * 1024 + 1) }, 413, /larger than 1048576 bytes/],
+    [{ body: 'x'.repeat(1024 * 1024 + 1) }, 413, /larger than 1 MiB/],
     [{ body: JSON.parse('{"userName":"x","__proto__":{"admin":true}}') }, 400, /__proto__/],
     [{ body: { name: {} } }, 400, /userName is required/],
     [{ method: 'GET', query: { count: 'many' } }, 400, /count must be a whole number/],

@@ -5,7 +5,7 @@ import { apiKey, startService } from './harness.js'
 t.test(
   'a client that tries keys gets 429 in the format of each API, and the right key is still accepted',
   async t => {
-    const service = await startService(t)
+    const service = await startService(t, {}, 'secret-of-the-gateway')
     const { id, scim } = await service.directory()
     const manage = (key: string, from?: string) =>
       service.manage('GET', `/${id}`, undefined, {

@@ -1,10 +1,10 @@
 /** Identities for administrators and programs. */
 import t from 'tap'
 import { matchList } from '../../helpers/lists.js'
-import { PERSON, type Reply, started } from './started.js'
+import { PERSON, type Reply, SECRET, started } from './started.js'
 
 t.test('identities of another project cannot be read, changed, deleted or listed', async t => {
-  const { form, call, json } = await started(t)
+  const { form, call, json } = await started(t, {}, SECRET)
   const { id } = (await form(PERSON, { 'x-sluice-project': 'acme:eu' })).json()
   const path = `/admin/identities/${id}`
   const body = { traits: { email: 'e@x.example', name: { first: 'E' } } }

@@ -189,9 +189,10 @@ t.test('the identity cookie is valid for an hour and cannot be altered', t => {
   const asking = (cookie: string) => ({
     query: new URLSearchParams(),
     header: (name: string) => (name === 'cookie' ? cookie : undefined),
-    body: Buffer.alloc(0),
+    body: async () => Buffer.alloc(0),
     project: 'acme',
     source: '127.0.0.1',
+    peer: '127.0.0.1',
     language: ENGLISH,
     params: {},
   })

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { matchList } from '../../helpers/lists.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { tag } from './form-data.js'
-import { HTML, REGISTRATION, type Reply, started } from './started.js'
+import { HTML, REGISTRATION, type Reply, SECRET, started } from './started.js'
 
 const ADMIN = '/admin/identities'
 const text = { type: 'string' }
@@ -41,7 +41,7 @@ async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
     'notes.txt': '{',
   })
   const data = folderOf(t, {})
-  const before = await started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data })
+  const before = await started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data }, SECRET)
   const page = await before.call('GET', REGISTRATION, { accept: HTML, ...as('acme') })
   t.ok(tag(page.text, 'traits.staff'), 'the form follows the schema of the project')
   t.notOk(tag(page.text, 'traits.email'))
@@ -72,7 +72,7 @@ async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
       /two stored identities have the same phone .*, which must now be unique; change one of them first/,
   })
   writeFileSync(join(folder, 'projects.json'), JSON.stringify(choice))
-  const mending = await started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data })
+  const mending = await started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data }, SECRET)
   t.equal(
     (await mending.form('traits.email=a%40x', as('other'))).status,
     409,
@@ -82,7 +82,7 @@ async function bySchema(t: Test, env: NodeJS.ProcessEnv): Promise<void> {
   t.equal(mended.status, 200)
   await mending.service.close()
   writeFileSync(join(folder, 'projects.json'), JSON.stringify({ ...choice, other: 'company' }))
-  const after = await started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data })
+  const after = await started(t, { ...env, IDENTITY_SCHEMA: folder, DATA_DIR: data }, SECRET)
   t.equal(
     (await after.form('traits.vat=V&traits.phone=1', as('other'))).status,
     409,
@@ -130,12 +130,12 @@ async function identified(
     'ΑΣ-straße\u0000',
   ]
 
-  const before = await started(t, given)
+  const before = await started(t, given, SECRET)
   t.equal((await register(before, 'ΑΣ-straße')).status, 201)
   for (const login of others) t.equal((await register(before, login)).status, 409, JSON.stringify(login))
   await before.service.close()
   await age(data)
-  const after = await started(t, given)
+  const after = await started(t, given, SECRET)
   for (const login of others) t.equal((await register(after, login)).status, 409, JSON.stringify(login))
   t.equal((await register(after, 'ΑΣ-strase')).status, 201)
 }
@@ -170,11 +170,11 @@ t.test('a stored field that is no longer in the schema is reported', async t => 
   const folder = folderOf(t, { 'one.json': schemaFile(undefined, { a: text, b: text }) })
   const data = folderOf(t, {})
   const env = { IDENTITY_SCHEMA: folder, DATA_DIR: data }
-  const before = await started(t, env)
+  const before = await started(t, env, SECRET)
   const { id } = (await before.form('traits.a=1&traits.b=2')).json()
   await before.service.close()
   writeFileSync(join(folder, 'one.json'), schemaFile(undefined, { a: text }))
-  const { call } = await started(t, env)
+  const { call } = await started(t, env, SECRET)
   t.match((await call('GET', `${ADMIN}/${id}`)).json(), {
     traits: { a: '1', b: '2' },
     schema_problems: [{ path: 'traits', code: 'undeclared' }],

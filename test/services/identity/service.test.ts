@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { start } from '../../../services/identity/index.js'
 import { formData, tag } from './form-data.js'
-import { HTML, PERSON, REGISTRATION, started } from './started.js'
+import { HTML, PERSON, REGISTRATION, SECRET, started } from './started.js'
 
 t.test('a submitted form becomes a typed identity', async t => {
   const { call, form, service } = await started(t)
@@ -82,7 +82,7 @@ t.test('a browser is redirected to a page, and another client gets JSON', async 
 })
 
 t.test('an e-mail address can register once per project, whatever its letter case', async t => {
-  const { form, json } = await started(t)
+  const { form, json } = await started(t, {}, SECRET)
   const tries = ['Ann%40x.example', 'ann%40X.example', 'ANN%40X.EXAMPLE'].map(email =>
     form(`traits.email=${email}&traits.name.first=A`),
   )

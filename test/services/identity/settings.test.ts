@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { formData, tag } from './form-data.js'
-import { cookieOf, HTML, PERSON, type Reply, started } from './started.js'
+import { cookieOf, HTML, PERSON, type Reply, SECRET, started } from './started.js'
 import { URL_ENCODED, urlEncoded } from './submit.js'
 
 const SETTINGS = '/self-service/settings'
@@ -12,7 +12,7 @@ const ADMIN = '/admin/identities'
 const identityIn = (reply: Reply) => reply.json().identity as { traits: object }
 
 t.test('a registered person can change their own details by form, and nobody else can read them', async t => {
-  const { form, call } = await started(t)
+  const { form, call } = await started(t, {}, SECRET)
   const registered = await form(`${PERSON}&traits.newsletter=true&traits.interests=chess`, { accept: HTML })
   t.match(
     registered.header('set-cookie'),

@@ -8,6 +8,9 @@ export const REGISTRATION = '/self-service/registration'
 /** The Accept header of a browser. */
 export const HTML = 'text/html,application/xhtml+xml,*/*;q=0.8'
 
+/** For tests that speak as the gateway in front does. */
+export const SECRET = 'secret-of-the-gateway'
+
 export interface Reply {
   status: number
   header(name: string): string
@@ -24,13 +27,15 @@ export interface Reply {
 export const cookieOf = (reply: Reply) => reply.header('set-cookie').split(';')[0] as string
 
 /** A running service, and everything it logged. */
-export async function started(t: Test, env: NodeJS.ProcessEnv = {}) {
+export async function started(t: Test, env: NodeJS.ProcessEnv = {}, gatewaySecret?: string) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-identity-'))
   const lines: string[] = []
   const note = (fields: object, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`)
   const log = { debug: note, info: note, warn: note, error: note }
   t.teardown(() => rmSync(folder, { recursive: true }))
-  const service = await start({ env: { DATA_DIR: folder, ...env }, log })
+  const given = gatewaySecret === undefined ? {} : { gatewaySecret }
+  const own: Record<string, string> = gatewaySecret ? { 'x-sluice-secret': gatewaySecret } : {}
+  const service = await start({ env: { DATA_DIR: folder, ...env }, log, ...given })
   t.teardown(() => service.close())
   const call = async (
     method: string,
@@ -40,7 +45,7 @@ export async function started(t: Test, env: NodeJS.ProcessEnv = {}) {
   ): Promise<Reply> => {
     const response = await fetch(service.url + path, {
       method,
-      headers: { accept: '*/*', ...headers },
+      headers: { accept: '*/*', ...own, ...headers },
       redirect: 'manual',
       ...(body === undefined ? {} : { body }),
     })

@@ -1,0 +1,118 @@
+/** Reads request bodies, within bounds of size, time and memory. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Budget } from './budget.js'
+
+/** Most bytes of one body. */
+export const MAX_BODY_BYTES = 1024 * 1024
+/** Most time for one body, so that a trickle does not hold its memory. */
+const MAX_MS = 30_000
+/** These first bytes of each body are not counted: small requests are answered while large ones have used up the budget. */
+const FREE_BYTES = 4096
+
+/** Why a body was not read. `code` is a word for programs. */
+export class BodyRefused extends Error {
+  readonly status: 400 | 408 | 413 | 503
+  readonly code: string
+
+  constructor(status: BodyRefused['status'], code: string, message: string) {
+    super(message)
+    this.status = status
+    this.code = code
+  }
+}
+
+const budget = new Budget()
+
+/**
+ * Reads a request's body; rejects with BodyRefused. Its memory is counted for `client`, its network, from the first
+ * byte until the response has ended, so a body that is announced but not sent costs nothing.
+ */
+export async function readBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  client: string,
+): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge()
+  const body = new Body(client)
+  for (const event of ['finish', 'close']) response.once(event, () => body.release())
+  return await new Promise<Buffer>((resolve, reject) => {
+    const refuse = (refused: BodyRefused): void => {
+      end()
+      body.release()
+      // What still comes is dropped: closing the connection in the middle of it would lose the response.
+      request.resume()
+      reject(refused)
+    }
+    const onData = (chunk: Buffer): void => {
+      const refused = body.add(chunk)
+      if (refused) refuse(refused)
+    }
+    const onEnd = (): void => {
+      end()
+      resolve(body.bytes)
+    }
+    const onGone = (): void => refuse(new BodyRefused(400, 'malformed', 'The body was cut off.'))
+    const timer = setTimeout(
+      () => refuse(new BodyRefused(408, 'timeout', `The body took longer than ${MAX_MS / 1000} seconds.`)),
+      MAX_MS,
+    ).unref()
+    const end = (): void => {
+      clearTimeout(timer)
+      request.off('data', onData).off('end', onEnd).off('close', onGone)
+    }
+    // Stays: without a listener, an error of a request that is no longer read would end the process.
+    request.on('error', onGone)
+    request.on('data', onData).on('end', onEnd).on('close', onGone)
+  })
+}
+
+/** The bytes of one body, in one buffer that grows: each of many small pieces would cost more than its bytes. */
+class Body {
+  readonly #client: string
+  #buffer = Buffer.alloc(0)
+  #length = 0
+  #taken = 0
+  #released = false
+
+  constructor(client: string) {
+    this.#client = client
+  }
+
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length)
+  }
+
+  /** Adds a piece. Returns why it cannot. */
+  add(piece: Buffer): BodyRefused | undefined {
+    const length = this.#length + piece.length
+    if (length > MAX_BODY_BYTES) return tooLarge()
+    if (length > this.#buffer.length && !this.#grow(length)) {
+      return new BodyRefused(503, 'busy', 'Too many large requests are under way. Try again shortly.')
+    }
+    piece.copy(this.#buffer, this.#length)
+    this.#length = length
+    return undefined
+  }
+
+  release(): void {
+    if (this.#released) return
+    this.#released = true
+    this.#buffer = Buffer.alloc(0)
+    this.#length = 0
+    budget.giveBack(this.#client, this.#taken)
+  }
+
+  /** False when the budget does not allow it. */
+  #grow(length: number): boolean {
+    const size = Math.min(MAX_BODY_BYTES, Math.max(FREE_BYTES, length, 2 * this.#buffer.length))
+    const counted = Math.max(0, size - FREE_BYTES)
+    if (this.#released || !budget.take(this.#client, counted - this.#taken)) return false
+    this.#taken = counted
+    const grown = Buffer.allocUnsafeSlow(size)
+    this.#buffer.copy(grown, 0, 0, this.#length)
+    this.#buffer = grown
+    return true
+  }
+}
+
+const tooLarge = (): BodyRefused => new BodyRefused(413, 'too_large', 'The body is larger than 1 MiB.')
