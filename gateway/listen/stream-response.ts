@@ -162,11 +162,16 @@ export class StreamResponse implements OutgoingResponse {
     for (const watcher of this.#watchers) watcher.onDrain?.()
   }
 
-  /** Some bytes were sent, so the time limit of the client starts again. */
+  /**
+   * All bytes of a write were sent, so the time limit of the client starts again. Node does not tell when a part of them
+   * was sent, so a large write has up to twice the time: 1 KB/s is then fast enough.
+   */
   #onProgress(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    if (this.#limitMs > 0 && !this.closed) this.#timer = setTimeout(() => this.#onStall(), this.#limitMs)
+    if (this.#limitMs === 0 || this.closed) return
+    const atOneKilobyte = Math.min(this.#stream.writableLength, 2 * this.#limitMs)
+    this.#timer = setTimeout(() => this.#onStall(), Math.max(this.#limitMs, atOneKilobyte))
   }
 
   #onStall(): void {

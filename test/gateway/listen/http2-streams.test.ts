@@ -11,12 +11,14 @@ import {
   code,
   DATA,
   END_HEADERS,
+  END_STREAM,
   FrameClient,
   frame,
   HEADERS,
   NO_ERROR,
   RST_STREAM,
   requestFields,
+  WINDOW_UPDATE,
 } from './frames.js'
 import { type Answer, answerOf, ask, open, scene } from './http2-scene.js'
 
@@ -109,6 +111,27 @@ rules:
       await waitUntil('the reset', () => stream.closed)
       t.equal(stream.rstCode, constants.NGHTTP2_NO_ERROR)
     })
+  })
+
+  t.test('a client that reads slowly but steadily gets everything', async t => {
+    const size = 160_000
+    const large = `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(size)}`
+    const { port } = await scene(t, certificate, answering(large), {
+      timeouts: '{ connect: 1s, head: 2s, idle: 2s }',
+    })
+    const client = await FrameClient.open(t, port)
+    const request = frame(HEADERS, END_HEADERS | END_STREAM, 1, requestFields('/'))
+    client.send(request)
+    const received = () => {
+      const pieces = client.frames.filter(({ type, stream }) => type === DATA && stream === 1)
+      return pieces.reduce((sum, { payload }) => sum + payload.length, 0)
+    }
+    const reset = () => client.frames.some(({ type, stream }) => type === RST_STREAM && stream === 1)
+    while (received() < size && !reset()) {
+      await sleep(600)
+      for (const stream of [0, 1]) client.send(frame(WINDOW_UPDATE, 0, stream, code(16_384)))
+    }
+    t.equal(received(), size)
   })
 
   t.test('a client that resets a request cancels it upstream, and no other request', async t => {
