@@ -58,6 +58,15 @@ const external = {
       description: 'Largest request body in bytes; a larger one is answered 413. Unset: no limit.',
     }),
   ),
+  secret: Type.Optional(
+    Type.String({
+      pattern: '^[\\x21-\\x7e]{16,1024}$',
+      secret: true,
+      expected: 'a secret of 16 characters or more without spaces',
+      description:
+        'For `sluice directory` and `sluice identity`: their GATEWAY_SECRET, sent with each request, so that they believe what this gateway says about its clients. Not for other upstreams.',
+    }),
+  ),
   timeouts: Timeouts,
   pathParameters: Word(['literal', 'refuse'], {
     default: 'literal',

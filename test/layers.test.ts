@@ -107,7 +107,7 @@ const PLACES: Record<string, Row> = {
       'config',
       'services/storage/data-folder.ts',
     ],
-    dynamic: ['gateway/run/serve.ts'],
+    dynamic: ['gateway/run/serve.ts', 'services/directory/index.ts', 'services/identity/index.ts'],
   },
 
   config: {},

@@ -8,6 +8,8 @@ interface Entry {
 
 export const COMMANDS: readonly Entry[] = [
   entry('serve', async () => (await import('./serve.js')).serve),
+  entry('directory', async () => (await import('./service.js')).directory),
+  entry('identity', async () => (await import('./service.js')).identity),
   entry('init', async () => (await import('./starter/init.js')).init),
   entry('check', async () => (await import('./check.js')).check),
   entry('explain', async () => (await import('./explain/command.js')).explain),

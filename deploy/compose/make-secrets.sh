@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the secrets of compose.yaml that are missing into secrets/, and leaves those that are there alone.
+# Writes the secrets of compose.yaml and services.yaml that are missing into secrets/, and leaves those that are there alone.
 # Each container reads them as a user of its own, so the files are open to all; the folder is not.
 set -eu
 cd "$(dirname "$0")"
@@ -11,4 +11,5 @@ make() {
 }
 make admin_key hex 24
 make encryption_key base64 32
+make gateway_secret hex 24
 make grafana_password hex 12

@@ -21,7 +21,7 @@ export function upstreamRequestFields(
   facts: Facts,
   project: Project | undefined,
   passing: RequestFields,
-  { urls, embedded }: Pick<UpstreamSettings, 'urls' | 'embedded'>,
+  { urls, service }: Pick<UpstreamSettings, 'urls' | 'service'>,
 ): string {
   const { raw, names } = req.fields
   const authority = authorityOf(req)
@@ -42,7 +42,7 @@ export function upstreamRequestFields(
   }
   text += `Via: ${req.version} sluice\r\n${forwardedFields(req, facts, authority ?? '')}`
   text += `x-sluice-request-id: ${facts.id}\r\n`
-  if (embedded) text += `x-sluice-network: ${facts.network}\r\nx-sluice-secret: ${embedded.secret}\r\n`
+  if (service) text += `x-sluice-network: ${facts.network}\r\nx-sluice-secret: ${service.secret}\r\n`
   return project === undefined ? text : text + projectFields(project)
 }
 

@@ -92,8 +92,11 @@ export interface UpstreamSettings {
   /** Most bytes of a request body; no limit when absent. */
   readonly maxBody?: number | undefined
   readonly timeouts: Timeouts
-  /** For an embedded service: it is sent the client's network, and the secret by which it knows this gateway. */
-  readonly embedded?: { readonly secret: string } | undefined
+  /**
+   * For the directory and identity service, embedded or not: they are sent the client's network, and the secret by
+   * which they know this gateway.
+   */
+  readonly service?: { readonly secret: string } | undefined
   /** Lower-case name of the field in which a POST may name its real method; when absent, no such field is passed on. */
   readonly methodOverride?: string | undefined
   /** Lower-case names of the fingerprint fields, which are passed on from a trusted hop only. */

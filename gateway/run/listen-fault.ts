@@ -7,27 +7,34 @@ interface Address {
   readonly port: number
 }
 
-/** For `catch`: `setting` is `listen` or `admin`. @throws {Failure} or the original error */
-export function listenFault(setting: 'listen' | 'admin', address: Address): (error: unknown) => never {
+/** What the address was set by: a section of gateway.yaml, or the options of a command. */
+type Setting = 'listen' | 'admin' | 'options'
+
+/** For `catch`. @throws {Failure} or the original error */
+export function listenFault(setting: Setting, address: Address): (error: unknown) => never {
   return error => {
     const sentence = sentenceOf(setting, address, (error as NodeJS.ErrnoException).code)
     throw sentence === undefined ? error : new Failure(sentence, { cause: error })
   }
 }
 
-const VARIABLES = { listen: 'PORT', admin: 'ADMIN_PORT' }
+const NAMES = {
+  listen: { host: 'listen.host', port: 'listen.port in gateway.yaml, or PORT where it says so' },
+  admin: { host: 'admin.host', port: 'admin.port in gateway.yaml, or ADMIN_PORT where it says so' },
+  options: { host: '--host', port: '--port' },
+}
 
-function sentenceOf(setting: 'listen' | 'admin', { host, port }: Address, code = ''): string | undefined {
-  const variable = `${setting}.port in gateway.yaml, or ${VARIABLES[setting]} where it says so`
+function sentenceOf(setting: Setting, { host, port }: Address, code = ''): string | undefined {
+  const names = NAMES[setting]
   switch (code) {
     case 'EADDRINUSE':
-      return `Port ${port} on ${host} is in use${ownerText(port)}. Choose another (${variable}).`
+      return `Port ${port} on ${host} is in use${ownerText(port)}. Choose another (${names.port}).`
     case 'EACCES':
-      return `This user may not listen on port ${port}. Choose one above 1023 (${variable}).`
+      return `This user may not listen on port ${port}. Choose one above 1023 (${names.port}).`
     case 'EADDRNOTAVAIL':
-      return `${setting}.host: ${host} is no address of this machine.`
+      return `${names.host}: ${host} is no address of this machine.`
     case 'ENOTFOUND':
-      return `${setting}.host: no address is known for "${host}".`
+      return `${names.host}: no address is known for "${host}".`
     default:
       return undefined
   }

@@ -178,10 +178,19 @@ export function upstreamSettings(
     maxBody: 'embedded' in written ? undefined : written.maxBody,
     methodOverride: 'embedded' in written ? undefined : written.methodOverride,
     timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
-    embedded: 'embedded' in written ? { secret: serviceOf(written.embedded).secret } : undefined,
+    service: serviceKeys(written, serviceOf),
     fingerprintHeaders,
     proxyHeaders,
   }))
+}
+
+/** How a service knows this gateway; undefined for any other upstream. */
+function serviceKeys(
+  written: Gateway['upstreams'][string],
+  serviceOf: (name: string) => EmbeddedService,
+): UpstreamSettings['service'] {
+  if ('embedded' in written) return { secret: serviceOf(written.embedded).secret }
+  return written.secret === undefined ? undefined : { secret: written.secret }
 }
 
 function timeoutsOf({

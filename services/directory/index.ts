@@ -1,5 +1,4 @@
 /** The package's `./directory`: the embedded directory service, by HTTP and as a library. */
-import type { AddressInfo } from 'node:net'
 import { type Core, openCore } from './core.js'
 import { managementKey } from './data-folder.js'
 import { oauthPath } from './external/service.js'
@@ -71,6 +70,8 @@ export interface StartOptions extends OpenOptions {
    * in `x-sluice-*` fields is believed. Without it everybody is answered, and those fields are ignored.
    */
   readonly gatewaySecret?: string
+  /** By default a free port of this machine's loopback, for a gateway in the same process. */
+  readonly listen?: { readonly host: string; readonly port: number }
 }
 
 /**
@@ -82,7 +83,7 @@ export async function open(options: OpenOptions): Promise<EmbeddedDirectory> {
 }
 
 /**
- * Starts the embedded directory service on a free loopback port. It runs behind the gateway and knows nothing of
+ * Starts the directory service. It runs behind the gateway and knows nothing of
  * rate limits. Throws an Error with a sentence for the operator when a setting or the database is unusable.
  */
 export async function start(options: StartOptions): Promise<DirectoryService> {
@@ -92,13 +93,12 @@ export async function start(options: StartOptions): Promise<DirectoryService> {
     const server = createServer(options.gatewaySecret)
     core.closers.push(() => server.close())
     addRoutes(server, core, keyHashes, options.wrongKey ?? countWrongKeys(core.log))
-    await server.listen({ host: '127.0.0.1', port: 0 })
+    const url = await server.listen(options.listen ?? { host: '127.0.0.1', port: 0 })
     // Last: a key is shown only once, so it is made when nothing else can fail.
     const { hashes, notes } = managementKeys(core.settings)
     keyHashes.push(...hashes)
-    const { port } = server.server.address() as AddressInfo
     const metrics = core.metrics.text
-    return { ...embed(core), url: `http://127.0.0.1:${port}`, notes, metrics, trouble: core.health.trouble }
+    return { ...embed(core), url, notes, metrics, trouble: core.health.trouble }
   } catch (error) {
     await core.close()
     throw error

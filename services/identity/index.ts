@@ -10,7 +10,7 @@ export { SchemaError } from './form/schema-document.js'
 export type { Running, StartOptions } from './service.js'
 
 /**
- * Starts the service on a free port of 127.0.0.1; see StartOptions for its settings. Throws an Error with a sentence
+ * Starts the service; see StartOptions for its settings. Throws an Error with a sentence
  * when the schema or the store cannot be used.
  */
 export async function start(options: StartOptions): Promise<Running> {

@@ -46,14 +46,17 @@ export interface StartOptions {
    * in `x-sluice-*` fields is believed. Without it everybody is answered, and those fields are ignored.
    */
   readonly gatewaySecret?: string
+  /** By default a free port of this machine's loopback, for a gateway in the same process. */
+  readonly listen?: { readonly host: string; readonly port: number }
 }
 
-/** Starts the service on a free port of 127.0.0.1. Throws an Error with a sentence about an invalid setting. */
+/** Starts the service. Throws an Error with a sentence about an invalid setting. */
 export async function startService({
   env: given,
   log,
   wrongKey,
   gatewaySecret,
+  listen = { host: '127.0.0.1', port: 0 },
 }: StartOptions): Promise<Running> {
   const env = withFiles(given)
   const adminKeys = readAdminKeys(env.IDENTITY_ADMIN_KEYS)
@@ -94,7 +97,7 @@ export async function startService({
         ]),
   ]
   try {
-    const url = await app.listen({ host: '127.0.0.1', port: 0 })
+    const url = await app.listen(listen)
     return { url, notes, metrics: async () => health.text(), trouble: health.trouble, close }
   } catch (error) {
     await close()

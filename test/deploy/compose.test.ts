@@ -94,6 +94,31 @@ t.test('make-secrets.sh creates keys that the gateway accepts, and keeps existin
   t.equal(Buffer.from(made[1] ?? '', 'base64').length, 32)
 })
 
+t.test(
+  'with services.yaml, services of their own are reached by the gateway that knows their secret',
+  async t => {
+    runTool(t, 'compose-go', ['compose.yaml', 'services.yaml'], { cwd: folder })
+    const apart = parse(projectFile('deploy', 'compose', 'services.yaml')) as typeof compose
+    for (const name of ['directory', 'identity']) {
+      const service = apart.services[name]
+      t.same(service?.ports, undefined, `${name} has no published port`)
+      t.ok(
+        service?.secrets?.includes('gateway_secret') &&
+          apart.services.gateway.secrets?.includes('gateway_secret'),
+      )
+      t.same([service?.cap_drop, service?.read_only], [['ALL'], true])
+    }
+    const config = mkdtempSync(join(tmpdir(), 'sluice-services-'))
+    t.teardown(() => rmSync(config, { recursive: true }))
+    cpSync(inProject('config'), config, { recursive: true })
+    cpSync(join(folder, 'services-gateway.yaml'), join(config, 'gateway.yaml'))
+    const args = [inProject('dist', 'gateway', 'cli.js'), 'check', '--config', config]
+    const env = { PATH: process.env.PATH ?? '', GATEWAY_SECRET: 'a-secret-of-the-gateway' }
+    const { status, stderr, stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
+    t.equal(status, 0, stdout + stderr)
+  },
+)
+
 t.test('the gateway can reach an upstream on the host by name', async t => {
   t.same(gateway.extra_hosts, ['host.docker.internal:host-gateway'])
 })

@@ -17,6 +17,7 @@ export const NOT_RUN: readonly NotRun[] = [
   },
   { page: DEPLOY, first: 'docker build -t sluice .', why: 'needs Docker' },
   { page: DEPLOY, first: 'deploy/compose/make-secrets.sh', why: 'needs Docker' },
+  { page: DEPLOY, first: 'docker compose -f deploy/compose/compose.yaml -f', why: 'needs Docker' },
   { page: DEPLOY, first: 'docker build -t registry.example.com', why: 'needs Docker and a cluster' },
   { page: DEPLOY, first: 'kubectl apply -k deploy/kubernetes', why: 'needs a cluster' },
   { page: DEPLOY, first: "{ printf 'apiVersion:", why: 'needs a cluster' },
