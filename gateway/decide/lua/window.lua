@@ -1,24 +1,29 @@
 -- The state of a windows key: what was spent, what is lent out, and when it stops counting. A library, prepended to the
 -- scripts that count. Prepended to it: algorithms.lua.
 --
--- A key holds, in MessagePack: when it was written, the leases (instance, tokens, end, …), then per window time,
--- count, … Ends are kept as distances from the time of writing; times rise, and each is kept as the distance from the
--- one before, the first as that from the time of writing.
+-- A key holds, in MessagePack, one list: when it was written, the leases (instance, tokens, end, …), then per window its
+-- name, its length and a list of time, count, … A window is known by its name, so policies that list other windows, or
+-- the same in another order, keep each other's counts. Ends are kept as distances from the time of writing; times rise,
+-- and each is kept as the distance from the one before, the first as that from the time of writing.
 
--- The windows in `n` arguments from `first`: quota, length in microseconds and algorithm of each; calendar windows (c)
--- have the boundaries of periods instead of a length. The cost of a request follows if it is more than one.
+-- Windows of other policies that a key keeps, at most.
+local MOST_OTHERS = 8
+
+-- The windows in `n` arguments from `first`: name, quota, length in microseconds and algorithm of each; calendar windows
+-- (c) have the boundaries of periods instead of a length. The cost of a request follows if it is more than one.
 local function windows_of(first, n, now)
-  local windows = { cost = n % 3 == 1 and tonumber(ARGV[first + n - 1]) or 1 }
-  for j = first, first + n - 3, 3 do
-    local letter = ARGV[j + 2]
+  local windows = { cost = n % 4 == 1 and tonumber(ARGV[first + n - 1]) or 1 }
+  for j = first, first + n - 4, 4 do
+    local letter = ARGV[j + 3]
     local window = {
-      quota = tonumber(ARGV[j]),
-      length = tonumber(ARGV[j + 1]),
+      name = ARGV[j],
+      quota = tonumber(ARGV[j + 1]),
+      length = tonumber(ARGV[j + 2]),
       letter = letter,
       algorithm = algorithms[letter] or make_algorithm(letter),
     }
     if letter == 'c' then
-      window.algorithm.choose_period(window, ARGV[j + 1], now)
+      window.algorithm.choose_period(window, ARGV[j + 2], now)
     end
     windows[#windows + 1] = window
   end
@@ -36,30 +41,56 @@ local function longest_lease(windows)
   return min(LONGEST_LEASE, shortest / 2)
 end
 
+-- When the last token of a stored list was spent.
+local function last_time(list, base)
+  local at = base
+  for j = 1, #list, 2 do
+    at = at + list[j]
+  end
+  return at
+end
+
+-- Adds tokens to a stored list of another policy's window, no earlier than its last.
+local function append(list, base, at, count)
+  local last = last_time(list, base)
+  list[#list + 1] = max(0, at - last)
+  list[#list + 1] = count
+end
+
 -- Returns per window `spent` and `used`, lent tokens included; beside them `leases`, with their ends as times, and
--- `lent`. `more`: the lists of further windows, which another gateway's policy has, with their time of writing. `ahead`:
--- the state was written later than now, so the clock was set back, and it must be written again to grow old. A lease
--- that ended without a report counts as spent at its end; after the clock was set back, it ends as if it had begun now.
+-- `lent`. `others`: name, length and list of the windows that only other policies have, as long as they count, and
+-- `base`, the time they are relative to. `ahead`: the state was written later than now, so the clock was set back, and
+-- it must be written again to grow old. A lease that ended without a report counts as spent at its end; after the clock
+-- was set back, it ends as if it had begun now.
 local function read(key, windows, now)
-  local leases = {}
-  local state = { leases = leases, lent = 0 }
+  local leases, others = {}, {}
+  local state = { leases = leases, others = others, lent = 0 }
   local packed = redis.call('GET', key)
-  if not packed then
+  local stored = packed and cmsgpack.unpack(packed)
+  -- A value in another form is another version's: ignored.
+  if type(stored) ~= 'table' then
     for i = 1, #windows do
       state[i] = { spent = {}, used = 0 }
     end
     return state
   end
-  local lists = { cmsgpack.unpack(packed) }
-  local base, lent = lists[1], lists[2]
+  local base, lent, places = stored[1], stored[2], {}
+  state.base = base
   state.ahead = base > now
-  if #lists > #windows + 2 then
-    state.more = { base = base, unpack(lists, #windows + 3) }
+  for j = 3, #stored, 3 do
+    places[stored[j]] = j
   end
   for i = 1, #windows do
     local window = windows[i]
-    local spent, used = window.algorithm.read(lists[i + 2] or {}, base, window, now)
+    local j = places[window.name]
+    places[window.name] = nil
+    local spent, used = window.algorithm.read(j and stored[j + 2] or {}, base, window, now)
     state[i] = { spent = spent, used = used }
+  end
+  for j = 3, #stored, 3 do
+    if places[stored[j]] and #others < MOST_OTHERS and last_time(stored[j + 2], base) + stored[j + 1] > now then
+      others[#others + 1] = { stored[j], stored[j + 1], stored[j + 2] }
+    end
   end
   local latest = state.ahead and now + longest_lease(windows) or math.huge
   for j = 1, #lent, 3 do
@@ -75,6 +106,9 @@ local function read(key, windows, now)
           local spent, added = window.algorithm.add_late(state[i].spent, window, ends, tokens, now)
           state[i] = { spent = spent, used = state[i].used + added }
         end
+      end
+      for _, other in ipairs(others) do
+        append(other[3], base, ends, tokens)
       end
     end
   end
@@ -119,7 +153,12 @@ end
 
 -- Stores the state for as long as any of it counts, or for `ttl` milliseconds if a test says so.
 local function write(key, windows, states, now, ttl)
-  local ends, lists = now, {}
+  local ends, lent, leases = now, {}, states.leases
+  local stored = { now, lent }
+  local function store(name, length, list)
+    local n = #stored
+    stored[n + 1], stored[n + 2], stored[n + 3] = name, length, list
+  end
   for i = 1, #windows do
     local list, before, spent = {}, now, states[i].spent
     local kept = spent.whole or spent
@@ -127,32 +166,31 @@ local function write(key, windows, states, now, ttl)
       list[j], list[j + 1] = kept[j] - before, kept[j + 1]
       before = kept[j]
     end
-    lists[i] = list
+    if #kept > 0 then
+      store(windows[i].name, windows[i].length, list)
+    end
     if #spent > 0 then
       ends = max(ends, windows[i].algorithm.ends(spent, windows[i]))
     end
   end
-  local lent, leases = {}, states.leases
   for j = 1, #leases, 3 do
     lent[j], lent[j + 1], lent[j + 2] = leases[j], leases[j + 1], leases[j + 2] - now
     for i = 1, #windows do
       ends = max(ends, leases[j + 2] + windows[i].length)
     end
   end
-  local ms = ceil((ends - now) / 1000)
-  if states.more then
-    for i, list in ipairs(states.more) do
-      list[1] = list[1] and list[1] + states.more.base - now
-      lists[#windows + i] = list
-    end
-    -- How long they count is unknown here.
-    ms = max(ms, redis.call('PTTL', key))
+  for _, other in ipairs(states.others) do
+    local name, length, list = other[1], other[2], other[3]
+    ends = max(ends, last_time(list, states.base) + length)
+    list[1] = list[1] + states.base - now
+    store(name, length, list)
   end
+  local ms = ceil((ends - now) / 1000)
   if ms <= 0 then
     redis.call('DEL', key)
     return
   end
-  redis.call('SET', key, cmsgpack.pack(now, lent, unpack(lists)), 'PX', ttl or ms)
+  redis.call('SET', key, cmsgpack.pack(stored), 'PX', ttl or ms)
 end
 
 -- Redis's clock in microseconds, unless a test gives one.

@@ -16,9 +16,14 @@ export function algorithmOf({ algorithm, calendar }: Window): WindowAlgorithm {
   return calendar === undefined ? ALGORITHMS[algorithm] : calendarWindow
 }
 
-/** How long state must be kept after the last token, at most, in milliseconds. */
-export function lifetimeMs(windows: readonly Window[]): number {
+/** How long a window's state must be kept after its last token, at most, in milliseconds. */
+export function lastsMs({ ms }: Pick<Window, 'ms'>): number {
+  return ms + Math.ceil(ms / PARTS)
+}
+
+/** The same for several windows. */
+export function lifetimeMs(windows: readonly Pick<Window, 'ms'>[]): number {
   let longest = 0
-  for (const { ms } of windows) longest = Math.max(longest, ms)
-  return longest + Math.ceil(longest / PARTS)
+  for (const window of windows) longest = Math.max(longest, lastsMs(window))
+  return longest
 }

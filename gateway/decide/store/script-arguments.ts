@@ -22,7 +22,7 @@ interface Known {
 const known = new WeakMap<readonly Window[], Known>()
 
 /**
- * Quota, length in microseconds and algorithm of each window. Instead of a length, a calendar window has the starts of
+ * Name, quota, length in microseconds and algorithm of each window. Instead of a length, a calendar window has the starts of
  * three periods and the end of the last; Redis chooses among them by its own clock, so that gateways whose clocks
  * differ agree.
  *
@@ -36,12 +36,12 @@ function windowArguments(windows: readonly Window[], wall: () => number): readon
     if (last.since <= now && now < last.until) return last.values
   }
   let [since, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
-  const values = windows.flatMap(({ quota, ms, algorithm, calendar }) => {
-    if (calendar === undefined) return [`${quota}`, `${ms * 1000}`, LETTERS[algorithm]]
+  const values = windows.flatMap(({ name, quota, ms, algorithm, calendar }) => {
+    if (calendar === undefined) return [name, `${quota}`, `${ms * 1000}`, LETTERS[algorithm]]
     const boundaries = boundariesAt(calendar, wall())
     since = Math.max(since, boundaries[1])
     until = Math.min(until, boundaries[2])
-    return [`${quota}`, boundaries.map(ms => ms * 1000).join(' '), 'c']
+    return [name, `${quota}`, boundaries.map(ms => ms * 1000).join(' '), 'c']
   })
   known.set(windows, { values, since, until })
   return values

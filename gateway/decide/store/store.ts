@@ -156,6 +156,7 @@ export function sameQuota(one: Demand, other: Demand): boolean {
 
 function isSameWindow(one: Window, other: Window): boolean {
   return (
+    one.name === other.name &&
     one.quota === other.quota &&
     one.ms === other.ms &&
     one.algorithm === other.algorithm &&

@@ -1,13 +1,30 @@
 /** The windows of many keys in this process, in little, bounded memory. */
 import type { Window } from '../../types.js'
-import { type Epoch, type Spent, tokens } from './algorithm.js'
-import { algorithmOf, lifetimeMs } from './algorithms.js'
+import { type Epoch, lastOf, type Spent, tokens } from './algorithm.js'
+import { algorithmOf, lastsMs, lifetimeMs } from './algorithms.js'
+
+/** All that must be known of windows to keep what was spent in them, whatever policy lists them. */
+type Shape = readonly Pick<Window, 'name' | 'ms'>[]
 
 /**
- * Most keys are used once and never again: as long as a key has spent one token in each of its windows, only that
- * token's time is kept.
+ * What a key spent, under the windows of the policy that counted it last. Most keys are used once and never again: as
+ * long as a key has spent one token in each of its windows, only that token's time is kept.
  */
-type Kept = number | Spent[]
+interface Kept {
+  readonly shape: Shape
+  readonly spent: number | Spent[]
+  /** Windows that only former policies of the key have, while they may count: their policy may come back. */
+  readonly others: readonly Other[]
+}
+
+interface Other {
+  readonly window: Shape[number]
+  readonly spent: Spent
+}
+
+const NO_OTHERS: readonly Other[] = []
+/** Windows of former policies that a key keeps, at most. */
+const MOST_OTHERS = 8
 
 /** Under a flood of distinct keys the oldest are forgotten early: memory stays bounded, their quotas start again. */
 const MOST_KEYS = 250_000
@@ -21,34 +38,53 @@ export class WindowStates {
   readonly #epoch: Epoch
   readonly #short = new Generations()
   readonly #long = new Generations()
+  readonly #shapes = new Shapes()
 
   constructor(epoch: Epoch) {
     this.#epoch = epoch
   }
 
-  /** One list per window, as of `now`. Changes to them take effect with `write`; with `looks`, the lists are copies. */
+  /**
+   * One list per window, found by the window's name, as of `now`. Changes to them take effect with `write`; with
+   * `looks`, the lists are copies.
+   */
   read(key: string, windows: readonly Window[], now: number, looks = false): Spent[] {
-    const lifetime = lifetimeMs(windows)
-    const own = lifetime > SHORT_MS ? this.#long : this.#short
-    if (!looks) own.turn(lifetime, now)
-    let kept = own.get(key)
-    if (kept === undefined) {
-      const others = own === this.#long ? this.#short : this.#long
-      kept = others.get(key)
-      // After an edit of its windows the key moves: what stayed behind would count again after the next edit.
-      if (kept !== undefined && !looks) {
-        others.delete(key)
-        own.set(key, kept)
-      }
+    const kept = this.#get(key)
+    const lifetime = lifetimeOf(windows, kept)
+    if (!looks) (lifetime > SHORT_MS ? this.#long : this.#short).turn(lifetime, now)
+    if (kept === undefined) return windows.map(() => [])
+    let lists: Spent[]
+    if (isShape(kept.shape, windows)) lists = looks ? copied(listsOf(kept)) : listsOf(kept)
+    else {
+      const moved = under(this.#shapes.of(windows), kept, now)
+      if (!looks) this.#set(key, moved, lifetime)
+      lists = moved.spent
     }
-    const lists = typeof kept === 'object' && kept.length === windows.length ? kept : listsOf(kept, windows)
-    return settled(looks ? lists.map(spent => [...spent]) : lists, windows, now, this.#epoch)
+    for (let i = 0; i < windows.length; i += 1) {
+      const window = windows[i] as Window
+      algorithmOf(window).settle(lists[i] as Spent, window, now, this.#epoch)
+    }
+    return lists
   }
 
   write(key: string, windows: readonly Window[], state: Spent[]): void {
     for (let i = 0; i < state.length; i += 1) state[i] = trimmed(state[i] as Spent)
-    const own = lifetimeMs(windows) > SHORT_MS ? this.#long : this.#short
-    own.set(key, onlyToken(state) ?? state)
+    const before = this.#get(key)
+    const shape =
+      before !== undefined && isShape(before.shape, windows) ? before.shape : this.#shapes.of(windows)
+    const kept = { shape, spent: onlyToken(state) ?? state, others: before?.others ?? NO_OTHERS }
+    this.#set(key, kept, lifetimeOf(windows, before))
+  }
+
+  #get(key: string): Kept | undefined {
+    return this.#short.get(key) ?? this.#long.get(key)
+  }
+
+  /** A key has one place: what stayed behind in the other would count again after the next edit. */
+  #set(key: string, kept: Kept, lifetime: number): void {
+    const [own, other] = lifetime > SHORT_MS ? [this.#long, this.#short] : [this.#short, this.#long]
+    other.delete(key)
+    own.set(key, kept)
   }
 
   delete(key: string): void {
@@ -103,17 +139,59 @@ class Generations {
   }
 }
 
-function listsOf(kept: Kept | undefined, windows: readonly Window[]): Spent[] {
-  return windows.map((_, i) => (typeof kept === 'number' ? [kept, 1] : (kept?.[i] ?? [])))
+/** One object per shape: asks may bring windows of their own for each request. */
+class Shapes {
+  readonly #known = new Map<string, Shape>()
+  #last: Shape = []
+
+  of(windows: readonly Window[]): Shape {
+    if (!isShape(this.#last, windows)) {
+      const name = windows.map(({ name, ms }) => `${name} ${ms}`).join('\n')
+      let shape = this.#known.get(name)
+      if (shape === undefined) {
+        shape = windows.map(({ name, ms }) => ({ name, ms }))
+        this.#known.set(name, shape)
+      }
+      this.#last = shape
+    }
+    return this.#last
+  }
 }
 
-/** `lists` as of `now`. */
-function settled(lists: Spent[], windows: readonly Window[], now: number, epoch: Epoch): Spent[] {
-  for (let i = 0; i < windows.length; i += 1) {
-    const window = windows[i] as Window
-    algorithmOf(window).settle(lists[i] as Spent, window, now, epoch)
+function isShape(shape: Shape, windows: readonly Window[]): boolean {
+  if (shape.length !== windows.length) return false
+  for (let i = 0; i < shape.length; i += 1) {
+    const [one, other] = [shape[i] as Shape[number], windows[i] as Window]
+    if (one.name !== other.name || one.ms !== other.ms) return false
   }
-  return lists
+  return true
+}
+
+/** The same counts under other windows, each by its name. */
+function under(shape: Shape, kept: Kept, now: number): Kept & { readonly spent: Spent[] } {
+  const lists = copied(listsOf(kept))
+  const all = [...kept.shape.map((window, i) => ({ window, spent: lists[i] as Spent })), ...kept.others]
+  const spent = shape.map(({ name }) => [...(all.find(({ window }) => window.name === name)?.spent ?? [])])
+  const others = all.filter(
+    ({ window, spent }) =>
+      !shape.some(({ name }) => name === window.name) && (lastOf(spent) ?? -Infinity) + lastsMs(window) > now,
+  )
+  return { shape, spent, others: others.slice(0, MOST_OTHERS) }
+}
+
+function listsOf({ shape, spent }: Kept): Spent[] {
+  return typeof spent === 'number' ? shape.map(() => [spent, 1]) : spent
+}
+
+const copied = (lists: readonly Spent[]): Spent[] => lists.map(spent => [...spent])
+
+/** How long a key must be kept: former windows may be longer than those it has now. */
+function lifetimeOf(windows: Shape, kept: Kept | undefined): number {
+  let longest = lifetimeMs(windows)
+  if (kept === undefined) return longest
+  for (const { window } of kept.others) longest = Math.max(longest, lastsMs(window))
+  for (const window of kept.shape) longest = Math.max(longest, lastsMs(window))
+  return longest
 }
 
 /** A copy: a list that grew has spare room, many times what a short list holds. */

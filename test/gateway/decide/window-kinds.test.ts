@@ -82,11 +82,13 @@ for (const { name, runs, open } of places) {
     t.test(
       'windows of every kind admit no more than their quotas, at any cost, given back or not',
       async () => {
-        const several = fc.oneof(
-          fc.array(aRolling, { minLength: 1, maxLength: 3 }),
-          fc.tuple(aRolling, aCalendar),
-          aCalendar.map(one => [one]),
-        )
+        const several = fc
+          .oneof(
+            fc.array(aRolling, { minLength: 1, maxLength: 3 }),
+            fc.tuple(aRolling, aCalendar),
+            aCalendar.map(one => [one]),
+          )
+          .map(list => list.map((window, i): Window => ({ ...window, name: `window-${i}` })))
         await fc.assert(
           fc.asyncProperty(several, fc.nat(365), steps, async (list, day, steps) => {
             const asked = windows(freshKey(), ...list)
