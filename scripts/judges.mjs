@@ -1,5 +1,5 @@
 /**
- * `npm run judges [-- --only h2spec,autobahn,slow,clients]`: tests the built gateway with third-party programs, most of
+ * `npm run judges [-- --only h2spec,autobahn,slow,clients,servers]`: tests the built gateway with third-party programs, most of
  * them also without the gateway. Prints a table, and fails when one finds a fault (docs/proxy-conformance.md, Outside
  * judges).
  */
@@ -9,10 +9,17 @@ import { judgeClients } from './judges/clients.mjs'
 import { makeFolder } from './judges/gateway.mjs'
 import { judgeH2spec } from './judges/h2spec.mjs'
 import { Missing, needs } from './judges/install.mjs'
+import { judgeServers } from './judges/servers.mjs'
 import { judgeSlow } from './judges/slow.mjs'
 import { Failure, say, script } from './lib/run.mjs'
 
-const JUDGES = { h2spec: judgeH2spec, autobahn: judgeAutobahn, slow: judgeSlow, clients: judgeClients }
+const JUDGES = {
+  h2spec: judgeH2spec,
+  autobahn: judgeAutobahn,
+  slow: judgeSlow,
+  clients: judgeClients,
+  servers: judgeServers,
+}
 const HEADS = ['judge', 'played', 'directly', 'through the gateway', 'verdict']
 
 const { values } = parseArgs({
