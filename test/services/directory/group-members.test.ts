@@ -4,7 +4,7 @@ import type { Store } from '../../../services/directory/store/contract.js'
 import { listedMembers } from '../../../services/directory/sync/members.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { onEachDatabase } from './databases.js'
-import { type Directory, okta, patchOp, type Service } from './harness.js'
+import { type Directory, okta, patchOp, type Service, startService } from './harness.js'
 
 /** The service's users, in the order in which groups list them. */
 async function users({ scim }: Directory, count: number): Promise<string[]> {
@@ -118,46 +118,44 @@ onEachDatabase(t, 'the display of a member is what was sent, until another is se
   t.match(wrong, { status: 400, body: { detail: 'display is longer than 1024 characters.' } })
 })
 
-onEachDatabase(
-  t,
-  'a group with more than 1000 members says that it shows only the first',
-  async (t, service) => {
-    const directory = await service.directory()
-    const { scim } = directory
-    const ids = await users(directory, 1002)
-    const { body: made } = await scim('POST', '/Groups', group('All', asMembers(ids.slice(0, 1001))))
-    const [all] = await listed(service, directory)
-    t.same(
-      all.raw.members.map(({ value }: { value: string }) => value),
-      ids.slice(0, 1000),
-    )
-    t.equal(all.members_truncated, true)
-    await scim('PUT', `/Groups/${made.id}`, group('Fewer', asMembers(ids.slice(2))))
-    const [fewer] = await listed(service, directory)
-    t.same([fewer.raw.members.length, fewer.members_truncated], [1000, undefined])
-    const last = await waitUntil('the event', async () => {
-      const { body } = await service.manage('GET', `/feed?directoryId=${directory.id}&pageLimit=500`)
-      let events = body.data
-      let { cursor } = body
-      while (events.length > 0) {
-        const updated = events.find(({ event }: { event: string }) => event === 'group.updated')
-        if (updated) return updated
-        const next = await service.manage(
-          'GET',
-          `/feed?directoryId=${directory.id}&pageLimit=500&cursor=${cursor}`,
-        )
-        events = next.body.data
-        cursor = next.body.cursor
-      }
-      return undefined
-    })
-    t.same(
-      last.data.raw.members.map(({ value }: { value: string }) => value),
-      ids.slice(2),
-      'the event has the members after the change',
-    )
-  },
-)
+// On SQLite alone: MongoDB-protocol servers may take minutes for so many users; the contract of stores covers pages.
+t.test('a group with more than 1000 members says that it shows only the first', async t => {
+  const service = await startService(t)
+  const directory = await service.directory()
+  const { scim } = directory
+  const ids = await users(directory, 1002)
+  const { body: made } = await scim('POST', '/Groups', group('All', asMembers(ids.slice(0, 1001))))
+  const [all] = await listed(service, directory)
+  t.same(
+    all.raw.members.map(({ value }: { value: string }) => value),
+    ids.slice(0, 1000),
+  )
+  t.equal(all.members_truncated, true)
+  await scim('PUT', `/Groups/${made.id}`, group('Fewer', asMembers(ids.slice(2))))
+  const [fewer] = await listed(service, directory)
+  t.same([fewer.raw.members.length, fewer.members_truncated], [1000, undefined])
+  const last = await waitUntil('the event', async () => {
+    const { body } = await service.manage('GET', `/feed?directoryId=${directory.id}&pageLimit=500`)
+    let events = body.data
+    let { cursor } = body
+    while (events.length > 0) {
+      const updated = events.find(({ event }: { event: string }) => event === 'group.updated')
+      if (updated) return updated
+      const next = await service.manage(
+        'GET',
+        `/feed?directoryId=${directory.id}&pageLimit=500&cursor=${cursor}`,
+      )
+      events = next.body.data
+      cursor = next.body.cursor
+    }
+    return undefined
+  })
+  t.same(
+    last.data.raw.members.map(({ value }: { value: string }) => value),
+    ids.slice(2),
+    'the event has the members after the change',
+  )
+})
 
 t.test('a page of large groups shows at most 20,000 members', async t => {
   const asked: number[] = []
