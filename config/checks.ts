@@ -23,6 +23,7 @@ export function checkConfig(read: Readable): FileFault[] {
   const plans = planWords === undefined ? [] : checkPlans(read, planWords)
   return [
     ...checkAdmin(read),
+    ...checkPorts(read),
     ...checkWorkers(read),
     ...checkUpstreams(read),
     ...checkProjects(read, buckets),
@@ -43,6 +44,23 @@ function checkAdmin({ gateway, gatewayFile: file }: Readable): FileFault[] {
   if (gateway === undefined || gateway.admin.key !== '' || isLoopback(gateway.admin.host)) return []
   const message = `The admin port on ${gateway.admin.host} needs a key: set admin.key, such as "\${ADMIN_KEY:-}" with ADMIN_KEY or ADMIN_KEY_FILE in the environment, or listen on 127.0.0.1.`
   return [{ file, path: ['admin', 'host'], message }]
+}
+
+/** Both ports cannot be opened at one address; an unspecified address includes all others of its family. */
+function checkPorts({ gateway, gatewayFile: file }: Readable): FileFault[] {
+  if (gateway === undefined || gateway.listen.port === 0) return []
+  const [listen, admin] = [gateway.listen, gateway.admin]
+  if (listen.port !== admin.port || !meet(plain(listen.host), plain(admin.host))) return []
+  const message = `Port ${admin.port} is also that of listen.port on ${listen.host}: the two must differ.`
+  return [{ file, path: ['admin', 'port'], message }]
+}
+
+const plain = (host: string): string => (host === 'localhost' ? '127.0.0.1' : host.toLowerCase())
+
+function meet(one: string, other: string): boolean {
+  // A socket on :: takes IPv4 too.
+  const holds = (a: string, b: string) => a === '::' || (a === '0.0.0.0' && !b.includes(':'))
+  return one === other || holds(one, other) || holds(other, one)
 }
 
 /** Also for `auto` on one core: a file must not be valid on one machine and invalid on another. */

@@ -37,13 +37,20 @@ export function originMeantBy(text: string): string | undefined {
  */
 export function isRedisUrl(text: string): boolean {
   const many = /^rediss?\+(cluster|sentinel):\/\/([^@/]*@)?([^@/]+)(?:\/([^/]*))?$/.exec(text)
-  if (many === null) return text === '' || (/^rediss?:\/\/[^/\s]/.test(text) && URL.canParse(text))
+  if (many === null) return text === '' || isServerUrl(text)
   const [, kind, access = '', nodes = '', master = ''] = many
   return (
     nodes.split(',').every(isHostAndPort) &&
     (kind === 'sentinel') === (master !== '') &&
     [access, master].every(isPercentEncoded)
   )
+}
+
+/** One server: user and password are percent-encoded, the path is the number of a database. */
+function isServerUrl(text: string): boolean {
+  if (!/^rediss?:\/\/[^/\s]/.test(text) || !URL.canParse(text)) return false
+  const { username, password, pathname } = new URL(text)
+  return [username, password].every(isPercentEncoded) && /^(\/\d*)?$/.test(pathname)
 }
 
 function isHostAndPort(text: string): boolean {

@@ -80,7 +80,8 @@ export function gatewaySchema(plugins: PluginSchemas) {
       format: 'redis-url',
       maxLength: 2048,
       secret: true,
-      expected: 'a redis://, redis+cluster:// or redis+sentinel:// address (rediss with TLS), or empty',
+      expected:
+        'a redis://, redis+cluster:// or redis+sentinel:// address (rediss with TLS; in a password % is written %25), or empty',
       description:
         'Redis that keeps the counters of all instances: redis://host:6379/0, redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/master; rediss for TLS. Empty: each process counts for itself.',
     }),

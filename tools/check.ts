@@ -1,7 +1,6 @@
 /** `sluice check`: everything that is wrong with a configuration, or probably not meant, without running it. */
 
 import { Failure, type Loaded, listProblems, load, type Unloadable } from '../gateway/run/load.js'
-import { tryLimiters } from '../gateway/run/make-plugins.js'
 import { didYouMean } from './arguments.js'
 import { defineCommand, type ExitCode, NO_OPERANDS, Unusable } from './command.js'
 import { CONFIG, quiet } from './config.js'
@@ -57,8 +56,7 @@ async function loadTried(path: string, env: NodeJS.ProcessEnv): Promise<Loaded |
   if ('problems' in loaded) return loaded
   // A plugin that keeps working would prevent this process from exiting.
   await loaded.compiled.close()
-  const problems = tryLimiters(loaded, quiet)
-  return problems.length === 0 ? loaded : { problems, sources: loaded.sources }
+  return loaded
 }
 
 interface Asked {

@@ -48,8 +48,8 @@ async function schemasOf(config: string, env: NodeJS.ProcessEnv): Promise<Plugin
   const file = gatewayFileOf(config)
   const read = readText(file)
   if ('fault' in read) throw new Unusable(`${file}: ${read.fault}`)
-  const plugins = await loadPlugins(config, env)
-  if ('problems' in plugins) throw new Unusable(listProblems(plugins.problems))
+  const { plugins, problems } = await loadPlugins(config, env)
+  if (problems.length > 0) throw new Unusable(listProblems(problems))
   return plugins.schemas
 }
 

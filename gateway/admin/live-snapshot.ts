@@ -98,6 +98,8 @@ export interface LiveRule {
   /** The mode in the files. */
   readonly declared_mode: Mode
   readonly src: string
+  /** The methods that an endpoint rule counts, in words. */
+  readonly methods?: string
   /** What it counts by; empty for access entries. */
   readonly key: readonly string[]
   /** The share that it is enforced for, if it has one. */

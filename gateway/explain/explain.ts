@@ -16,6 +16,7 @@ import { refusal } from '../pipeline/answer.js'
 import { enter } from '../pipeline/enter.js'
 import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
 import { Access, type Ruling } from '../policy/access.js'
+import { methodsOf } from '../policy/policy.js'
 import { type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
 import type { Runtime } from '../run/acts/runtime.js'
 import type { Loaded } from '../run/load.js'
@@ -162,13 +163,16 @@ class Explainer {
 
   async #decide(request: DecideRequest): Promise<{ rules: ExplainedRule[]; answer: ExplainedAnswer }> {
     const { questions } = this.#options.counters
+    const { policy } = this.#options.loaded.compiled
     const verdict = await this.#look(request)
     const rules: ExplainedRule[] = []
     for (const one of request.matched) {
       // After a refusal the gateway asks no further rules, but an explanation covers every rule.
       const outcome =
         outcomeOf(verdict, one) ?? outcomeOf(await this.#look({ ...request, matched: [one] }), one)
-      rules.push(explainedRule(one, request, outcome, questions))
+      const endpoint = policy.rules.find(({ rule }) => rule === one.rule)
+      const methods = endpoint && methodsOf(endpoint)
+      rules.push(explainedRule(one, request, outcome, questions, methods))
     }
     return { rules, answer: explainedAnswer(verdict, request.facts, this.#settings) }
   }

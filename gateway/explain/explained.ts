@@ -45,6 +45,7 @@ export function explainedRule(
   request: DecideRequest,
   outcome: Outcome | undefined,
   questions: Questions,
+  methods: string | undefined,
 ) {
   const { rule, route } = one
   const key = questions.parts(one, request).map(({ part, value }) => ({ part, value: value ?? null }))
@@ -56,6 +57,8 @@ export function explainedRule(
     share: explainedShare(outcome?.rule ?? rule, outcome !== undefined),
     src: `${rule.source.file}:${rule.source.line}`,
     pattern: route,
+    /** The methods that the rule counts, in words; null for a bucket, whose pattern says it. */
+    methods: methods ?? null,
     /**
      * `unlimited`: the rule counts nothing. `when`: its conditions leave the request out. `key`: a part of its key is
      * absent.

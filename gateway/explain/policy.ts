@@ -8,6 +8,7 @@ import type { PolicyOf } from '../admin/inspect.js'
 import { NotFound } from '../admin/refusals.js'
 import { BY_CLIENT, BY_HOST, isUnknownCaller, TOGETHER, unknownCallers } from '../identify/unknown.js'
 import { clientAddress, networkOf, TrustedProxies } from '../listen/client.js'
+import { methodsOf } from '../policy/policy.js'
 import type { Loaded } from '../run/load.js'
 import type { Project } from '../types.js'
 import { explainedForNow } from './explained.js'
@@ -30,6 +31,7 @@ export function policyOf(loaded: Loaded, of: PolicyOf): object {
     src: `${rule.source.file}:${rule.source.line}`,
   }))
   const rules = policy.rules.map(({ rule, match }) => ({
+    methods: methodsOf({ rule, match }),
     rule: rule.id,
     kind: rule.kind,
     mode: rule.mode,

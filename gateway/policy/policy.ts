@@ -1,6 +1,7 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
 import { columnName } from '../../config/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
+import { countedMethods, READS } from './counted-methods.js'
 import { factsWith } from './facts-with.js'
 import type { ModesForNow } from './modes.js'
 import { tableFor } from './rollout.js'
@@ -146,7 +147,12 @@ function addBucket(matched: Matched[], { rules, buckets, trials }: Table, mode: 
   if (trial !== undefined) matched.push({ rule: trial, route: found.route })
 }
 
+/** Which methods an endpoint rule counts, for people. */
+export function methodsOf({ rule, match }: EndpointRule): string {
+  return countedMethods(match, rule.reads ?? false)
+}
+
 /** A GET that opens a WebSocket is not a read: it occupies the upstream like a write. */
 function isRead({ method, upgrade }: Facts): boolean {
-  return !upgrade && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')
+  return !upgrade && READS.includes(method)
 }

@@ -6,6 +6,7 @@ import { readPluginList } from '../../config/plugin-list.js'
 import { formatProblem, type Problem } from '../../config/problem.js'
 import { markOf, type Sources } from '../../config/sources.js'
 import type { Log } from '../types.js'
+import { tryLimiters } from './make-plugins.js'
 import { type Compiled, compile } from './snapshot.js'
 import { type LoadedPlugins, loadPlugins } from './third-party/load.js'
 
@@ -39,7 +40,7 @@ export interface LoadOptions {
 
 /**
  * Loads the plugins that the configuration at `path` (gateway.yaml or its folder) names, then loads, validates and
- * compiles it. Has no side effects except those of the plugins' modules while they are loaded.
+ * compiles it, and asks each rule's plugin what it would count. Has no side effects except those of the plugins.
  */
 export async function load(
   path: string,
@@ -48,17 +49,23 @@ export async function load(
   { running, policies, contents }: LoadOptions = {},
 ): Promise<Loaded | Unloadable> {
   const disk = new ConfigFiles(contents)
-  const plugins = running ?? (await loadPlugins(path, env, disk))
-  if ('problems' in plugins) return { problems: plugins.problems, sources: new Map() }
+  const { plugins, problems: missing } = running
+    ? { plugins: running, problems: [] }
+    : await loadPlugins(path, env, disk)
   // Plugin files are watched too, although a running process can only report that they have changed.
   const files = [...plugins.files.keys()].map(file => [file, markOf(file)] as const)
   const loaded = loadConfig(path, { env, plugins: plugins.schemas, policies, files: disk })
   const sources = new Map([...loaded.sources, ...files])
   if ('problems' in loaded) {
-    return { problems: [...loaded.problems, ...hint(path, env, running)], sources }
+    return { problems: [...missing, ...loaded.problems, ...hint(path, env, running)], sources }
   }
   const compiled = compile(loaded.config, plugins, log)
-  return { ...loaded, ...compiled, plugins, sources, contents: disk.contents }
+  if ('problems' in compiled) return { problems: [...missing, ...compiled.problems], sources }
+  const whole = { ...loaded, ...compiled, plugins, sources, contents: disk.contents }
+  const problems = [...missing, ...tryLimiters(whole, log)]
+  if (problems.length === 0) return whole
+  await whole.compiled.close()
+  return { problems, sources }
 }
 
 /** A changed list of plugins may be the cause: the running process does not know the new ones. */

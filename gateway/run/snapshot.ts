@@ -18,7 +18,7 @@ import { TrustedProxies } from '../listen/client.js'
 import type { Walk } from '../pipeline/enter.js'
 import type { PluginSet } from '../plugins.js'
 import { Access, type AccessTable } from '../policy/access.js'
-import { type AccessFile, compileAccess } from '../policy/access-entries.js'
+import { type AccessFile, compileAccess, networkFault } from '../policy/access-entries.js'
 import { compilePolicy } from '../policy/compile.js'
 import type { Fault } from '../policy/fault.js'
 import type { ModesForNow } from '../policy/modes.js'
@@ -129,14 +129,20 @@ function revisionOf({ gateway, projects, planWords, policies, access }: Config):
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 
-/** Checks here what the listener would refuse at start, so that `check` reports everything. */
+/** What the listener would throw at start. */
+function unreadable(cidr: string): string | undefined {
+  try {
+    new TrustedProxies([cidr])
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** Trusted proxies that may be mistakes: an address with a prefix would trust its whole network. */
 function proxyFaults({ gateway, gatewayFile }: Config): Fault[] {
   return gateway.trustedProxies.flatMap((cidr, i) => {
-    try {
-      new TrustedProxies([cidr])
-      return []
-    } catch (error) {
-      return { file: gatewayFile, path: ['trustedProxies', i], message: (error as Error).message }
-    }
+    const message = unreadable(cidr) ?? networkFault(cidr)
+    return message === undefined ? [] : { file: gatewayFile, path: ['trustedProxies', i], message }
   })
 }

@@ -90,10 +90,11 @@ export class HistoryPanel {
   }
 }
 
-function ruleFacts({ kind, src, key, mode, declared_mode, share, trial }: LiveRule): string {
+function ruleFacts({ kind, src, key, methods, mode, declared_mode, share, trial }: LiveRule): string {
   return [
     `${trial ? 'Trial of a' : 'A'} ${kind} rule, ${modeWords({ mode, share })}`,
     ...(mode === declared_mode ? [] : [`the files say ${declared_mode}`]),
+    ...(methods === undefined ? [] : [`counts ${methods}`]),
     ...(key.length === 0 ? [] : [`counts by ${key.join(' and ')}`]),
     `written in ${src}`,
   ].join('; ')

@@ -10,6 +10,9 @@ const LINT = join('test', 'fixtures', 'lint')
 const GATEWAY =
   'version: 1\nupstreams: { a: { url: "http://127.0.0.1:1" } }\nroutes: [{ path: /**, upstream: a }]\n'
 
+const ONE_RULE =
+  'version: 1\nkind: in-flight\nrules: [{ id: one, match: [POST /a], key: [project], max: 1 }]\n'
+
 /** A configuration with one policy file. */
 function folderWith(dir: string, policy: string): string {
   mkdirSync(join(dir, 'policies'))
@@ -75,6 +78,66 @@ t.test('probable mistakes are reported at their places, and fail the check only 
   t.equal((await sluice(['check', '--config', LINT, '--strict'])).code, 1)
   const patient = await sluice(['check', '--config', LINT, '--report-only-days', '99999'])
   t.notMatch(patient.out, 'Report-only since')
+})
+
+t.test('check says what looks on and is not', async t => {
+  const warned = async (gateway: string, policy = ONE_RULE) => {
+    const folder = folderWith(t.testdir(), policy)
+    writeFileSync(join(folder, 'gateway.yaml'), GATEWAY + gateway)
+    const { code, out } = await sluice(['check', '--config', folder])
+    t.equal(code, 0)
+    return out.replace(/\s+/g, ' ')
+  }
+  const unknown = (by: string) => `unknownProject: { plan: growth, environment: staging, countBy: ${by} }\n`
+  t.match(await warned(unknown('host')), 'unknownProject.countBy: warning: A client chooses its Host')
+  t.notMatch(await warned(unknown('client')), 'warning')
+  for (const network of ['0.0.0.0/0', '::/0', '0.0.0.0/1'])
+    t.match(
+      await warned(`trustedProxies: ["${network}"]\n`),
+      /trustedProxies\[0\]: warning: .* holds clients too/,
+    )
+  t.notMatch(await warned('trustedProxies: [10.0.0.0/8, "fc00::/7"]\n'), 'warning')
+
+  const rules = `version: 1
+kind: volumetric
+rules:
+  - { id: api, match: [/api/**], key: [client-ip], quota: { requests: 5, per: 1m } }
+  - { id: all, match: [/all/**, POST /one], key: [client-ip], reads: true, quota: { requests: 5, per: 1m } }
+  - { id: hosts, match: [POST /h], key: ["header:host", client-ip], missing: skip, quota: { requests: 5, per: 1m } }
+  - { id: nobody, match: [POST /n], key: [client-ip], when: { authenticated: true }, quota: { requests: 5, per: 1m } }
+`
+  const told = await warned('credentials: { headers: [], cookies: [] }\n', rules)
+  t.match(
+    told,
+    'Methods: "api" counts every method but GET, HEAD and OPTIONS; "all" counts every method; "hosts" and "nobody" count POST.',
+  )
+  t.match(
+    told,
+    'rules[2].key: warning: A client that sends another "host" with each request is never limited',
+  )
+  t.match(told, 'warning: Rule "nobody" looks at no request')
+})
+
+t.test('without any policy file check warns that nothing is limited', async t => {
+  const folder = t.testdir({
+    'gateway.yaml': GATEWAY,
+    'projects.yaml': 'version: 1\nprojects: []\n',
+    policies: {},
+  })
+  const { out, code } = await sluice(['check', '--config', folder, '--strict'])
+  t.equal(code, 1)
+  t.match(out, /policies: warning: There are no policy files/)
+})
+
+t.test('a plugin that is missing hides no other problem', async t => {
+  const folder = folderWith(t.testdir(), 'version: 1\nkind: in-flight\nrules: [{ id: A }]\n')
+  writeFileSync(
+    join(folder, 'gateway.yaml'),
+    `${GATEWAY}plugins: [./missing.js]\nidentify: [host, nosuch]\ncors: ehco\n`,
+  )
+  const { err } = await sluice(['check', '--config', folder])
+  for (const sentence of ['There is no plugin at "./missing.js"', 'nosuch', 'but it is "ehco"', 'a.yaml:3:'])
+    t.match(err, sentence)
 })
 
 t.test('--json reports the same for machines', async t => {

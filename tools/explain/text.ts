@@ -113,6 +113,7 @@ function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   if (tried !== undefined) lines.field('trial', `of ${tried}: counts beside it, and only reports`)
   if (rule.share !== null) lines.field('share', shareText(rule.share))
   lines.field('matched by', `${rule.pattern}, written at ${rule.src}`)
+  if (rule.methods !== null) lines.field('methods', rule.methods)
   lines.field('key', rule.key.map(({ part, value }) => `${part} ${value ?? 'absent'}`).join(', '))
   if (rule.skipped !== null) {
     lines.field('says', `nothing: ${SKIPPED[rule.skipped]}`)

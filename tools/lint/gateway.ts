@@ -2,18 +2,25 @@
 import type { Config } from '../../config/load.js'
 import { urlsOf } from '../../config/upstream-schema.js'
 import { countsUnknownBy } from '../../config/words.js'
+import { parseNetwork } from '../../gateway/policy/address.js'
 import { createNetworks } from '../../gateway/policy/networks.js'
 import { isSamePort } from '../starter/upstream.js'
 import type { Remark, Subject } from './finding.js'
 
 export function checkGateway({ loaded: { config } }: Subject): Remark[] {
-  return [...noPolicies(config), ...countsByHost(config), ...heldProxies(config), ...ownUpstreams(config)]
+  return [
+    ...noPolicies(config),
+    ...countsByHost(config),
+    ...wideProxies(config),
+    ...heldProxies(config),
+    ...ownUpstreams(config),
+  ]
 }
 
 function noPolicies({ gatewayFile: file, policies, access }: Config): Remark[] {
   if (policies.length + access.length > 0) return []
   const message = 'There are no policy files (*.yaml) in this folder: nothing is limited.'
-  return [{ severity: 'note', file, path: ['policies'], message }]
+  return [{ severity: 'warning', file, path: ['policies'], message }]
 }
 
 /** Unknown projects that are counted by something that the client makes up. */
@@ -22,6 +29,19 @@ function countsByHost({ gatewayFile: file, gateway: { unknownProject } }: Config
   const message =
     'A client chooses its Host: with each host it makes up, up to a hundred, it has another quota. Count by client, or reject unknown projects.'
   return [{ severity: 'warning', file, path: ['unknownProject', 'countBy'], message }]
+}
+
+/** Shorter prefixes hold far more than anybody's proxies: 10.0.0.0/8 and fc00::/7 are the widest private networks. */
+const FEWEST_BITS = { v4: 8, v6: 7 }
+
+/** Proxies among which are clients, who then choose the address they are counted by. */
+function wideProxies({ gatewayFile: file, gateway: { trustedProxies } }: Config): Remark[] {
+  return trustedProxies.flatMap((proxy, i): Remark[] => {
+    const { words, bits } = parseNetwork(proxy) ?? { words: [], bits: 128 }
+    if (bits >= (words.length === 1 ? FEWEST_BITS.v4 : FEWEST_BITS.v6)) return []
+    const message = `${proxy} holds clients too: each of them chooses by X-Forwarded-For the address that it is counted by. List only the addresses of your proxies.`
+    return [{ severity: 'warning', file, path: ['trustedProxies', i], message }]
+  })
 }
 
 /** Proxies that are already contained in others of the list. */

@@ -1,6 +1,6 @@
 /**
- * Reports keys with an unlimited number of values: who can create them, and what bounds them. Keys of in-flight rules
- * are left out: they exist only while a request holds its slot.
+ * Reports keys that a client can change at will, and keys with an unlimited number of values: who can create them, and
+ * what bounds them. The latter not for in-flight rules: their keys exist only while a request holds its slot.
  */
 import { keyOf } from '../../config/bucket.js'
 import type { RuleEntry } from '../../config/policy-schema.js'
@@ -25,13 +25,12 @@ function bucketKeys({ file, document }: Subject['limits'][number]): Remark[] {
 }
 
 function ruleKeys({ file, kind, document }: Subject['rules'][number]): Remark[] {
-  if (kind === 'in-flight') return []
   return document.rules.flatMap((rule, i): Remark[] => {
     const at = { file, path: ['rules', i, 'key'] }
-    const open = rule.key.flatMap(part => valuesOf(part, rule) ?? [])
-    if (open.length === 0) return []
     const evasion = evasionOf(rule)
     if (evasion !== undefined) return [{ severity: 'warning', ...at, message: evasion }]
+    const open = rule.key.flatMap(part => valuesOf(part, rule) ?? [])
+    if (open.length === 0 || kind === 'in-flight') return []
     const message = `Any number of keys: one for each ${listed(open, 'and')}. ${boundOf(kind, rule)}`
     return [{ severity: 'note', ...at, message }]
   })
@@ -61,8 +60,8 @@ function valuesOf(part: KeyPart, { match }: RuleEntry): string | undefined {
 /** A header, Host among them, is the only part that a client can change at no cost while its requests still succeed. */
 function evasionOf({ key }: RuleEntry): string | undefined {
   const header = key.find(part => part === 'host' || part.startsWith('header:'))?.replace('header:', '')
-  if (header === undefined || key.includes('project') || key.includes('client-ip')) return undefined
-  return `A client that sends another "${header}" with each request is never limited and makes a new counter each time. Add client-ip or project to the key, or let a trusted proxy set the header.`
+  if (header === undefined) return undefined
+  return `A client that sends another "${header}" with each request is never limited and makes a new counter each time, whatever else is in the key. Limit client-ip or project by a rule beside it, or let a trusted proxy set the header.`
 }
 
 function boundOf(kind: string, rule: RuleEntry): string {

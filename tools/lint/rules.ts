@@ -3,7 +3,9 @@ import { isDeepStrictEqual } from 'node:util'
 import type { RuleEntry } from '../../config/policy-schema.js'
 import { listed } from '../../config/problem.js'
 import type { Flood } from '../../gateway/explain/settings.js'
+import { READS } from '../../gateway/policy/counted-methods.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
+import { methodsOf } from '../../gateway/policy/policy.js'
 import { PathTrie } from '../../gateway/policy/trie.js'
 import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Remark, Subject } from './finding.js'
@@ -26,11 +28,32 @@ export function checkRules({ rules: files, loaded }: Subject): Remark[] {
   const limitsReads = new Set(
     loaded.plugins.limit.filter(plugin => plugin.limitsReads).map(({ name }) => name),
   )
-  return all.flatMap(one => [
+  const methods = rulesFiles(files, loaded)
+  const each = all.flatMap(one => [
     ...shadowed(one, all, extent),
     ...(limitsReads.has(one.kind) || one.rule.reads ? [] : exemptReads(one)),
     ...unverified(one, loaded),
+    ...anonymous(one, loaded),
   ])
+  return [...methods, ...each]
+}
+
+/** For each file: which methods its rules count. */
+function rulesFiles(files: Subject['rules'], { compiled }: Subject['loaded']): Remark[] {
+  const methods = new Map(compiled.policy.rules.map(one => [one.rule.id, methodsOf(one)]))
+  return files.flatMap(({ file, document }): Remark[] => {
+    const names = new Map<string, string[]>()
+    for (const { id } of document.rules) {
+      const counted = methods.get(id) as string
+      names.set(counted, [...(names.get(counted) ?? []), `"${id}"`])
+    }
+    if (names.size === 0) return []
+    const sentences = [...names].map(
+      ([counted, rules]) => `${listed(rules, 'and')} ${rules.length === 1 ? 'counts' : 'count'} ${counted}`,
+    )
+    const message = `Methods: ${sentences.join('; ')}. With reads: true a rule counts GET, HEAD and OPTIONS too.`
+    return [{ severity: 'note', file, path: ['rules'], message }]
+  })
 }
 
 function shadowed(one: Written, all: readonly Written[], extent: Extent): Remark[] {
@@ -98,13 +121,21 @@ function exemptReads({ file, index, rule, patterns }: Written): Remark[] {
   })
 }
 
-const READS = ['GET', 'HEAD', 'OPTIONS']
-
 /** Rules for verified clients when no identifier verifies credentials. */
 function unverified({ file, index, rule }: Written, { config, plugins }: Subject['loaded']): Remark[] {
   if (rule.when?.authenticated !== 'verified') return []
   const verifying = plugins.identify.filter(({ verifies }) => verifies).map(({ name }) => name)
   if (config.gateway.identify.some(({ plugin }) => verifying.includes(plugin))) return []
   const message = `Rule "${rule.id}" looks at no request: none of the identifiers checks a credential. Those that do: ${listed(verifying)}.`
+  return [{ severity: 'warning', file, path: ['rules', index, 'when', 'authenticated'], message }]
+}
+
+/** Rules for clients with credentials when no field or cookie counts as one, and no identifier uses one. */
+function anonymous({ file, index, rule }: Written, { config, plugins }: Subject['loaded']): Remark[] {
+  const { headers, cookies } = config.gateway.credentials
+  if (rule.when?.authenticated !== true || headers.length + cookies.length > 0) return []
+  const verifying = plugins.identify.filter(({ verifies }) => verifies).map(({ name }) => name)
+  if (config.gateway.identify.some(({ plugin }) => verifying.includes(plugin))) return []
+  const message = `Rule "${rule.id}" looks at no request: credentials of gateway.yaml lists neither headers nor cookies.`
   return [{ severity: 'warning', file, path: ['rules', index, 'when', 'authenticated'], message }]
 }

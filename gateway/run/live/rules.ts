@@ -4,6 +4,7 @@ import { isProjectLimits } from '../../../config/load.js'
 import { RUNTIME_SERIES } from '../../../config/reserved-names.js'
 import { trialName } from '../../../config/rollout.js'
 import type { LiveRule } from '../../admin/live-snapshot.js'
+import { methodsOf } from '../../policy/policy.js'
 import type { Mode, Rule } from '../../types.js'
 import type { Loaded } from '../load.js'
 
@@ -29,7 +30,7 @@ function* listRules(loaded: Loaded): Generator<ListedRule> {
   const { config, compiled } = loaded
   const buckets = bucketRules(loaded)
   const trials = new Set(trialsOf(loaded))
-  const rules = new Map(compiled.policy.rules.map(({ rule }) => [rule.id, rule]))
+  const rules = new Map(compiled.policy.rules.map(one => [one.rule.id, one]))
   for (const policy of config.policies) {
     const { file, kind, document } = policy
     if (isProjectLimits(policy)) {
@@ -50,8 +51,10 @@ function* listRules(loaded: Loaded): Generator<ListedRule> {
       }
     } else if ('rules' in document) {
       for (const { id, mode } of document.rules) {
-        const rule = rules.get(id)
-        if (rule !== undefined) yield { ...described(rule), ...modesOf(rule, mode), trial: false }
+        const one = rules.get(id)
+        if (one === undefined) continue
+        const { rule } = one
+        yield { ...described(rule), methods: methodsOf(one), ...modesOf(rule, mode), trial: false }
       }
     }
   }

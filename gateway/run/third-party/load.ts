@@ -23,18 +23,21 @@ export interface LoadedPlugins extends PluginSet {
 /** How long a module may take to load: a top-level `await` may never end. */
 const PATIENCE_MS = 10_000
 
-/** Loads the plugins of the configuration at `path`, which runs their modules' code. Never rejects. */
+/**
+ * Loads the plugins of the configuration at `path`, which runs their modules' code. Never rejects: with `problems`,
+ * `plugins` are those that could be loaded.
+ */
 export async function loadPlugins(
   path: string,
   env: NodeJS.ProcessEnv,
   disk?: ConfigFiles,
-): Promise<LoadedPlugins | { readonly problems: Problem[] }> {
+): Promise<{ readonly plugins: LoadedPlugins; readonly problems: readonly Problem[] }> {
   const list = readPluginList(path, env, disk)
   const joined = new Joining(list)
   // One at a time, so that output of modules while loading appears in the written order.
   for (const [i, name] of list.names.entries()) await joined.add(name, i)
-  if (joined.problems.length > 0) return { problems: joined.problems }
-  return { names: list.names, files: joined.files, ...pluginSet([...BUILT_IN, ...joined.plugins]) }
+  const plugins = { names: list.names, files: joined.files, ...pluginSet([...BUILT_IN, ...joined.plugins]) }
+  return { plugins, problems: joined.problems }
 }
 
 /** True when a plugin's file has changed since it was loaded. */
