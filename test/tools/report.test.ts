@@ -66,6 +66,27 @@ t.test(
   },
 )
 
+t.test('demand that the log does not show is a question mark', async t => {
+  const record = (decision: 'allow' | 'deny', at: number, sample = 1) =>
+    decisionRecord({
+      ts: timeOf(START + at),
+      decision,
+      sample,
+      beside: [besideOf('busy', 'b', 'limited', 3)],
+    })
+  const attempted = async (records: readonly DecisionRecord[], more = '') => {
+    const log = logOf(t, records.map(lineOf).join('') + more)
+    const peak = (await report(log)).rules.find(({ rule }) => rule === 'busy')?.peaks[0]
+    const { out } = await sluice(['report', log])
+    return [peak?.attempted, /^busy .* (\S+)$/m.exec(out.slice(out.indexOf('Peak use')))?.[1]]
+  }
+  const dropped = '{"level":"warn","rule":"busy","dropped":12,"per_second":100,"msg":"decisions dropped"}\n'
+  t.same(await attempted([record('deny', 0), record('deny', 1)]), [null, '?'], 'decisions: refused')
+  t.same(await attempted([record('deny', 0), record('allow', 1, 0.01)]), [null, '?'], 'a share of the others')
+  t.same(await attempted([record('deny', 0), record('allow', 1)], dropped), [null, '?'], 'lines left out')
+  t.same(await attempted([record('deny', 0), record('allow', 1)]), [3, '3'], 'decisions: all')
+})
+
 t.test('requests refused for a missing part of the key count as seen', async t => {
   const asked = { rule: 'per-device', kind: 'volumetric' } as const
   const passed = decisionRecord({

@@ -26,7 +26,7 @@ export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped,
       beyond,
     },
     percentile,
-    rules: tallies.map(tally => ruleReport(tally, gathered)),
+    rules: tallies.map(tally => ruleReport(tally, gathered, dropped.has(tally.rule))),
     promotions: tallies
       // An access entry refuses everything it names, as counted above. A rule that is report-only just for now is no
       // candidate: its file enforces it.
@@ -35,9 +35,11 @@ export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped,
   }
 }
 
-function ruleReport(tally: RuleTally, { allowed, demand }: Gathered) {
+/** @param isCut whether the log left out records of the rule in floods */
+function ruleReport(tally: RuleTally, { allowed, sample, demand }: Gathered, isCut: boolean) {
   const { rule, kind, mode, src, refused, wouldRefuse, keys, projects, byProject, peaks, hours } = tally
   const seen = (number: number) => (allowed > 0 ? Math.round(number) : null)
+  const showsAll = allowed > 0 && sample === 1 && !isCut
   return {
     rule,
     kind,
@@ -62,8 +64,10 @@ function ruleReport(tally: RuleTally, { allowed, demand }: Gathered) {
     },
     peaks: [...peaks.values()].map(({ policy, quota, attempted: counted, windowMs }) => {
       // Most counters stop at their quota, but demand under a report-only rule is counted beyond it, too.
-      const attempted = Math.max(counted, demand.percentile(policy, 100) ?? 0)
-      return { policy, quota, used: Math.min(attempted, quota), attempted, windowMs }
+      const most = Math.max(counted, demand.percentile(policy, 100) ?? 0)
+      /** Null when the log lacks requests that were part of the demand. */
+      const attempted = showsAll ? most : null
+      return { policy, quota, used: Math.min(most, quota), attempted, windowMs }
     }),
     hours: [...hours]
       .sort(([a], [b]) => a - b)

@@ -99,7 +99,7 @@ function peaksTable(rules: readonly RuleReport[]): string {
       windowWords(windowMs),
       quota,
       used,
-      attempted,
+      attempted ?? '?',
     ]),
   )
   return tableHtml(['policy', 'window', 'quota', 'used', 'attempted'], rows)

@@ -62,7 +62,12 @@ function exactness(rules: readonly RuleReport[]): string {
 const PEAK_COLUMNS = columns(['policy', 'window'], ['quota', 'used', 'attempted'])
 
 function peakRow({ policy, windowMs, quota, used, attempted }: RuleReport['peaks'][number]): string[] {
-  return [policy, windowWords(windowMs), grouped(quota), grouped(used), grouped(attempted)]
+  return [policy, windowWords(windowMs), grouped(quota), grouped(used), demandText(attempted)]
+}
+
+/** `?` where the log does not show it. */
+function demandText(attempted: number | null): string {
+  return attempted === null ? '?' : grouped(attempted)
 }
 
 const HOUR_COLUMNS = columns(['hour', 'rule'], ['refused', 'would refuse'])

@@ -36,11 +36,14 @@ const refusal = (host: string): string =>
   `${host} is not a public address; WEBHOOK_ALLOW_PRIVATE=true allows it`
 const noHttp = 'http is not encrypted: use https; WEBHOOK_ALLOW_HTTP=true allows http'
 
+/** True for names that always mean this host (RFC 6761 section 6.3). */
+const isLocalName = (host: string): boolean => /^(?:.*\.)?localhost\.?$/i.test(host)
+
 /** Why a webhook's address is refused, or undefined. Host names are checked again when they are resolved. */
 export function refusedTarget(url: URL, { allowPrivate, allowHttp }: TargetRules): string | undefined {
   const isHttp = url.protocol === 'http:'
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  const isPublic = isIP(host) === 0 ? undefined : isPublicAddress(host)
+  const isPublic = isLocalName(host) ? false : isIP(host) === 0 ? undefined : isPublicAddress(host)
   if (isPublic === false && !allowPrivate) return refusal(host)
   if (isHttp && !allowHttp && (!allowPrivate || isPublic)) return noHttp
   if (url.port !== '' && isBadPort(Number(url.port))) {

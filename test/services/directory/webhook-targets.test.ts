@@ -30,6 +30,18 @@ function rebinding(...answers: string[]): Resolve & { asked(): number } {
   return Object.assign(resolve, { asked: () => asked })
 }
 
+t.test('a name that always means this host is refused when it is set', async t => {
+  const strict = { allowPrivate: false, allowHttp: false }
+  for (const host of ['localhost', 'LocalHost', 'localhost.', 'a.localhost', 'a.b.localhost.'])
+    t.match(refusedTarget(new URL(`https://${host}:18999/x`), strict), /is not a public address/, host)
+  for (const host of ['localhost.example', 'mylocalhost', 'hooks.example'])
+    t.equal(refusedTarget(new URL(`https://${host}/`), strict), undefined, host)
+  t.equal(
+    refusedTarget(new URL('http://localhost:3000/'), { allowPrivate: true, allowHttp: false }),
+    undefined,
+  )
+})
+
 t.test(
   'a connection goes to the address that was checked, even if the name resolves differently next',
   async t => {
