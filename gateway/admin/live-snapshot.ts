@@ -15,6 +15,8 @@ export interface LiveSnapshot {
   readonly missing: readonly number[]
   readonly reload: LiveReload | null
   readonly store: LiveStore
+  /** The last request of the past minute that named its client in a field that is not believed. */
+  readonly untrusted_forwarding: { readonly field: string; readonly from: string } | null
   readonly rates: LiveRates
   /** Requests and WebSockets at the upstreams, or waiting for one. */
   readonly in_flight: number

@@ -93,6 +93,12 @@ export class Metrics {
     ['cap'],
   )
 
+  readonly #untrustedForwarding = this.#series.counter(
+    'sluice_untrusted_forwarding_total',
+    'Requests with X-Forwarded-For, Forwarded or X-Real-IP from an address that is not in trustedProxies.',
+    [],
+  )
+
   /** `version` is that of the package. */
   constructor(version: string) {
     const build = this.#series.gauge('sluice_build_info', 'Always 1: the versions of Sluice and of Node.', {
@@ -103,6 +109,7 @@ export class Metrics {
     // Prometheus notices the first event of a series only if it was 0 before.
     for (const result of ['loaded', 'refused']) this.#reloads.inc({ result }, 0)
     for (const cap of ['all', 'client']) this.#turnedAway.inc({ cap }, 0)
+    this.#untrustedForwarding.inc({}, 0)
   }
 
   get contentType(): string {
@@ -165,6 +172,11 @@ export class Metrics {
   /** A connection was refused for the limit `cap`. */
   turnedAway(cap: 'all' | 'client'): void {
     this.#turnedAway.inc({ cap })
+  }
+
+  /** A request named its client in a field that is not believed. */
+  untrustedForwarding(): void {
+    this.#untrustedForwarding.inc({})
   }
 
   /** Adds the series of wrong keys; `counts` returns the totals so far. */

@@ -18,6 +18,7 @@ import { boundedLog } from '../observe/bounded-log.js'
 import { Live } from '../observe/live/live.js'
 import { Metrics } from '../observe/metrics.js'
 import { Redactor } from '../observe/redact.js'
+import { ForwardingWatch } from '../observe/untrusted-forwarding.js'
 import type { Log } from '../types.js'
 import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
@@ -86,6 +87,7 @@ export async function openCore(options: CoreOptions) {
     changed: (overloaded, delayMs) => tellOverload(log, overloaded, delayMs),
   }).start()
   const held = new HeldSlots()
+  const forwarding = new ForwardingWatch(log, () => metrics.untrustedForwarding())
   const now = () => performance.now()
   const counters = {
     questions: new Questions(limiters, options.secret, faultLog),
@@ -102,7 +104,7 @@ export async function openCore(options: CoreOptions) {
     upstreams,
     unknownHosts: new UnknownHosts(),
     runtime,
-    observers: [metrics.observer(), live.observer()],
+    observers: [metrics.observer(), live.observer(), forwarding.observer()],
     tracing,
     overloaded: () => loopDelay.overloaded,
     secret: options.secret,
@@ -146,9 +148,11 @@ export async function openCore(options: CoreOptions) {
       live,
       held,
       loopDelay,
+      forwarding,
       backends: () => inForce.backends,
       store: () => storeState,
     }),
+    untrustedForwarding: () => forwarding.tell(),
     history: (of: HistoryOf) => live.history(of),
     /** The configuration in force. */
     get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {

@@ -61,7 +61,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       text: async () => (await metrics.text()) + ((await options.embeddedMetrics?.()) ?? ''),
     },
     log,
-    state: () => describeState(core.inForce, reloader, core.runtime),
+    state: () => describeState(core.inForce, reloader, core.runtime, core.untrustedForwarding()),
     reload: () => reloader.reload('admin'),
     explain: core.explain,
     inspected: core.inspected,

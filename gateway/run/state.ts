@@ -1,5 +1,6 @@
 /** The body of `GET /state` on the admin port: what is in force since when, and how the last reload ended. */
 
+import type { UntrustedForwarding } from '../observe/untrusted-forwarding.js'
 import { toldModes } from './acts/mode-desk.js'
 import type { Runtime } from './acts/runtime.js'
 import type { Generation } from './generation.js'
@@ -10,6 +11,7 @@ export function describeState(
   { loaded, loadedAt, backends }: Pick<Generation, 'loaded' | 'loadedAt' | 'backends'>,
   { needsRestart, last }: Pick<Reloader, 'needsRestart' | 'last'>,
   { kept }: Pick<Runtime, 'kept'>,
+  untrustedForwarding: UntrustedForwarding | null,
 ) {
   const { compiled, config } = loaded
   return {
@@ -17,6 +19,8 @@ export function describeState(
     loadedAt,
     policies: [...config.policies, ...config.access].map(({ file, kind }) => ({ file, kind })),
     backends,
+    /** The last request of the past minute with X-Forwarded-For from an address that is not in trustedProxies. */
+    untrustedForwarding,
     /** Modes of rules set on the admin port. */
     modes: toldModes(kept.contents, loaded),
     /** Settings changed in the files that take effect only after a restart. */

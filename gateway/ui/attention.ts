@@ -22,7 +22,13 @@ const LATE_MS = 100
 
 /** The notices, the worst first. */
 export function noticesOf(snapshot: LiveSnapshot): Notice[] {
-  return [...faults(snapshot), ...reloadFaults(snapshot), ...refusals(snapshot), ...unenforced(snapshot)]
+  return [
+    ...faults(snapshot),
+    ...reloadFaults(snapshot),
+    ...untrusted(snapshot),
+    ...refusals(snapshot),
+    ...unenforced(snapshot),
+  ]
 }
 
 function* faults({
@@ -65,6 +71,12 @@ function* faults({
     const sentence = `The event loop is ${length(latest)} late: the gateway is overloaded.`
     yield { about: 'loop', kind: 'warn', word: 'Overload', sentence, section: '#standing' }
   }
+}
+
+function* untrusted({ untrusted_forwarding: told }: LiveSnapshot): Generator<Notice> {
+  if (told === null) return
+  const sentence = `Requests from ${told.from} name their clients in ${told.field}, which is not believed. If that is your proxy, list its address in trustedProxies: until then all clients behind it count as one.`
+  yield { about: 'untrusted forwarding', kind: 'warn', word: 'Proxy', sentence, section: '#standing' }
 }
 
 function* reloadFaults({ reload, revision, at }: LiveSnapshot): Generator<Notice> {

@@ -38,10 +38,14 @@ export function checkRules({ rules: files, loaded }: Subject): Remark[] {
   return [...methods, ...each]
 }
 
+/** The kinds of the specification's endpoint-based limits. */
+const READ_EXEMPT = ['in-flight', 'volumetric']
+
 /** For each file: which methods its rules count. */
 function rulesFiles(files: Subject['rules'], { compiled }: Subject['loaded']): Remark[] {
   const methods = new Map(compiled.policy.rules.map(one => [one.rule.id, methodsOf(one)]))
-  return files.flatMap(({ file, document }): Remark[] => {
+  return files.flatMap(({ file, kind, document }): Remark[] => {
+    if (!READ_EXEMPT.includes(kind)) return []
     const names = new Map<string, string[]>()
     for (const { id } of document.rules) {
       const counted = methods.get(id) as string

@@ -3,6 +3,7 @@ import type { HistoryOf, LiveDesk, LiveListener } from '../../admin/live.js'
 import type { LiveAct, LiveProblem, LiveSnapshot, LiveWorker } from '../../admin/live-snapshot.js'
 import { shownAddress } from '../../decide/store/redis-address.js'
 import type { StepCounts } from '../../observe/live/live.js'
+import { latestOf } from '../../observe/untrusted-forwarding.js'
 import type { Log } from '../../types.js'
 import type { Loaded } from '../load.js'
 import type { Reloader } from '../reload.js'
@@ -130,6 +131,7 @@ async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
     missing,
     reload: reloadOf(sources.reloader.last),
     store: storeOf(sources.redis, parts),
+    untrusted_forwarding: latestOf(parts.map(part => part.untrusted_forwarding)),
     rates: joinRates(parts),
     in_flight: addresses.reduce((sum, one) => sum + one.in_flight + one.web_sockets, 0),
     rules: [...rulesOf(current), ...(rules.has(RUNTIME_ACCESS.id) ? [RUNTIME_ACCESS] : [])].map(rule => ({

@@ -1,6 +1,7 @@
 /** The live data of one process. */
 import type { HeldSlots } from '../../decide/held-slots.js'
 import type { Live } from '../../observe/live/live.js'
+import type { ForwardingWatch } from '../../observe/untrusted-forwarding.js'
 import type { BackendState } from '../upstreams.js'
 
 /** Plain data. */
@@ -17,11 +18,12 @@ export interface PartSources {
   readonly held: HeldSlots
   backends(): readonly BackendState[]
   store(): StoreState
+  readonly forwarding: Pick<ForwardingWatch, 'tell'>
   readonly loopDelay: { readonly delayMs: number }
 }
 
 /** Returns a function that reports the current data. */
-export function partOf({ live, held, backends, store, loopDelay }: PartSources) {
+export function partOf({ live, held, backends, store, loopDelay, forwarding }: PartSources) {
   const started_at = new Date(Date.now() - process.uptime() * 1000).toISOString()
   return () => {
     const { away, since } = store()
@@ -29,6 +31,7 @@ export function partOf({ live, held, backends, store, loopDelay }: PartSources) 
       ...live.tell(),
       slots: held.byRule(),
       backends: backends(),
+      untrusted_forwarding: forwarding.tell(),
       store: { away, since: since.getTime() },
       process: {
         pid: process.pid,

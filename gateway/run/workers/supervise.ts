@@ -8,6 +8,7 @@ import { startAdmin } from '../../admin/server.js'
 import { serviceDocuments } from '../../explain/inspect.js'
 import { Health } from '../../observe/health.js'
 import { Metrics } from '../../observe/metrics.js'
+import { latestOf } from '../../observe/untrusted-forwarding.js'
 import { actDesks } from '../acts/desks.js'
 import { Runtime } from '../acts/runtime.js'
 import { startEmbedded, urlOf } from '../core.js'
@@ -115,7 +116,12 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     },
     log,
     state: async () => ({
-      ...describeState({ ...inForce, backends: await questions.backends() }, reloader, runtime),
+      ...describeState(
+        { ...inForce, backends: await questions.backends() },
+        reloader,
+        runtime,
+        latestOf((await questions.live()).parts.map(part => part.untrusted_forwarding)),
+      ),
       workers: workersOf(crew),
     }),
     reload: () => reloader.reload('admin'),

@@ -28,7 +28,7 @@ async function serve(path: string): Promise<string> {
     const gateway = await startGateway({
       first,
       load: () => load(path, {}, SILENT),
-      embedded: async () => 'http://127.0.0.1:1',
+      embedded: async () => ({ url: 'http://127.0.0.1:1', secret: 'secret' }),
       secret: Buffer.from('test'),
       wrongKeys,
       log: SILENT,

@@ -1,0 +1,66 @@
+/**
+ * Notices a proxy that is missing in `trustedProxies`: its requests name their clients in a field that is not believed,
+ * so that all of them count as one client.
+ */
+import type { Observer } from '../plugin.js'
+import type { Facts, Log } from '../types.js'
+import { networkPrefix } from './redact.js'
+
+/** The fields by which proxies name a client. */
+const FIELDS = ['x-forwarded-for', 'forwarded', 'x-real-ip']
+/** At most one line is logged in this time; the state is told for as long after the last such request. */
+const PERIOD_MS = 60_000
+
+/** Plain data: the last such request. */
+export interface UntrustedForwarding {
+  readonly field: string
+  /** The network of the address that sent it, as records have it. */
+  readonly from: string
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+export class ForwardingWatch {
+  readonly #log: Log
+  readonly #counted: () => void
+  readonly #now: () => number
+  #last: UntrustedForwarding | undefined
+  #loggedAt = Number.NEGATIVE_INFINITY
+
+  /** @param counted called for each such request */
+  constructor(log: Log, counted: () => void, now: () => number = Date.now) {
+    this.#log = log
+    this.#counted = counted
+    this.#now = now
+  }
+
+  observer(): Observer {
+    return { finished: ({ facts }) => this.#see(facts) }
+  }
+
+  /** The last such request of the past minute. */
+  tell(): UntrustedForwarding | null {
+    return this.#last !== undefined && this.#now() - this.#last.at < PERIOD_MS ? this.#last : null
+  }
+
+  #see(facts: Facts | undefined): void {
+    if (facts === undefined || facts.trusted) return
+    const field = FIELDS.find(name => facts.header(name) !== undefined)
+    if (field === undefined) return
+    this.#counted()
+    const at = this.#now()
+    const last = { field, from: networkPrefix(facts.network), at }
+    this.#last = last
+    if (at - this.#loggedAt < PERIOD_MS) return
+    this.#loggedAt = at
+    this.#log.warn(
+      { field, from: last.from },
+      'A request names its client in a field that is not believed: if it comes from your proxy, list its address in trustedProxies, or all clients behind it count as one',
+    )
+  }
+}
+
+/** The newest of what several processes tell. */
+export function latestOf(told: readonly (UntrustedForwarding | null)[]): UntrustedForwarding | null {
+  return told.reduce((newest, one) => ((one?.at ?? 0) > (newest?.at ?? 0) ? one : newest), null)
+}
