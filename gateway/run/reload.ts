@@ -8,6 +8,7 @@ import { problemAt } from '../../config/load.js'
 import { formatProblem, listed, type Problem } from '../../config/problem.js'
 import { markOf, type Sources } from '../../config/sources.js'
 import type { ReloadResult } from '../admin/reload.js'
+import { movedCounters } from '../explain/difference/counters.js'
 import type { Log } from '../types.js'
 import { countProblems, Failure, type Loaded, type Unloadable } from './load.js'
 import { isOutdated } from './third-party/load.js'
@@ -47,6 +48,9 @@ export class ServiceFailure extends Failure {
     this.upstream = upstream
   }
 }
+
+/** Sentences about counters in one line of the log. */
+const MOST_COUNTERS = 20
 
 /** Settings that only a restart can change. */
 const FIXED: Readonly<Record<string, (settings: Gateway) => unknown>> = {
@@ -122,9 +126,11 @@ export class Reloader {
 
   async #run(trigger: Trigger): Promise<Reloaded> {
     const before = this.#inForce.compiled.policy.revision
+    const loaded = this.#inForce
     const reloaded = await this.#attempt()
     this.#last = { ...reloaded, trigger, at: new Date() }
-    this.#tell(reloaded, trigger, before)
+    const moved = loaded === this.#inForce ? [] : movedCounters(loaded, this.#inForce, MOST_COUNTERS)
+    this.#tell(reloaded, trigger, before, moved)
     this.#options.onResult(reloaded)
     return reloaded
   }
@@ -166,7 +172,7 @@ export class Reloader {
     }
   }
 
-  #tell(reloaded: Reloaded, trigger: Trigger, before: string): void {
+  #tell(reloaded: Reloaded, trigger: Trigger, before: string, moved: readonly string[]): void {
     const { log } = this.#options
     const { revision } = reloaded
     if (reloaded.result === 'refused') {
@@ -175,10 +181,12 @@ export class Reloader {
       return
     }
     const { needsRestart } = reloaded
-    if (needsRestart.length === 0) log.info({ trigger, revision, before }, 'Configuration reloaded')
+    const counters = moved.length > 0 && { counters: moved }
+    if (needsRestart.length === 0)
+      log.info({ trigger, revision, before, ...counters }, 'Configuration reloaded')
     else {
       const message = `Configuration reloaded, except for ${listed(needsRestart, 'and')}: that needs a restart`
-      log.warn({ trigger, revision, before, needsRestart }, message)
+      log.warn({ trigger, revision, before, ...counters, needsRestart }, message)
     }
   }
 }

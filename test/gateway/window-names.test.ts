@@ -112,6 +112,31 @@ for (const store of stores) {
       t.match(await ask(), { status: 429 }, 'the full window is full when it comes back')
     })
 
+    t.test('the log line of a reload says what becomes of the counters', async t => {
+      const { edit, gateways, id } = await start(t, `{ sustained: 9, windows: [${HOUR}, ${MONTH}] }`)
+      const said = () =>
+        gateways[0]?.lines.filter(({ msg }) => msg === 'Configuration reloaded').at(-1)?.counters
+      await edit(
+        'policies/limits.yaml',
+        limits(`{ burst: 100, sustained: 8, windows: [{ name: hour, requests: 50, per: 2h }] }`),
+      )
+      t.same(said(), [
+        'all: New counters: burst',
+        'all: Counters that end: month',
+        'all: Counts that go on under another length or algorithm: hour',
+      ])
+      await edit(
+        'projects.yaml',
+        projects(id, ', overrides: { all: { windows: [{ name: day, requests: 9, per: day }] } }'),
+      )
+      t.same(said(), [`${id}: all: New counters: day`])
+      await edit(
+        'projects.yaml',
+        projects(id, ', overrides: { all: { windows: [{ name: day, requests: 8, per: day }] } }'),
+      )
+      t.equal(said(), undefined, 'other numbers move nothing')
+    })
+
     if (settings !== '') {
       t.test('old and new gateways of a rolling deployment agree', async t => {
         const { ask, gateways } = await start(

@@ -308,3 +308,23 @@ t.test('patterns that never count and conditions on unverified credentials are r
   writeFileSync(gateway, `${readFileSync(gateway, 'utf8')}\nidentify: [api-key, host]\n`)
   t.notMatch((await sluice(['check', '--config', dir])).out, 'checks a credential')
 })
+
+t.test(
+  'a window that counts for another length in another row is noted: windows are known by name',
+  async t => {
+    const folder = folderWith(
+      t.testdir({}),
+      `version: 1
+kind: project-limits
+buckets: { all: ["*"] }
+limits:
+  - for: [{ plans: [growth] }]
+    quotas: { all: { windows: [{ name: long, requests: 9, per: 1h }] } }
+  - for: [{ plans: [developer, production, essential, scale, enterprise] }]
+    quotas: { all: { windows: [{ name: long, requests: 90, per: day }] } }
+`,
+    )
+    const { out } = await sluice(['check', '--config', folder])
+    t.match(out.replace(/\s+/g, ' '), '"long" counts per day here and per hour in another row')
+  },
+)

@@ -165,3 +165,19 @@ limits: [{ for: [{}], quotas: { exports: { windows: [${quota}] }, health: ${cost
   t.match(table.out, /exports +- +- +500 per day \(Europe\/Berlin\), costs 5 for POST \/exports +own.yaml:4/)
   t.match(table.out, /health +- +- +unlimited +own.yaml:4/)
 })
+
+t.test('what becomes of counters is said: new and lost windows, other lengths, another key', async t => {
+  const rows = '      scim: { burst: 10, sustained: 300 }'
+  const folder = changed(t, {
+    'policies/project-limits.yaml': [
+      [rows, '      scim: { burst: 10, windows: [{ name: hour, requests: 900, per: 1h }] }'],
+      [
+        '  sessions-whoami: [/sessions/whoami]',
+        '  sessions-whoami: { match: [/sessions/whoami], key: [client-ip] }',
+      ],
+    ],
+  })
+  const { out } = await sluice(['diff', 'config', folder])
+  t.match(out.replace(/\s+/g, ' '), 'New counters: hour. Counters that end: sustained')
+  t.match(out.replace(/\s+/g, ' '), 'sessions-whoami: counted by client-ip. Its counters start again')
+})

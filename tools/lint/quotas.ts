@@ -32,7 +32,27 @@ export function checkQuotas(subject: Subject): Remark[] {
       return remarksOn(quota, config.gateway, config.projectsFile, ['projects', i, 'overrides', bucket])
     }),
   )
-  return [...rows, ...overrides]
+  return [...rows, ...overrides, ...sameNames(subject)]
+}
+
+/** Windows are counted by name: what one name means should not depend on the plan. */
+function sameNames({ limits }: Subject): Remark[] {
+  const known = new Map<string, string>()
+  return limits.flatMap(({ file, document }) =>
+    document.limits.flatMap(({ quotas }, i) =>
+      Object.entries(quotas).flatMap(([bucket, quota]): Remark[] => {
+        if (quota === UNLIMITED) return []
+        return demandOf(quota).windows.flatMap(({ name, ms, calendar }): Remark[] => {
+          const [of, per] = [`${bucket} ${name}`, perText(ms, calendar)]
+          const other = known.get(of) ?? per
+          known.set(of, other)
+          if (other === per) return []
+          const message = `"${name}" counts ${per} here and ${other} in another row: a project that changes its plan takes what it spent along, because a window is known by its name.`
+          return [{ severity: 'note', file, path: ['limits', i, 'quotas', bucket], message }]
+        })
+      }),
+    ),
+  )
 }
 
 function remarksOn(quota: BucketConfig, gateway: Gateway, file: string, path: Path): Remark[] {

@@ -29,7 +29,7 @@ export function compare(before: Loaded, after: Loaded) {
     /** Buckets by plan and environment; those that changed alike stand together. */
     limits: compareLimits(before, after),
     moved: movedRequests(before, after),
-    rules: compareRules(rulesOf(before), rulesOf(after)),
+    rules: compareRules(before, after),
     /** Who is denied or exempt. */
     access: changesOf(accessOf(before), accessOf(after)),
     projects: compareProjects(before, after),
@@ -42,9 +42,17 @@ export function isSame(difference: PolicyDifference): boolean {
   return Object.values(difference).every(list => list.length === 0)
 }
 
-function compareLimits(before: Loaded, after: Loaded) {
+export function compareLimits(before: Loaded, after: Loaded) {
   const words = bothWords(before.config.planWords, after.config.planWords)
-  const groups = groupColumns(words, column => JSON.stringify(columnChanges(before, after, column)))
+  // Columns with the same rules share a table.
+  const known = new Map<Table | undefined, Map<Table | undefined, string>>()
+  const groups = groupColumns(words, column => {
+    const [was, is] = [before, after].map(({ compiled }) => compiled.policy.columns.get(column))
+    const others = known.get(was) ?? new Map<Table | undefined, string>()
+    const text = others.get(is) ?? JSON.stringify(bucketChanges(was, is))
+    known.set(was, others.set(is, text))
+    return text
+  })
   return [...groups]
     .map(([text, columns]) => ({
       for: describeColumns(columns, words),
@@ -54,9 +62,9 @@ function compareLimits(before: Loaded, after: Loaded) {
     .filter(({ buckets }) => buckets.length > 0)
 }
 
-function columnChanges(before: Loaded, after: Loaded, column: string): Change[] {
-  const tableOf = ({ compiled }: Loaded) => compiled.policy.columns.get(column)
-  return changesOf(bucketsOf(tableOf(before)), bucketsOf(tableOf(after)))
+/** What differs between the limits of two tables. */
+export function bucketChanges(before: Table | undefined, after: Table | undefined): Change[] {
+  return changesOf(bucketsOf(before), bucketsOf(after))
 }
 
 function bucketsOf(table: Table | undefined): Map<string, FieldValues> {
@@ -83,11 +91,12 @@ function quotaFields(config: BucketConfig): FieldValues {
   }
 }
 
-function compareRules(before: ReadonlyMap<string, FieldValues>, after: ReadonlyMap<string, FieldValues>) {
-  return changesOf(before, after).map(change => ({
+export function compareRules(before: Loaded, after: Loaded) {
+  const [old, now] = [rulesOf(before), rulesOf(after)]
+  return changesOf(old, now).map(change => ({
     ...change,
     /** The new kind, if it changed. */
-    kind: String((after.get(change.name) ?? before.get(change.name))?.kind),
+    kind: String((now.get(change.name) ?? old.get(change.name))?.kind),
   }))
 }
 
@@ -117,21 +126,19 @@ function accessOf({ config }: Loaded): Map<string, FieldValues> {
 }
 
 function compareProjects(before: Loaded, after: Loaded): ProjectChange[] {
-  const [old, now] = [projectsOf(before), projectsOf(after)]
+  const [olds, nows] = [projectsOf(before), projectsOf(after)]
   const own = new Map(
-    changesOf(mapValues(old, projectFields), mapValues(now, projectFields)).map(one => [one.name, one]),
+    changesOf(mapValues(olds, projectFields), mapValues(nows, projectFields)).map(one => [one.name, one]),
   )
-  return [...new Set([...old.keys(), ...now.keys()])].flatMap((id): ProjectChange[] => {
+  return [...new Set([...olds.keys(), ...nows.keys()])].flatMap((id): ProjectChange[] => {
     const change = own.get(id)
-    const [was, is] = [old.get(id), now.get(id)]
+    const [was, is] = [olds.get(id), nows.get(id)]
     if (was === undefined || is === undefined) return change ? [{ ...change, buckets: [], as: null }] : []
-    const buckets = changesOf(
-      bucketsOf(before.compiled.policy.tableOf(was)),
-      bucketsOf(after.compiled.policy.tableOf(is)),
-    )
+    const buckets = bucketChanges(before.compiled.policy.tableOf(was), after.compiled.policy.tableOf(is))
     if (change === undefined && buckets.length === 0) return []
     const column = columnName(is.plan, is.environment)
-    const isColumns = JSON.stringify(buckets) === JSON.stringify(columnChanges(before, after, column))
+    const [old, now] = [before, after].map(({ compiled }) => compiled.policy.columns.get(column))
+    const isColumns = JSON.stringify(buckets) === JSON.stringify(bucketChanges(old, now))
     const as =
       buckets.length > 0 && isColumns && column === columnName(was.plan, was.environment) ? column : null
     return [{ ...(change ?? { name: id, change: 'changed', fields: [] }), buckets, as }]

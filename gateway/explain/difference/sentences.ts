@@ -4,6 +4,7 @@ import type { Mode } from '../../types.js'
 import { settingText } from '../settings.js'
 import type { Change, FieldChange, FieldValues } from './changes.js'
 import type { PolicyDifference, ProjectChange, RuleChange } from './compare.js'
+import { bucketCounters, ruleCounters } from './counters.js'
 
 /** One change, under the heading of what it belongs to. */
 export interface ChangeSentence {
@@ -48,13 +49,15 @@ function bucketName(name: string | null, mode: Mode): string {
 }
 
 /** `catch-all: 600 → 700 per second`. */
-function bucketText({ name, change, fields }: Change): string {
+function bucketText(bucket: Change): string {
+  const { name, change, fields } = bucket
   const isTrial = bucketOfTrial(name) !== undefined
   if (change === 'removed') {
     return `${name}: ${isTrial ? 'not tried any more' : 'no quota any more, its requests fall into other buckets'}`
   }
   const said = change === 'changed' ? fields.filter(isTold) : fields.filter(({ field }) => !QUIET.has(field))
-  return `${name}: ${[...said.map(quotaText), ...(isTrial && change === 'added' ? ['tried'] : [])].join(', ')}`
+  const texts = [...said.map(quotaText), ...(isTrial && change === 'added' ? ['tried'] : [])]
+  return [`${name}: ${texts.join(', ')}`, ...bucketCounters(bucket)].join('. ')
 }
 
 /** Settings that come or go with the whole quota are not listed. */
@@ -70,26 +73,25 @@ function quotaText(change: FieldChange): string {
   if (field === 'enforceFor')
     return now === null ? `no share any more (${old})` : `enforced for ${now} of projects`
   const text = (value: unknown) => `${[value].flat().join(', ')}${UNITS[field] ?? ''}`
-  const what = field === 'costs' ? 'costs ' : ''
+  const what = LEADS[field] ?? ''
   return now === null ? `no longer ${what}${text(old)}` : `${what}${text(now)}`
 }
+
+const LEADS: Readonly<Record<string, string>> = { costs: 'costs ', key: 'counted by ' }
 
 /** Settings that are only reported when their value changes. */
 const QUIET = new Set(['algorithm', 'lease', 'mode', 'onStoreError'])
 
-function ruleText({ name, kind, change, fields }: RuleChange): string {
+function ruleText(rule: RuleChange): string {
+  const { name, kind, change, fields } = rule
   if (change === 'removed') return `${name}: removed`
   const shown: Shown = (value, field) => settingText(kind, field, value)
   if (change === 'added') {
     return `${name}: ${fields.map(({ field, new: value }) => `${field} ${shown(value, field)}`).join(', ')}`
   }
-  const fresh = kind !== 'access' && fields.some(({ field }) => FRESH.has(field))
   const texts = fields.map(one => fieldText(one, shown))
-  return `${name}: ${texts.join(', ')}${fresh ? '. Its counters start again' : ''}`
+  return [`${name}: ${texts.join(', ')}`, ...ruleCounters(rule)].join('. ')
 }
-
-/** Settings that are part of counter keys. */
-const FRESH = new Set(['mode', 'key', 'kind'])
 
 function projectTexts({ name, change, fields, buckets, as }: ProjectChange): string[] {
   if (change === 'removed') return [`${name}: removed; its requests are those of an unknown project`]
