@@ -22,6 +22,8 @@ const MAX_TEXT = 2000
 const MAX_PART = 200
 const OR = ' or '
 const MAX_RANGES = 20
+/** The longest tag that anyone needs (RFC 5646 section 4.4.1): each of its prefixes is looked up. */
+const MAX_TAG = 35
 
 export class Languages {
   readonly #byTag = new Map<string, Language>([['en', ENGLISH]])
@@ -64,7 +66,9 @@ function preferred(field: string): string[] {
       const weight = parameters.find(parameter => parameter.startsWith('q='))
       return { tag, quality: weight === undefined ? 1 : Number(weight.slice(2)) }
     })
-  const liked = ranges.filter(({ tag, quality }) => /^[a-z]/.test(tag) && quality > 0)
+  const liked = ranges.filter(
+    ({ tag, quality }) => /^[a-z]/.test(tag) && tag.length <= MAX_TAG && quality > 0,
+  )
   return liked.sort((a, b) => b.quality - a.quality).map(({ tag }) => tag)
 }
 

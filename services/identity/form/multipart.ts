@@ -22,6 +22,8 @@ export function decodeMultipart(contentType: string, body: Buffer): Promise<Entr
         headers: { 'content-type': `multipart/form-data; boundary="${boundary}"` },
         // Only a file name makes a part a file; its media type does not.
         isPartAFile: (_name, _type, fileName) => fileName !== undefined,
+        // The whole body is at hand. A part beyond this would pause the parser, for ever if it is one that it skips.
+        fileHwm: MAX_BODY_BYTES + 1,
         // One more than allowed, so that the caller sees that there were too many.
         limits: { parts: MAX_ENTRIES + 1, fieldSize: MAX_BODY_BYTES, headerSize: 16 * 1024, headerPairs: 20 },
       })

@@ -57,6 +57,14 @@ t.test('a malformed body gives one error for the whole document', async t => {
   )
 })
 
+t.test('a large part without a name is skipped, and the form is answered', async t => {
+  for (const head of ['A: b', 'Content-Disposition: attachment', 'Content-Disposition: form-data']) {
+    const nameless = `--XX\r\n${head}\r\n\r\n${'x'.repeat(1_000_000)}\r\n`
+    const body = nameless + multipart([['traits.text', 'a']])
+    t.same(await submit(schema, body, MULTIPART), { text: 'a' }, head)
+  }
+})
+
 t.test('a boundary may be quoted, and an invalid one is refused', async t => {
   const body = multipart([['traits.text', 'a']])
   const good = ['BOUNDARY=XX', 'boundary="XX"', 'charset=x; boundary=XX ; y=z', 'boundary=XX; boundary=YY']
