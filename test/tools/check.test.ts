@@ -325,6 +325,6 @@ limits:
 `,
     )
     const { out } = await sluice(['check', '--config', folder])
-    t.match(out.replace(/\s+/g, ' '), '"long" counts per day here and per hour in another row')
+    t.match(out.replace(/\s+/g, ' '), '"long" counts per day (UTC) here and per hour in another row')
   },
 )
