@@ -88,18 +88,18 @@ export const DataListener = Strict(
         'Longest time for the head of a request, from its first byte to the last, and for the first byte of a new connection. After that it gets 408 and the connection ends.',
     }),
     maxConnections: Type.Integer({
-      default: 10_000,
+      default: 4_000,
       minimum: 1,
       maximum: MOST_CONNECTIONS,
       description:
-        'Most open connections of all clients together; each worker has its share. When all are in use, an idle one is closed to make room; if none is idle, the new one is refused.',
+        'Most open connections, and most HTTP/2 requests in progress, of all clients together; each worker has its share. When all connections are in use, an idle one is closed to make room; if none is idle, the new one is refused. The default fits into 512 MiB of memory.',
     }),
     maxConnectionsPerClient: Type.Integer({
       default: 1_000,
       minimum: 1,
       maximum: MOST_CONNECTIONS,
       description:
-        'Most open connections of one address (IPv6: of one /64) to one worker; more are refused. Trusted proxies have no such limit.',
+        'Most open connections, and most HTTP/2 requests in progress, of one address (IPv6: of one /64) to one worker; more are refused. Trusted proxies have no such limit.',
     }),
     maxEventLoopDelay: Duration({
       default: '500ms',

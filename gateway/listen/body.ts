@@ -12,19 +12,39 @@ export interface Peeked {
   readonly body: IncomingBody
 }
 
+/** The memory of bodies that are waited for, on behalf of one client. */
+export interface Memory {
+  /** False, and nothing is taken, when there is no more. */
+  take(bytes: number): boolean
+  giveBack(bytes: number): void
+}
+
 /**
- * Waits for the first `limitBytes` of a body, or fewer if it ends or `timeoutMs` passes first. The returned `body` then
+ * Waits for the first `limitBytes` of a body, or fewer if it ends or `timeoutMs` passes first, or there is no more
+ * `memory` to wait. The returned `body` then
  * yields exactly the bytes the client sends, prefix included. Rejects if the client leaves meanwhile.
  */
-export function peekBody(body: IncomingBody, limitBytes: number, timeoutMs: number): Promise<Peeked> {
+export function peekBody(
+  body: IncomingBody,
+  limitBytes: number,
+  timeoutMs: number,
+  memory: Memory,
+): Promise<Peeked> {
   return new Promise((resolve, reject) => {
     let isLate = false
-    const timer = setTimeout(() => {
+    let taken = 0
+    const giveUp = () => {
       isLate = true
       seen.stop()
-    }, timeoutMs)
-    const seen = new SeenBody(body, limitBytes, prefix => {
+    }
+    const timer = setTimeout(giveUp, timeoutMs)
+    const onPiece = (bytes: number) => {
+      if (memory.take(bytes)) taken += bytes
+      else giveUp()
+    }
+    const seen = new SeenBody(body, limitBytes, onPiece, prefix => {
       clearTimeout(timer)
+      memory.giveBack(taken)
       if (prefix === undefined) reject(new Error('the client left while its body was read'))
       else resolve({ prefix, isLate, body: seen })
     })
@@ -36,6 +56,8 @@ export function peekBody(body: IncomingBody, limitBytes: number, timeoutMs: numb
 class SeenBody implements IncomingBody, BodyReader {
   readonly #source: IncomingBody
   readonly #prefix: Prefix
+  /** Called for each piece that is waited with. */
+  readonly #onPiece: (bytes: number) => void
   /** Called once: with the prefix, or undefined if the client left. */
   readonly #onSeen: (prefix: Buffer | undefined) => void
   #waits = true
@@ -46,9 +68,15 @@ class SeenBody implements IncomingBody, BodyReader {
   #aborted = false
   complete = false
 
-  constructor(source: IncomingBody, limit: number, onSeen: (prefix: Buffer | undefined) => void) {
+  constructor(
+    source: IncomingBody,
+    limit: number,
+    onPiece: (bytes: number) => void,
+    onSeen: (prefix: Buffer | undefined) => void,
+  ) {
     this.#source = source
     this.#prefix = new Prefix(limit)
+    this.#onPiece = onPiece
     this.#onSeen = onSeen
   }
 
@@ -100,6 +128,7 @@ class SeenBody implements IncomingBody, BodyReader {
     else {
       this.#prefix.add(chunk)
       if (this.#prefix.isFull) this.stop()
+      else if (this.#waits) this.#onPiece(chunk.length)
     }
   }
 
@@ -193,10 +222,13 @@ class TappedBody implements IncomingBody, BodyReader {
   }
 }
 
-/** The first bytes of a body, and any more that arrived before its reader. */
+/**
+ * The first bytes of a body, and any more that arrived before its reader. In one buffer that grows: each of many small
+ * pieces would cost far more than its bytes.
+ */
 class Prefix {
   readonly #limit: number
-  #chunks: Buffer[] = []
+  #held: Buffer = NOTHING
   #bytes = 0
 
   constructor(limit: number) {
@@ -212,24 +244,28 @@ class Prefix {
   }
 
   add(chunk: Buffer): void {
-    this.#chunks.push(chunk)
-    this.#bytes += chunk.length
+    const bytes = this.#bytes + chunk.length
+    if (this.#bytes === 0) this.#held = chunk
+    else {
+      if (bytes > this.#held.length) {
+        const larger = Buffer.allocUnsafeSlow(2 * bytes)
+        this.#held.copy(larger, 0, 0, this.#bytes)
+        this.#held = larger
+      }
+      chunk.copy(this.#held, this.#bytes)
+    }
+    this.#bytes = bytes
   }
 
   /** The prefix, cut to the limit. */
   start(): Buffer {
-    return this.#all().subarray(0, this.#limit)
+    return this.#held.subarray(0, Math.min(this.#bytes, this.#limit))
   }
 
   takeAll(): Buffer {
-    const all = this.#bytes === 0 ? NOTHING : this.#all()
-    this.#chunks = []
+    const all = this.#held.subarray(0, this.#bytes)
+    this.#held = NOTHING
     this.#bytes = 0
     return all
-  }
-
-  #all(): Buffer {
-    const [first = NOTHING] = this.#chunks
-    return this.#chunks.length < 2 ? first : Buffer.concat(this.#chunks, this.#bytes)
   }
 }

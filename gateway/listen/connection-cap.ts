@@ -5,12 +5,10 @@ import type { ErrorCode } from '../errors.js'
 import { closeLingering } from '../http1/lingering-close.js'
 import { refusalText } from '../http1/refusal.js'
 import { clientBehind, type TrustedProxies } from './client.js'
+import { type Cap, Shares } from './shares.js'
 
 /** Most refused connections at a time that get an error response; any more are just closed. */
 const MOST_GOODBYES = 256
-
-/** The limit that a connection exceeded: the one in total, or the one of its client. */
-export type Cap = 'all' | 'client'
 
 export interface DoorSettings {
   readonly maxConnections: number
@@ -18,7 +16,7 @@ export interface DoorSettings {
   readonly maxConnectionsPerClient: number
   /** Trusted proxies carry the connections of many clients, so they have no limit per client. */
   trustedProxies(): TrustedProxies
-  /** A connection was refused. */
+  /** A connection, or an HTTP/2 request, was refused. */
   turnedAway?(cap: Cap): void
 }
 
@@ -39,9 +37,8 @@ interface Inside {
 
 /** A TCP server in front of HTTP, or of the TLS handshakes if `isTls`. */
 export function createDoor(settings: DoorSettings, isTls: boolean, inside: Inside): Door {
-  let open = 0
+  const open = new Shares(settings.maxConnections, settings.maxConnectionsPerClient)
   let goodbyes = 0
-  const byClient = new Map<string, number>()
   // A client may close its side before it has received all of the response.
   const server = createServer({ noDelay: true, allowHalfOpen: !isTls })
   server.on('connection', socket => {
@@ -58,22 +55,11 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
   /** Counts a connection, or returns the limit that is reached. */
   function admit(socket: Socket): Cap | undefined {
     const client = clientBehind(socket.remoteAddress ?? '', settings.trustedProxies())
-    const count = client === undefined ? 0 : (byClient.get(client) ?? 0)
-    if (client !== undefined && count >= settings.maxConnectionsPerClient) return 'client'
-    if (open >= settings.maxConnections && !inside.makeRoom()) return 'all'
-    open += 1
-    if (client !== undefined) byClient.set(client, count + 1)
-    socket.once('close', () => {
-      open -= 1
-      if (client !== undefined) leave(client)
-    })
+    const cap = open.capOf(client)
+    if (cap === 'client' || (cap === 'all' && !inside.makeRoom())) return cap
+    open.take(client)
+    socket.once('close', () => open.giveBack(client))
     return undefined
-  }
-
-  function leave(client: string): void {
-    const left = (byClient.get(client) ?? 0) - 1
-    if (left > 0) byClient.set(client, left)
-    else byClient.delete(client)
   }
 
   function turnAway(socket: Socket, cap: Cap): void {
@@ -96,7 +82,7 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
   return {
     server,
     get connections() {
-      return open
+      return open.taken
     },
   }
 }

@@ -11,7 +11,9 @@ import { GOODBYE_MS } from '../http1/lingering-close.js'
 import type { Fingerprints, IncomingRequest, OutgoingResponse, Peer } from '../message.js'
 import { allowance, ResetsByClient } from './idle-frames.js'
 import { KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from './limits.js'
+import type { ListenerSettings } from './server.js'
 import { SessionWatch, type WatchedSession } from './session-watch.js'
+import { Shares } from './shares.js'
 import { StreamBody } from './stream-body.js'
 import { requestOfStream } from './stream-request.js'
 import { StreamResponse } from './stream-response.js'
@@ -47,14 +49,16 @@ export interface Http2Listener {
 }
 
 /**
- * A connection has `headTimeoutMs` to send a first request. `clientOf` maps an address to the client that it counts
+ * Requests in progress have the limits of connections: over HTTP/1.1 each has a connection of its own, and here it costs
+ * as much memory. A connection has `headTimeoutMs` to send a first request. `clientOf` maps an address to the client that it counts
  * for; undefined for a proxy, which carries many clients.
  */
 export function createHttp2Listener(
   handlers: StreamHandlers,
-  headTimeoutMs: number,
+  { headTimeout: headTimeoutMs, maxConnections, maxConnectionsPerClient, turnedAway }: ListenerSettings,
   clientOf: (address: string) => string | undefined,
 ): Http2Listener {
+  const requests = new Shares(maxConnections, maxConnectionsPerClient)
   /** One function for each connection, which ends it with its last request. */
   const endings = new Set<() => void>()
   /** One function for each connection without a request, which closes it. The longest wait comes first. */
@@ -154,12 +158,20 @@ export function createHttp2Listener(
         stream.on('error', () => {})
         // Already reset by the client, which wants no response.
         if (stream.closed || stream.destroyed) return takeBack()
+        const cap = requests.capOf(client)
+        if (cap !== undefined) {
+          turnedAway?.(cap)
+          // The request was not processed, so the client may send it again (RFC 9113 section 8.7).
+          return stream.close(constants.NGHTTP2_REFUSED_STREAM)
+        }
+        requests.take(client)
         open++
         watched.onRequest()
         stopWaiting()
         const res = serve(stream, joined, raw, peer, watched)
         stream.on('close', () => {
           open--
+          requests.giveBack(client)
           if (open === 0 && session.closed) cutSoon()
           else if (open === 0 && !session.destroyed) waitFor(KEEP_ALIVE_MS)
           if (res.clientLeft) takeBack()

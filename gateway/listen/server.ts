@@ -32,7 +32,7 @@ export function createListener(handlers: Handlers, settings: ListenerSettings, t
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     keepAliveMs: KEEP_ALIVE_MS,
   })
-  const http2 = createHttp2Listener(handlers, settings.headTimeout, address =>
+  const http2 = createHttp2Listener(handlers, settings, address =>
     clientBehind(address, settings.trustedProxies()),
   )
   const front =

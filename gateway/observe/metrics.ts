@@ -89,7 +89,7 @@ export class Metrics {
   )
   readonly #turnedAway = this.#series.counter(
     'sluice_connections_refused_total',
-    'Connections refused, by the limit they exceeded: all (maxConnections) or client (maxConnectionsPerClient).',
+    'Connections and HTTP/2 requests refused, by the limit they exceeded: all (maxConnections) or client (maxConnectionsPerClient).',
     ['cap'],
   )
 

@@ -37,7 +37,7 @@ export interface Rooms {
   /** True when the key of the rule may be in the request body. */
   needsBody(matched: Matched, facts: Facts): boolean
   /** Waits for the first bytes of the body, but not for long; the returned `body` yields all of it. */
-  peekBody(body: IncomingBody): Promise<Peeked>
+  peekBody(body: IncomingBody, facts: Facts): Promise<Peeked>
   /** Reports the first bytes of the body while it streams on. */
   tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
   decide(request: DecideRequest): Verdict | Promise<Verdict>
@@ -124,7 +124,7 @@ export function createPipeline(rooms: Rooms): Pipeline {
   /** For an enforced rule with its key in the body: waits for the first bytes of the body. */
   function lookThenJudge(passage: Passage, body: IncomingBody, forward: () => void): void {
     passage.judged = rooms
-      .peekBody(body)
+      .peekBody(body, passage.facts)
       .then(peeked => {
         passage.body = peeked.body
         return judge(passage, passage.matched, forward, peeked)

@@ -3,10 +3,11 @@ import type { Decider } from '../decide/decide.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import { sendRejection } from '../forward/reject.js'
 import type { UnknownHosts } from '../identify/unknown.js'
-import { peekBody, tapBody } from '../listen/body.js'
+import { type Memory, peekBody, tapBody } from '../listen/body.js'
 import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'
 import { type FactsSettings, readFacts } from '../listen/facts.js'
+import { Shares } from '../listen/shares.js'
 import { type AccessLog, accessLog } from '../observe/access-log.js'
 import type { UnreadRequest } from '../observe/access-record.js'
 import { decisionLog } from '../observe/decision-log.js'
@@ -47,6 +48,18 @@ export interface Lasting {
 
 /** How long to wait for the part of a request's body that an enforced rule's key needs. */
 const PEEK_MS = 5000
+
+/** Bytes of the bodies that are waited for: of all clients, and of each. */
+const peeked = new Shares(32 * 1024 * 1024, 8 * 1024 * 1024)
+
+const memoryOf = (client: string): Memory => ({
+  take(bytes) {
+    if (peeked.capOf(client, bytes) !== undefined) return false
+    peeked.take(client, bytes)
+    return true
+  },
+  giveBack: bytes => peeked.giveBack(client, bytes),
+})
 
 export class Generation {
   /** The configuration as the files say it. */
@@ -139,7 +152,7 @@ export class Generation {
       overloaded: this.#lasting.overloaded,
       readFacts: req => readFacts(req, facts),
       needsBody,
-      peekBody: body => peekBody(body, PEEK_BYTES, PEEK_MS),
+      peekBody: (body, { network }) => peekBody(body, PEEK_BYTES, PEEK_MS, memoryOf(network)),
       tapBody: (body, onPrefix) => tapBody(body, PEEK_BYTES, onPrefix),
       decide: request => decider.decide(request),
       sendRejection,

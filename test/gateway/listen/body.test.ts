@@ -32,10 +32,12 @@ function all(body: IncomingBody): Promise<string> {
   })
 }
 
+const ENOUGH = { take: () => true, giveBack: () => undefined }
+
 t.test('peeking at a short body sees all of it and leaves it readable', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('ab') + chunk('cd') + END)
-  const { prefix, isLate, body } = await peekBody(source, 4, 1000)
+  const { prefix, isLate, body } = await peekBody(source, 4, 1000, ENOUGH)
   t.equal(String(prefix), 'abcd')
   t.notOk(isLate)
   t.equal(await all(body), 'abcd')
@@ -44,7 +46,7 @@ t.test('peeking at a short body sees all of it and leaves it readable', async t 
 t.test('peeking at a long body sees its beginning and leaves all of it readable', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('abcdef'))
-  const { prefix, body } = await peekBody(source, 4, 1000)
+  const { prefix, body } = await peekBody(source, 4, 1000, ENOUGH)
   t.equal(String(prefix), 'abcd')
   client.send(chunk('gh') + END)
   t.equal(await all(body), 'abcdefgh')
@@ -53,7 +55,7 @@ t.test('peeking at a long body sees its beginning and leaves all of it readable'
 t.test('peeking at a slow body stops at the time limit', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('ab'))
-  const { prefix, isLate, body } = await peekBody(source, 100, 50)
+  const { prefix, isLate, body } = await peekBody(source, 100, 50, ENOUGH)
   t.equal(String(prefix), 'ab')
   t.ok(isLate, 'and says so')
   client.send(chunk('cd') + END)
@@ -63,7 +65,7 @@ t.test('peeking at a slow body stops at the time limit', async t => {
 t.test('a reader that pauses gets the peeked bytes, and the rest once it resumes', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('abcdef') + chunk('gh') + END)
-  const { body } = await peekBody(source, 4, 1000)
+  const { body } = await peekBody(source, 4, 1000, ENOUGH)
   const seen: string[] = []
   body.read({
     onData(bytes) {
@@ -89,15 +91,40 @@ t.test('a reader that pauses gets the peeked bytes, and the rest once it resumes
 t.test('a client that leaves after the peek aborts the reader', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('abcdef'))
-  const { body } = await peekBody(source, 4, 1000)
+  const { body } = await peekBody(source, 4, 1000, ENOUGH)
   client.reset()
   await t.rejects(all(body), { message: 'aborted' })
+})
+
+t.test('peeking stops when there is no more memory for its client, and gives back what it took', async t => {
+  const { source, client } = await upload(t)
+  let taken = 0
+  const memory = {
+    take(bytes: number) {
+      if (taken + bytes > 5) return false
+      taken += bytes
+      return true
+    },
+    giveBack(bytes: number) {
+      taken -= bytes
+    },
+  }
+  client.send(chunk('abc'))
+  const peek = peekBody(source, 100, 5000, memory)
+  await waitUntil('the first piece', () => taken === 3)
+  client.send(chunk('def'))
+  const { prefix, isLate, body } = await peek
+  t.equal(String(prefix), 'abcdef')
+  t.ok(isLate)
+  t.equal(taken, 0)
+  client.send(END)
+  t.equal(await all(body), 'abcdef')
 })
 
 t.test('a client that leaves during the peek rejects it', async t => {
   const { source, client } = await upload(t)
   client.send(chunk('ab'))
-  const peek = peekBody(source, 100, 5000)
+  const peek = peekBody(source, 100, 5000, ENOUGH)
   await sleep(20)
   client.reset()
   await t.rejects(peek, { message: /client left/ })

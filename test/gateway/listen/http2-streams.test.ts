@@ -1,6 +1,6 @@
 /** HTTP/2 streams that are sent, reset, cut or stalled, each without effect on the others. */
 import { once } from 'node:events'
-import { constants } from 'node:http2'
+import { type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2'
 import t from 'tap'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { OK } from '../../helpers/raw.js'
@@ -24,6 +24,43 @@ import { type Answer, answerOf, ask, open, scene } from './http2-scene.js'
 
 if (canMakeCertificates(t)) {
   const certificate = makeCertificate(t.testdir(), 'localhost')
+
+  t.test(
+    'requests in progress have the limits of connections, whatever the number of connections',
+    async t => {
+      const limits = 'maxConnectionsPerClient: 4, maxConnections: 6'
+      const { session, gateway, upstream } = await scene(t, certificate, undefined, { limits })
+      const connect = async (localAddress: string) => {
+        const other = connectHttp2(gateway.url, { ca: certificate.cert, localAddress } as object)
+        t.teardown(() => other.destroy())
+        await once(other, 'connect')
+        return other
+      }
+      const refusalOf = (stream: ClientHttp2Stream) =>
+        new Promise(resolve => stream.once('close', () => resolve(stream.rstCode)))
+      const second = await connect('127.0.0.1')
+      const own = [session, session, second, second].map(each => open(each, {}, ''))
+      const arrived = async (count: number) =>
+        waitUntil(
+          'the requests',
+          () => upstream.connections.filter(({ unread }) => unread !== '').length === count,
+        )
+      await arrived(4)
+      t.equal(await refusalOf(open(second, {}, '')), constants.NGHTTP2_REFUSED_STREAM)
+      const other = await connect('127.0.0.2')
+      open(other, {}, '')
+      open(other, {}, '')
+      await arrived(6)
+      t.equal(await refusalOf(open(other, {}, '')), constants.NGHTTP2_REFUSED_STREAM, 'all are taken')
+      own[0]?.close(constants.NGHTTP2_CANCEL)
+      await waitUntil('room', async () => {
+        const stream = open(session, {}, '')
+        const refused = refusalOf(stream)
+        const admitted = arrived(7).then(() => 0)
+        return (await Promise.race([refused, admitted])) === 0
+      })
+    },
+  )
 
   t.test('an upload', async t => {
     t.test('arrives whole, with and without a content-length', async t => {
