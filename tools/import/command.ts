@@ -15,17 +15,30 @@ import { importNginx } from './nginx.js'
 import type { NamedFile } from './nginx-include.js'
 import { OpenApiImport } from './openapi.js'
 import { policyText, suggestedLimits } from './policy-text.js'
+import { OTHER_PROGRAMS } from './programs.js'
 import { importRatelimit } from './ratelimit.js'
 import { importTraefik } from './traefik.js'
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
+/** A file beside the first, with its text. */
+interface Other {
+  readonly file: string
+  readonly text: string
+}
+
+/** An importer: how many files it takes, and how it reads them. */
+interface Gateway {
+  readonly most: number
+  read(text: string, into: Migration, named: NamedFile, others: readonly Other[]): void
+}
+
 /** The importers, by the gateway whose files they read. */
-const GATEWAYS: Readonly<Record<string, (text: string, into: Migration, named: NamedFile) => void>> = {
-  kong: importKong,
-  nginx: importNginx,
-  traefik: importTraefik,
-  ratelimit: importRatelimit,
+const GATEWAYS: Readonly<Record<string, Gateway>> = {
+  kong: { most: 2, read: (text, into, _named, [conf]) => importKong(text, into, conf) },
+  nginx: { most: 1, read: importNginx },
+  traefik: { most: 20, read: (text, into, _named, others) => importTraefik([{ text }, ...others], into) },
+  ratelimit: { most: 1, read: importRatelimit },
 }
 const FORMATS = ['openapi', ...Object.keys(GATEWAYS)]
 
@@ -54,22 +67,27 @@ export const importCommand = defineCommand({
   },
   details: `openapi reads OpenAPI 3 documents, JSON or YAML. An operation, or its path, names its bucket in x-sluice-bucket or x-ory-ratelimit-bucket; with --by those that name none are grouped by their first tag, by their path, or one by one. Prints a policy file of kind project-limits with suggested limits as comments, for you to choose. An operation without a bucket falls into a less specific one, such as "*".
 
-kong, nginx, traefik and ratelimit read one file: Kong's declarative configuration, nginx's configuration (with what it includes), Traefik's dynamic configuration, or the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that pass "sluice check". What these cannot express, or only differently, is reported with its place.
+kong reads Kong's declarative configuration, and beside it kong.conf; nginx its configuration with what it includes; traefik dynamic configurations in YAML, and beside them the static one; ratelimit the descriptors of Envoy's rate limit service. They print gateway.yaml, projects.yaml and policies that pass "sluice check". What guarded a route (addresses, credentials, headers) is reported first, and such a route is left out or closed: nothing is let through that was refused before. What else cannot be expressed, or only differently, follows with its place.
 
-Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out. It is reported with its place, and the rest is printed. 2 when a file cannot be read.`,
+Exit code 1 when two operations that mean the same requests name different buckets, or something had to be left out. It is reported with its place, and the rest is printed. 2 when a file cannot be read, or is of another program.`,
   example: 'sluice import nginx /etc/nginx/nginx.conf --output sluice',
   async run({ values, positionals: [format = '', ...files] }, io) {
     if (format === 'openapi') return importOpenApi(files, groupingOf(values.by), values, io)
-    const read = Object.hasOwn(GATEWAYS, format) ? GATEWAYS[format] : undefined
-    if (read === undefined) {
+    const gateway = Object.hasOwn(GATEWAYS, format) ? GATEWAYS[format] : undefined
+    const other = Object.hasOwn(OTHER_PROGRAMS, format) ? OTHER_PROGRAMS[format] : undefined
+    if (other !== undefined) throw new Unusable(other)
+    if (gateway === undefined) {
       throw new Unusable(`"import" reads ${listed(FORMATS)}, not "${format}".${didYouMean(format, FORMATS)}`)
     }
     if (values.by !== undefined) throw new Unusable('--by is for openapi only.')
-    const [file = '', second] = files
-    if (second !== undefined)
-      throw new Unusable(`"import ${format}" reads one file, but "${second}" is a second one.`)
+    const [file = '', ...others] = files
+    if (files.length > gateway.most) {
+      const number = gateway.most === 1 ? 'one file' : `at most ${gateway.most} files`
+      throw new Unusable(`"import ${format}" reads ${number}, but "${files[gateway.most]}" is one more.`)
+    }
     const into = new Migration(file)
-    read(textOf(file), into, { file, read: textOf })
+    const texts = others.map(other => ({ file: other, text: textOf(other) }))
+    gateway.read(textOf(file), into, { file, read: textOf }, texts)
     return writeMigration(into, values, io)
   },
 })
@@ -98,25 +116,24 @@ function importOpenApi(
 
 function writeMigration(into: Migration, { output, json }: Output, io: Io): ExitCode {
   if (into.isUnreadable) {
-    tell(into.problems, io)
+    for (const one of into.findings.list)
+      io.err(`${printable(formatProblem(one)).replace(': Not the same: ', ': ')}\n`)
     io.err('This file cannot be imported.\n')
     return 2
   }
   const files = into.files()
-  const { hasLeftOut } = into
-  const problems = into.problems.sort(
-    (a, b) => a.file.localeCompare(b.file) || a.line - b.line || a.col - b.col,
-  )
+  const { list, unneeded, hasLeftOut } = into.findings
   if (output !== undefined) {
     makeNew(output)
     makeNew(join(output, 'policies'))
     for (const [name, text] of files) writeNew(join(output, name), text)
-  } else if (json) io.out(asJson({ files: Object.fromEntries(files), problems }))
-  else io.out([...files].map(([name, text]) => `# ==> ${name} <==\n${text}`).join('\n'))
-  tell(problems, io)
-  const leftOut = problems.filter(({ message }) => message.startsWith('Left out')).length
+  } else if (json) {
+    io.out(asJson({ files: Object.fromEntries(files), problems: list, notNeeded: unneeded }))
+  } else io.out([...files].map(([name, text]) => `# ==> ${name} <==\n${text}`).join('\n'))
+  io.err(into.findings.text())
+  const leftOut = list.filter(({ group }) => group !== 'counts').length
   io.err(
-    `${count(files.size, 'file')}; ${count(leftOut, 'thing')} left out, ${problems.length - leftOut} not quite the same.\n`,
+    `${count(files.size, 'file')}; ${count(leftOut, 'thing')} left out, ${list.length - leftOut} not quite the same.\n`,
   )
   return hasLeftOut ? 1 : 0
 }

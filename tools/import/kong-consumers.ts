@@ -1,93 +1,212 @@
-/** Kong's consumers: projects with API keys. A consumer with a limit of its own gets a plan of its own. */
+/** Kong's consumers: projects with API keys. A consumer or group with a limit of its own gets a plan of its own. */
 import { createHash } from 'node:crypto'
-import { algorithmOf, type KongPlugins, reference } from './kong-plugins.js'
+import { ANY_PLAN } from './callers.js'
+import { algorithmOf, isLimiter, type KongPlugins, reference } from './kong-plugins.js'
 import { bucketQuota } from './kong-quota.js'
-import { ANY_PLAN, type Migration } from './migration.js'
+import type { Migration } from './migration.js'
 import type { Section } from './source.js'
 
-/** The plan of a consumer: its limit holds on every route, so the plan has one bucket for all of them. */
-export interface OwnPlan {
-  /** The kind of plugin that the plan's limit replaces. */
-  readonly kind: string
-  readonly quota: object
-}
+const CREDENTIALS = /^(basicauth|hmacauth|jwt|oauth2|mtls_auth|acls)/
+/** Settings of key-auth that are read, or that change nothing here. */
+const KEY_AUTH_CONFIG = [
+  'key_names',
+  'anonymous',
+  'hide_credentials',
+  'key_in_query',
+  'key_in_body',
+  'key_in_header',
+  'run_on_preflight',
+  'realm',
+]
 
-/** Adds the projects, and returns the plans of consumers with limits of their own. */
-export function importConsumers(
-  consumers: readonly Section[],
-  scoped: readonly Section[],
-  plugins: KongPlugins,
-  into: Migration,
-): Map<string, OwnPlan> {
-  const [header = 'apikey'] = plugins.keyAuth?.section('config').texts('key_names') ?? []
-  const plans = new Map<string, OwnPlan>()
-  for (const consumer of consumers) {
-    const known = ['username', 'keyauth_credentials', 'plugins', 'tags']
-    consumer.others(known, into, 'A project has hosts, paths and API keys.')
-    const username = consumer.text('username') ?? ''
-    const id = username.replace(/[^A-Za-z0-9._:-]+/g, '-').slice(0, 128)
-    if (id === '' || !into.isNew(`project ${id}`)) {
-      into.leftOut(consumer.at(), `the consumer "${username}". A project has an id of its own.`)
-      continue
-    }
-    const own = [
-      ...plugins.limitersOf(consumer.list('plugins')),
-      ...scoped.filter(plugin => reference(plugin, 'consumer') === username),
-    ]
-    const plan = own.length > 0 ? planOf(id, own, plugins, plans, into) : ANY_PLAN
-    const apiKeyHashes = consumer.list('keyauth_credentials').flatMap(one => hashOf(one, into))
-    if (apiKeyHashes.length > 0 && into.isSound('api-key', { header }, consumer.at())) {
-      into.identifyBy({ plugin: 'api-key', header })
-    }
-    into.project({ id, plan, ...(apiKeyHashes.length > 0 && { apiKeyHashes }) }, consumer.at())
+export class KongConsumers {
+  readonly #into: Migration
+  readonly #plugins: KongPlugins
+  readonly #groups = new Map<string, Section>()
+  /** The kind of plugin that the limit of a plan replaces. */
+  readonly kinds = new Map<string, string>()
+  #headers: string[] = ['apikey']
+
+  constructor(into: Migration, plugins: KongPlugins) {
+    this.#into = into
+    this.#plugins = plugins
   }
-  if (plugins.keyAuth !== undefined) {
-    into.changed(
-      plugins.keyAuth.at(),
-      'requests without a key are counted by host; "unknownProject: reject" refuses them.',
+
+  /** @param keyAuth the plugins of that name, wherever they hold */
+  read(file: Section, keyAuth: readonly Section[]): void {
+    for (const plugin of keyAuth) this.#keyAuth(plugin)
+    for (const group of file.list('consumer_groups')) this.#groups.set(group.text('name') ?? '', group)
+    const listed = new Map<string, Section[]>()
+    for (const credential of file.list('keyauth_credentials')) {
+      const owner = reference(credential, 'consumer') ?? ''
+      listed.set(owner, [...(listed.get(owner) ?? []), credential])
+    }
+    for (const consumer of file.list('consumers')) {
+      this.#consumer(consumer, listed.get(consumer.text('username') ?? '') ?? [])
+    }
+    for (const plugin of keyAuth) this.#anonymous(plugin)
+  }
+
+  #keyAuth(plugin: Section): void {
+    const config = plugin.section('config')
+    config.others(KEY_AUTH_CONFIG, this.#into, 'The identifier api-key has no such setting.')
+    const names = config.texts('key_names').map(name => name.replaceAll('_', '-'))
+    if (names.length > 0)
+      this.#headers = [
+        ...new Set([...names, ...this.#headers.filter(one => one !== 'apikey' || names.includes(one))]),
+      ]
+    if (config.node.hide_credentials === true) {
+      this.#into.changed(
+        config.at('hide_credentials'),
+        'the upstream gets the keys, too: they are not removed from requests.',
+      )
+    }
+    for (const key of ['key_in_query', 'key_in_body']) {
+      // Kong reads keys of the query unless it is told not to.
+      if (config.node[key] === true || (key === 'key_in_query' && config.node[key] === undefined)) {
+        this.#into.changedOnce(
+          config.at(),
+          `a key in the ${key.slice(7)} is not read (${key}); only one in a header is.`,
+        )
+      }
+    }
+    if (config.node.key_in_header === false) {
+      this.#into.changed(config.at('key_in_header'), 'keys are read from headers.')
+    }
+  }
+
+  #anonymous(plugin: Section): void {
+    const config = plugin.section('config')
+    const anonymous = config.text('anonymous')
+    if (anonymous === undefined || anonymous === '') return
+    const plan = this.#planNamed.get(anonymous) ?? ANY_PLAN
+    this.#into.callers.countUnknownAs(plan)
+    this.#into.changed(
+      config.at('anonymous'),
+      `requests without a key count under the plan of "${anonymous}", by host, not together as that consumer.`,
     )
   }
-  return plans
-}
 
-function planOf(
-  id: string,
-  own: readonly Section[],
-  plugins: KongPlugins,
-  plans: Map<string, OwnPlan>,
-  into: Migration,
-): string {
-  const [plugin, ...more] = own as [Section, ...Section[]]
-  for (const one of more) {
-    plugins.windowsOf(one)
-    into.leftOut(one.at(), 'a second limit of this consumer.')
+  readonly #planNamed = new Map<string, string>()
+
+  #consumer(consumer: Section, listed: readonly Section[]): void {
+    const username = consumer.text('username') ?? consumer.text('custom_id') ?? ''
+    const known = [
+      'username',
+      'custom_id',
+      'id',
+      'keyauth_credentials',
+      'plugins',
+      'groups',
+      'tags',
+      'created_at',
+    ]
+    for (const key of Object.keys(consumer.node)) {
+      if (CREDENTIALS.test(key)) {
+        this.#into.lost(
+          consumer.at(key),
+          `the ${key.replaceAll('_', ' ')} of "${username}". API keys in a header are the only credentials here.`,
+        )
+      }
+    }
+    consumer.others(
+      [...known, ...Object.keys(consumer.node).filter(key => CREDENTIALS.test(key))],
+      this.#into,
+      'A project has hosts, paths and API keys.',
+    )
+    const id = username.replace(/[^A-Za-z0-9._:-]+/g, '-').slice(0, 128)
+    if (id === '' || !this.#into.isNew(`project ${id}`)) {
+      this.#into.leftOut(consumer.at(), `the consumer "${username}". A project has an id of its own.`)
+      return
+    }
+    const plugins = this.#plugins.of(consumer, 'consumer')
+    const guards = plugins.filter(plugin => !this.#plugins.isHarmless(plugin))
+    const [guard] = guards
+    if (guard !== undefined) {
+      this.#into.lost(
+        guard.at(),
+        `"${guard.text('name')}" of the consumer "${username}". The consumer is left out, so its keys are unknown.`,
+      )
+      return
+    }
+    const limiters = plugins.filter(isLimiter)
+    const plan = limiters.length > 0 ? this.#planOf(id, limiters) : this.#groupPlan(consumer)
+    this.#planNamed.set(username, plan)
+    const credentials = [...consumer.list('keyauth_credentials'), ...listed]
+    const apiKeyHashes = credentials.flatMap(one => this.#hashOf(one))
+    if (apiKeyHashes.length > 0) {
+      for (const header of [...this.#headers].reverse()) {
+        if (this.#into.isSound('api-key', { header }, consumer.at())) {
+          this.#into.callers.identifyBy({ plugin: 'api-key', header })
+        }
+      }
+    }
+    this.#into.callers.project({ id, plan, ...(apiKeyHashes.length > 0 && { apiKeyHashes }) }, consumer.at())
   }
-  const windows = plugins.windowsOf(plugin)
-  if (windows.length === 0) return ANY_PLAN
-  if ('route' in plugin.node || 'service' in plugin.node) {
-    into.leftOut(plugin.at(), `a limit of ${id} for some routes alone.`)
+
+  /** The plan of the first of a consumer's groups that has a limit. */
+  #groupPlan(consumer: Section): string {
+    const names = [
+      ...consumer.texts('groups').filter(name => name !== '[object Object]'),
+      ...consumer.list('groups').map(one => one.text('name') ?? ''),
+    ]
+    for (const name of names) {
+      const group = this.#groups.get(name)
+      const limiters = group === undefined ? [] : this.#plugins.of(group, 'consumer_group').filter(isLimiter)
+      if (limiters.length > 0) return this.#groupPlans.get(name) ?? this.#newGroupPlan(name, limiters)
+    }
     return ANY_PLAN
   }
-  const plan = id
-    .replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9._-]/g, '-')
-    .replace(/^-+/, '')
-    .slice(0, 64)
-  const kind = plugin.text('name') ?? ''
-  plans.set(plan, { kind, quota: bucketQuota(windows, algorithmOf(plugin)) })
-  return plan
-}
 
-/** A number is not accepted as a key: YAML has already changed values such as 0123 or 1e5. */
-function hashOf(credential: Section, into: Migration): string[] {
-  const { key } = credential.node
-  if (typeof key === 'number')
-    into.leftOut(credential.at('key'), 'a key that is a number. Write it in quotes.')
-  else if (typeof key !== 'string' || key.trim() === '' || /^\{vault:|^\$\{/.test(key)) {
-    into.leftOut(credential.at(), 'a key that is not in the file.')
-  } else {
-    const hash = createHash('sha256').update(key).digest('hex')
-    if (into.isNew(`key ${hash}`)) return [hash]
-    into.leftOut(credential.at('key'), 'a key that is already in the file. A key identifies one consumer.')
+  readonly #groupPlans = new Map<string, string>()
+
+  #newGroupPlan(name: string, limiters: readonly Section[]): string {
+    const plan = this.#planOf(name, limiters)
+    this.#groupPlans.set(name, plan)
+    return plan
   }
-  return []
+
+  #planOf(id: string, own: readonly Section[]): string {
+    const [plugin, ...more] = own as [Section, ...Section[]]
+    for (const one of more) {
+      this.#plugins.windowsOf(one)
+      this.#into.leftOut(one.at(), 'a second limit of this consumer.')
+    }
+    const windows = this.#plugins.windowsOf(plugin)
+    if (windows.length === 0) return ANY_PLAN
+    if ('route' in plugin.node || 'service' in plugin.node) {
+      this.#into.leftOut(plugin.at(), `a limit of ${id} for some routes alone.`)
+      return ANY_PLAN
+    }
+    const plan = this.#into.callers.plan(id, bucketQuota(windows, algorithmOf(plugin)))
+    if (plan === undefined) {
+      this.#into.leftOut(plugin.at(), `the limit of ${id}. There are at most 100 plans.`)
+      return ANY_PLAN
+    }
+    this.kinds.set(plan, plugin.text('name') ?? '')
+    return plan
+  }
+
+  /** A number is not accepted as a key: YAML has already changed values such as 0123 or 1e5. */
+  #hashOf(credential: Section): string[] {
+    const { key, ttl } = credential.node
+    if (ttl !== undefined) {
+      this.#into.lost(
+        credential.at('ttl'),
+        'a key that expires. Here a key holds until it is removed, so it is left out.',
+      )
+    } else if (typeof key === 'number')
+      this.#into.leftOut(credential.at('key'), 'a key that is a number. Write it in quotes.')
+    else if (typeof key !== 'string' || key.trim() === '' || /^\{vault:|^\$\{/.test(key)) {
+      this.#into.leftOut(credential.at(), 'a key that is not in the file.')
+    } else {
+      const hash = createHash('sha256').update(key).digest('hex')
+      if (this.#into.isNew(`key ${hash}`)) return [hash]
+      this.#into.leftOut(
+        credential.at('key'),
+        'a key that is already in the file. A key identifies one consumer.',
+      )
+    }
+    return []
+  }
 }

@@ -1,4 +1,4 @@
-/** Kong's plugins that limit requests: finds them, and keeps track of which became rules. */
+/** Kong's plugins: which hold for a route, and what each of them is: a limit, a guard, or something else. */
 import type { KeyPart } from '../../config/words.js'
 import { type KongWindow, windowsOf } from './kong-quota.js'
 import type { Migration } from './migration.js'
@@ -7,71 +7,168 @@ import type { Section } from './source.js'
 /** Plugins that limit. Each kind is looked up separately, so a route may have one of each. */
 export const LIMITERS = ['rate-limiting', 'rate-limiting-advanced'] as const
 
-const PLUGIN = ['name', 'service', 'route', 'consumer', 'config', 'enabled', 'tags']
+const PLUGIN = [
+  'name',
+  'service',
+  'route',
+  'consumer',
+  'config',
+  'enabled',
+  'tags',
+  'id',
+  'protocols',
+  'created_at',
+]
 const CONFIG = [
   ...['second', 'minute', 'hour', 'day', 'month', 'year', 'limit', 'window_size', 'window_type'],
-  ...['limit_by', 'identifier', 'header_name', 'fault_tolerant', 'policy'],
+  ...['limit_by', 'identifier', 'header_name', 'fault_tolerant', 'policy', 'redis', 'strategy', 'sync_rate'],
+  ...[
+    'namespace',
+    'hide_client_headers',
+    'error_code',
+    'error_message',
+    'dictionary_name',
+    'lock_dictionary_name',
+  ],
 ]
+/** Plugins that neither refuse nor limit, with what that means here. */
+const HARMLESS: Readonly<Record<string, string>> = {
+  cors: 'Its preflights are answered by the upstream, and refusals carry "cors" of gateway.yaml',
+  'proxy-cache': 'Nothing is cached',
+  'proxy-cache-advanced': 'Nothing is cached',
+  'request-transformer': 'Requests are passed on as they came',
+  'request-transformer-advanced': 'Requests are passed on as they came',
+  'response-transformer': 'Responses are passed on as they came',
+  'response-transformer-advanced': 'Responses are passed on as they came',
+}
+const NOT_NEEDED =
+  /^(file-log|http-log|tcp-log|udp-log|syslog|loggly|statsd|statsd-advanced|datadog|prometheus|zipkin|opentelemetry|kafka-log|correlation-id)$/
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  'response-ratelimiting': 'A limit by what answers say is "cost: { answerHeader: … }" of a volumetric rule',
+  'request-size-limiting': 'The largest body is maxBody of an upstream',
+}
 
 export class KongPlugins {
   readonly #into: Migration
+  /** Enabled plugins of the list at the top, which name what they hold for. */
+  readonly #scoped: readonly Section[]
+  readonly #read = new Map<Section, Section[]>()
   readonly #limiters = new Map<Section, boolean>()
-  #keyAuth: Section | undefined
+  readonly #references = new Map<string, Section[]>()
+  readonly global: readonly Section[]
 
-  constructor(into: Migration) {
+  constructor(scoped: readonly Section[], into: Migration) {
     this.#into = into
+    this.#scoped = this.enabled(scoped)
+    for (const plugin of this.#scoped) {
+      for (const kind of ['service', 'route', 'consumer', 'consumer_group']) {
+        const name = reference(plugin, kind)
+        if (name === undefined) continue
+        const key = `${kind} ${name}`
+        this.#references.set(key, [...(this.#references.get(key) ?? []), plugin])
+      }
+    }
+    this.global = this.#scoped.filter(({ node }) =>
+      ['service', 'route', 'consumer', 'consumer_group'].every(kind => !(kind in node)),
+    )
   }
 
-  /** The plugin that identifies consumers by their keys; known once all routes and services have been read. */
-  get keyAuth(): Section | undefined {
-    return this.#keyAuth
-  }
-
-  /** The enabled plugins that limit; the others are reported. */
-  limitersOf(plugins: readonly Section[]): Section[] {
-    return plugins.filter(plugin => this.#isLimiter(plugin))
-  }
-
-  #isLimiter(plugin: Section): boolean {
-    const name = plugin.text('name') ?? ''
-    if (name === 'key-auth') {
-      this.#keyAuth ??= plugin
+  enabled(plugins: readonly Section[]): Section[] {
+    return plugins.filter(plugin => {
+      if (plugin.node.enabled !== false) return true
+      this.#into.leftOut(plugin.at(), `"${plugin.text('name')}", which is not enabled.`)
       return false
-    }
-    const isKnown = (LIMITERS as readonly string[]).includes(name)
-    if (isKnown && plugin.node.enabled !== false) {
-      this.#limiters.set(plugin, false)
-      return true
-    }
-    const what = isKnown ? `"${name}", which is not enabled.` : `the plugin "${name}". It limits nothing.`
-    this.#into.leftOut(plugin.at(), what)
-    return false
+    })
   }
 
-  /** The windows of a plugin, which is marked as used. */
+  /** The plugins of a service, route, consumer or group: its own, and those that name it. */
+  of(holder: Section, kind: 'service' | 'route' | 'consumer' | 'consumer_group'): readonly Section[] {
+    const known = this.#read.get(holder)
+    if (known !== undefined) return known
+    const names = [holder.text('name'), holder.text('username'), holder.text('id')]
+    const named = names.flatMap(name =>
+      name === undefined ? [] : (this.#references.get(`${kind} ${name}`) ?? []),
+    )
+    const all = [...this.enabled(holder.list('plugins')), ...new Set(named)]
+    this.#read.set(holder, all)
+    for (const plugin of all)
+      if (isLimiter(plugin)) this.#limiters.set(plugin, this.#limiters.get(plugin) ?? false)
+    return all
+  }
+
+  /** The windows of a limiter, which is marked as used. */
   windowsOf(plugin: Section): KongWindow[] {
     this.#limiters.set(plugin, true)
     plugin.others(PLUGIN, this.#into, 'Rules have no counterpart of it.')
     const config = plugin.section('config')
-    config.others(CONFIG, this.#into, 'Redis has one setting in gateway.yaml, and refusals have one shape.')
-    const policy = config.text('policy') ?? 'local'
-    if (policy !== 'local') {
+    config.others(CONFIG, this.#into, 'Rules have no counterpart of it.')
+    const policy = config.text('policy') ?? config.text('strategy') ?? 'local'
+    if (policy === 'redis') this.#redis(config)
+    else if (policy !== 'local') {
       this.#into.changedOnce(
-        config.at('policy'),
+        config.at(),
         'gateways count together only with "redis" in gateway.yaml, which is not set.',
       )
     }
     return windowsOf(config, this.#into)
   }
 
+  #redis(config: Section): void {
+    const redis = 'redis' in config.node ? config.section('redis') : config
+    const host = redis.text('host') ?? config.text('redis_host')
+    const port = redis.text('port') ?? config.text('redis_port') ?? '6379'
+    const database = redis.text('database') ?? config.text('redis_database') ?? '0'
+    const isSecret = ['password', 'username', 'redis_password', 'redis_username'].some(
+      key => key in redis.node || key in config.node,
+    )
+    const url = `${redis.node.ssl === true || config.node.redis_ssl === true ? 'rediss' : 'redis'}://${host}:${port}/${database}`
+    if (
+      host !== undefined &&
+      /^[\w.-]+$/.test(host) &&
+      /^\d{1,5}$/.test(port) &&
+      /^\d{1,3}$/.test(database) &&
+      !isSecret
+    ) {
+      this.#into.useRedis(url)
+    } else if (this.#into.isNew('redis')) {
+      this.#into.elsewhere(
+        config.at(),
+        'the Redis of this limit. It is "redis" in gateway.yaml, with its password from the environment; until then each gateway counts for itself.',
+      )
+    }
+  }
+
+  /** Reports what is neither a limit nor a guard. @returns false for a plugin that guards, or may */
+  isHarmless(plugin: Section): boolean {
+    const name = plugin.text('name') ?? ''
+    if (isLimiter(plugin) || name === 'key-auth') return true
+    const isNew = this.#into.isNew(`plugin ${JSON.stringify(plugin.at().path)}`)
+    const harmless = Object.hasOwn(HARMLESS, name) ? HARMLESS[name] : undefined
+    const elsewhere = Object.hasOwn(ELSEWHERE, name) ? ELSEWHERE[name] : undefined
+    if (NOT_NEEDED.test(name)) this.#into.findings.notNeeded(`plugin ${name}`)
+    else if (isNew && elsewhere !== undefined) {
+      if (name !== 'request-size-limiting')
+        this.#into.elsewhere(plugin.at(), `the plugin "${name}". ${elsewhere}.`)
+    } else if (isNew && harmless !== undefined) {
+      this.#into.leftOut(plugin.at(), `the plugin "${name}". ${harmless}.`)
+    }
+    return NOT_NEEDED.test(name) || harmless !== undefined || elsewhere !== undefined
+  }
+
   /** Reports limiters that have not been used. */
   tellUnused(): void {
+    for (const plugin of this.#scoped) {
+      if (isLimiter(plugin)) this.#limiters.set(plugin, this.#limiters.get(plugin) ?? false)
+    }
     for (const [plugin, isUsed] of this.#limiters) {
       if (!isUsed)
         this.#into.leftOut(plugin.at(), 'a limit that holds for no route or consumer of this file.')
     }
   }
 }
+
+export const isLimiter = (plugin: Section): boolean =>
+  (LIMITERS as readonly string[]).includes(plugin.text('name') ?? '')
 
 export const algorithmOf = (plugin: Section): 'fixed-window' | 'sliding-window' =>
   plugin.text('name') === 'rate-limiting' || plugin.section('config').text('window_type') === 'fixed'
@@ -80,7 +177,8 @@ export const algorithmOf = (plugin: Section): 'fixed-window' | 'sliding-window' 
 
 /** The name that a reference such as `service: shop` or `service: { name: shop }` gives. */
 export function reference(of: Section, kind: string): string | undefined {
-  return of.text(kind) ?? of.section(kind).text('name') ?? of.section(kind).text('username')
+  const section = of.section(kind)
+  return of.text(kind) ?? section.text('name') ?? section.text('username') ?? section.text('id')
 }
 
 /** The key for `limit_by`, unless it counts by project; undefined when no key expresses it. */

@@ -1,248 +1,327 @@
-/** Kong's declarative configuration: services, routes, consumers, rate-limiting plugins (developer.konghq.com). */
-import { importConsumers, type OwnPlan } from './kong-consumers.js'
-import { algorithmOf, KongPlugins, keyOf, LIMITERS, reference } from './kong-plugins.js'
-import { bucketQuota, meterQuotas } from './kong-quota.js'
-import { ANY_PLAN, type Migration } from './migration.js'
-import { below } from './paths.js'
+/** Kong's declarative configuration: services, routes, what guards them, limits (developer.konghq.com). */
+import type { Place } from './doors.js'
+import { importKongConf } from './kong-conf.js'
+import { KongConsumers } from './kong-consumers.js'
+import { anonymousOf, guardsAmong, guardText, KEY_AUTH, linesOf, matchersOf } from './kong-guard.js'
+import { KongLimits } from './kong-limits.js'
+import { KongPlugins, reference } from './kong-plugins.js'
+import type { Migration } from './migration.js'
+import { deniedNetworks } from './networks.js'
+import { literalsOf } from './nginx-regex.js'
+import { asLiteral, below } from './paths.js'
 import { readYaml, type Section } from './source.js'
 
-const NOT_HERE = 'It does not concern limits or upstreams.'
-/** Name of the bucket with every request, for consumers whose plugin applies to all routes. */
-const EVERYWHERE = 'everywhere'
+const WANTED = {
+  format: 'kong',
+  name: 'Kong’s declarative configuration',
+  keys: ['services', 'routes', 'consumers', 'plugins', 'upstreams', '_format_version'],
+}
+const READ = [
+  'services',
+  'routes',
+  'consumers',
+  'consumer_groups',
+  'keyauth_credentials',
+  'plugins',
+  'upstreams',
+  '_format_version',
+  '_transform',
+  '_info',
+  '_comment',
+]
+const ROUTE = [
+  'name',
+  'id',
+  'service',
+  'paths',
+  'hosts',
+  'methods',
+  'headers',
+  'snis',
+  'sources',
+  'destinations',
+  'expression',
+  'protocols',
+  'strip_path',
+  'plugins',
+  'tags',
+  'regex_priority',
+  'request_buffering',
+  'response_buffering',
+  'created_at',
+]
+const SERVICE = [
+  'name',
+  'id',
+  'url',
+  'protocol',
+  'host',
+  'port',
+  'path',
+  'routes',
+  'plugins',
+  'tags',
+  'connect_timeout',
+  'read_timeout',
+  'write_timeout',
+  'enabled',
+  'created_at',
+]
 
-interface KongRoute {
+/** A route with the patterns and places it stands for. */
+export interface KongRoute {
   readonly name: string
   readonly section: Section
   readonly service: Section | undefined
   readonly match: readonly string[]
+  readonly places: readonly (Place & { readonly patterns: readonly string[] })[]
+  /** Its plugins, the nearest first. */
+  readonly plugins: readonly Section[]
+  readonly guards: readonly Section[]
+  readonly matchers: string | undefined
 }
 
-/** Reads `text` into the migration. */
-export function importKong(text: string, into: Migration): void {
-  const file = readYaml(text, into)
-  if (file !== undefined) new KongImport(file, into).read()
-}
-
-/** A plugin with the patterns of its routes. */
-interface Holding {
-  readonly plugin: Section
-  readonly name: string
-  readonly match: string[]
+/** Reads `text` into the migration. @param conf the text and name of kong.conf, if it was given */
+export function importKong(
+  text: string,
+  into: Migration,
+  conf?: { readonly text: string; readonly file: string },
+): void {
+  const file = readYaml(text, WANTED, into)
+  if (file === undefined) return
+  const knowsClients = conf !== undefined && importKongConf(conf.text, conf.file, into)
+  new KongImport(file, into, knowsClients).read()
 }
 
 class KongImport {
   readonly #file: Section
   readonly #into: Migration
   readonly #plugins: KongPlugins
-  /** The bucket of each pattern, which no other bucket may have. */
-  readonly #owners = new Map<string, string>()
-  readonly #buckets = new Map<string, readonly string[]>()
-  readonly #quotas: Record<string, object> = {}
-  #plans = new Map<string, OwnPlan>()
-  #isClosed = false
+  readonly #knowsClients: boolean
+  readonly #pools: ReadonlyMap<string, Section>
 
-  constructor(file: Section, into: Migration) {
+  constructor(file: Section, into: Migration, knowsClients: boolean) {
     this.#file = file
     this.#into = into
-    this.#plugins = new KongPlugins(into)
+    this.#knowsClients = knowsClients
+    this.#plugins = new KongPlugins(file.list('plugins'), into)
+    this.#pools = new Map(file.list('upstreams').map(one => [one.text('name') ?? '', one]))
   }
 
   read(): void {
-    const known = ['services', 'routes', 'consumers', 'plugins', 'upstreams', '_format_version', '_transform']
-    this.#file.others(known, this.#into, NOT_HERE)
+    this.#file.others(READ, this.#into, 'The import does not read it.')
     const services = this.#file.list('services')
+    const named = new Map(services.map(one => [one.text('name') ?? one.text('id') ?? '', one]))
     const routes = [
       ...services.flatMap(service => service.list('routes').map(route => this.#route(route, service))),
       ...this.#file
         .list('routes')
-        .map(route => this.#route(route, named(services, reference(route, 'service')))),
+        .map(route => this.#route(route, named.get(reference(route, 'service') ?? ''))),
     ]
-    for (const service of services) this.#service(service, routes)
-    const scoped = this.#plugins.limitersOf(this.#file.list('plugins'))
-    const ofConsumers = scoped.filter(plugin => 'consumer' in plugin.node)
-    const ofAll = scoped.filter(plugin => !ofConsumers.includes(plugin))
-    const held = this.#held(routes, ofAll)
-    this.#plans = importConsumers(this.#file.list('consumers'), ofConsumers, this.#plugins, this.#into)
-    for (const holding of held) this.#limit(holding)
+    const upstreams = new Map(services.map(service => [service, this.#service(service)]))
+    const waived = this.#waived(routes)
+    const keyAuth = new Set(
+      routes.flatMap(({ plugins }) => plugins.filter(one => one.text('name') === KEY_AUTH)),
+    )
+    const open = routes.filter(route => this.#door(route, waived, upstreams))
+    const consumers = new KongConsumers(this.#into, this.#plugins)
+    consumers.read(this.#file, [...keyAuth])
+    const isAnonymous = [...keyAuth].some(plugin => anonymousOf(plugin) !== undefined)
+    if (!isAnonymous && waived.has(KEY_AUTH)) this.#into.callers.rejectUnknown()
+    new KongLimits(this.#into, this.#plugins, consumers, this.#knowsClients).read(open)
+    this.#bodies(routes, upstreams)
     this.#plugins.tellUnused()
-    if (this.#buckets.size > 0 || this.#plans.size > 0) this.#into.limitProjects(this.#limits())
   }
 
   #route(section: Section, service: Section | undefined): KongRoute {
-    section.others(
-      ['name', 'service', 'paths', 'methods', 'strip_path', 'plugins', 'tags', 'protocols'],
-      this.#into,
-      'Routes go by path alone.',
-    )
-    if (service === undefined) {
-      this.#into.leftOut(section.at(), 'a route of no service of this file.')
-    }
+    section.others(ROUTE, this.#into, 'Routes have no counterpart of it.')
+    if (service === undefined) this.#into.leftOut(section.at(), 'a route of no service of this file.')
     const name = section.text('name') ?? `${service?.text('name') ?? 'route'}-route`
-    const paths = section.texts('paths').flatMap(path => {
-      if (!path.startsWith('~')) return [below(path)]
-      this.#into.leftOut(section.at('paths'), `the path "${path}". Patterns are not regular expressions.`)
-      return []
-    })
-    const isStripped = section.node.strip_path !== false && paths.some(path => path !== '/**')
-    if (isStripped)
+    const plugins = [
+      ...this.#plugins.of(section, 'route'),
+      ...(service === undefined ? [] : this.#plugins.of(service, 'service')),
+      ...this.#plugins.global,
+    ]
+    const paths = 'paths' in section.node ? section.texts('paths') : ['/']
+    if (section.node.strip_path !== false && paths.some(path => path !== '/'))
       this.#into.leftOut(
         section.at(),
         'strip_path. Requests reach the upstream with the path they came with.',
       )
-    const whole = 'paths' in section.node ? paths : ['/**']
-    const methods = section.texts('methods')
-    const match =
-      methods.length === 0 ? whole : methods.flatMap(method => whole.map(path => `${method} ${path}`))
-    this.#into.place(match)
-    return { name, section, service, match }
+    const methods = section.texts('methods').map(method => method.toUpperCase())
+    const hosts = section.texts('hosts').map(host => host.toLowerCase().replace(/:\d+$/, ''))
+    const criteria = ['hosts', 'paths', 'methods', 'headers', 'snis'].filter(
+      key => key in section.node,
+    ).length
+    const places = paths.flatMap((path): KongRoute['places'] => {
+      const common = {
+        hosts: hosts.some(host => host.includes('*')) ? [] : hosts,
+        ...(methods.length > 0 && { methods }),
+      }
+      if (path.startsWith('~')) {
+        const priority = section.number('regex_priority') ?? 0
+        return literalsOf(`^${path.slice(1).replace(/^\^/, '')}`).map(one => ({
+          ...common,
+          ...one,
+          rank: [criteria, 1, priority],
+          patterns: [],
+        }))
+      }
+      const whole = below(path)
+      const patterns = methods.length === 0 ? [whole] : methods.map(method => `${method} ${whole}`)
+      return [{ ...common, kind: 'prefix' as const, path, rank: [criteria, 0, path.length], patterns }]
+    })
+    const match = places.flatMap(({ patterns }) => patterns)
+    return {
+      ...{ name, section, service, match, places, plugins },
+      guards: guardsAmong(plugins, this.#plugins),
+      matchers: matchersOf(section),
+    }
   }
 
-  #service(service: Section, routes: readonly KongRoute[]): void {
-    const known = ['name', 'url', 'protocol', 'host', 'port', 'path', 'routes', 'plugins', 'tags']
-    service.others(known, this.#into, 'Upstreams have settings of their own in gateway.yaml.')
+  /** Guards that hold for every route, and that the whole gateway can keep up: by name. */
+  #waived(routes: readonly KongRoute[]): ReadonlySet<string> {
+    const waived = new Set<string>()
+    const own = routes.filter(({ guards }) =>
+      guards.every(one => one.text('name') === KEY_AUTH || one.text('name') === 'ip-restriction'),
+    )
+    const guardOf = (route: KongRoute, name: string): Section | undefined =>
+      route.guards.find(one => one.text('name') === name)
+    if (own.length > 0 && own.every(route => guardOf(route, KEY_AUTH) !== undefined)) waived.add(KEY_AUTH)
+    const lists = own.map(route => guardOf(route, 'ip-restriction'))
+    const [first] = lists
+    const text = first && JSON.stringify(linesOf(first))
+    if (
+      first === undefined ||
+      !lists.every(one => one !== undefined && JSON.stringify(linesOf(one)) === text)
+    )
+      return waived
+    const networks = this.#knowsClients ? deniedNetworks(linesOf(first)) : undefined
+    if (networks === undefined) return waived
+    this.#into.deny(networks, first.at())
+    return waived.add('ip-restriction')
+  }
+
+  /** Opens a route, or keeps it closed. @returns whether it is open */
+  #door(
+    route: KongRoute,
+    waived: ReadonlySet<string>,
+    upstreams: ReadonlyMap<Section, string | undefined>,
+  ): boolean {
+    const { section, service, places, matchers } = route
+    const guards = route.guards.filter(one => !waived.has(one.text('name') ?? ''))
+    const [guard] = guards
+    const protocols = section.texts('protocols')
+    const isOtherwise = protocols.length > 0 && !protocols.includes('http')
+    if (guard !== undefined || isOtherwise) {
+      const whats = [...guards.map(guardText), ...(matchers === undefined ? [] : [`with ${matchers} alone`])]
+      for (const place of places)
+        this.#into.close(place, whats.join(', '), guard?.at() ?? section.at('protocols'))
+      return false
+    }
+    if (matchers !== undefined) {
+      this.#into.lost(
+        section.at(),
+        `the route "${route.name}" was reachable with ${matchers} alone. It is left out.`,
+      )
+      return false
+    }
+    const upstream = service === undefined ? undefined : upstreams.get(service)
+    if (upstream === undefined) return false
+    const wild = section.texts('hosts').filter(host => host.includes('*'))
+    if (wild.length > 0) {
+      this.#into.lost(
+        section.at('hosts'),
+        `the route "${route.name}" was for the hosts ${wild.slice(0, 3).join(', ')} alone. Hosts are written out, without patterns, so it is left out.`,
+      )
+      return false
+    }
+    for (const place of places) {
+      if (place.patterns.length === 0) continue
+      if (!place.path.endsWith('/')) {
+        const pattern = `${asLiteral(place.path)}/**`
+        this.#into.changedOnce(
+          section.at('paths'),
+          `${pattern} matches whole segments: ${place.path} and all below it, not ${place.path}x.`,
+        )
+      }
+      this.#into.open({ ...place, upstream }, section.at())
+    }
+    for (const path of section.texts('paths').filter(one => one.startsWith('~'))) {
+      this.#into.leftOut(section.at('paths'), `the path "${path}". Patterns are not regular expressions.`)
+    }
+    this.#into.place(route.match, [])
+    return true
+  }
+
+  #service(service: Section): string | undefined {
+    service.others(SERVICE, this.#into, 'Upstreams have settings of their own in gateway.yaml.')
+    if (service.node.enabled === false) {
+      this.#into.leftOut(service.at('enabled'), 'a service that is not enabled.')
+      return undefined
+    }
     const name = service.text('name') ?? 'service'
     const protocol = service.text('protocol') ?? 'http'
     const host = service.text('host') ?? ''
-    const pool = named(this.#file.list('upstreams'), host)
+    const pool = this.#pools.get(host)
     const port = service.text('port') ?? (protocol === 'https' ? '443' : '80')
     const turns = 'The addresses of an upstream share the requests.'
-    pool?.others(['name', 'targets', 'tags'], this.#into, turns)
+    pool?.others(['name', 'targets', 'tags', 'id'], this.#into, turns)
     const targets = pool?.list('targets')
-    for (const target of targets ?? []) target.others(['target', 'tags'], this.#into, turns)
+    for (const target of targets ?? []) target.others(['target', 'tags', 'id'], this.#into, turns)
     const hosts = targets?.map(target => target.text('target') ?? '') ?? [`${host}:${port}`]
     const addresses = hosts.map(one => `${protocol}://${one}${service.text('path') ?? ''}`)
     const url = service.text('url')
-    const upstream = this.#into.upstream(name, url === undefined ? addresses : [url], service.at())
-    if (upstream === undefined) return
-    for (const route of routes.filter(one => one.service === service)) {
-      for (const path of new Set(route.match.map(pattern => pattern.replace(/^[A-Z]+ /, '')))) {
-        this.#into.route(path, upstream, route.section.at())
+    const upstream = this.#into.upstreams.add(name, url === undefined ? addresses : [url], service.at())
+    const ms = (key: string): number | undefined => {
+      const value = service.number(key)
+      return value !== undefined && Number.isInteger(value) && value > 0 && value <= 86_400_000
+        ? value
+        : undefined
+    }
+    const [connect, read, write] = [ms('connect_timeout'), ms('read_timeout'), ms('write_timeout')]
+    const timeouts = {
+      ...(connect !== undefined && { connect }),
+      ...(read !== undefined && { head: read }),
+      ...((read ?? write) !== undefined && { idle: Math.max(read ?? 0, write ?? 0) }),
+    }
+    if (upstream !== undefined && Object.keys(timeouts).length > 0)
+      this.#into.upstreams.set(upstream, { timeouts }, service.at())
+    return upstream
+  }
+
+  /** The largest body of routes becomes that of their upstream. */
+  #bodies(routes: readonly KongRoute[], upstreams: ReadonlyMap<Section, string | undefined>): void {
+    const sizes = new Map<Section, Map<number, Section>>()
+    const without = new Set<Section>()
+    for (const { service, plugins } of routes) {
+      const plugin = plugins.find(one => one.text('name') === 'request-size-limiting')
+      if (service === undefined) continue
+      if (plugin === undefined) without.add(service)
+      else sizes.set(service, (sizes.get(service) ?? new Map()).set(bytesOf(plugin), plugin))
+    }
+    for (const [service, found] of sizes) {
+      const maxBody = Math.min(...found.keys())
+      const [plugin] = found.values()
+      const name = upstreams.get(service)
+      if (plugin === undefined || name === undefined || !(maxBody >= 0)) continue
+      this.#into.upstreams.limitBody(name, maxBody)
+      if (found.size > 1 || without.has(service)) {
+        this.#into.changed(
+          plugin.at(),
+          `maxBody is of the whole upstream "${name}": the smallest one holds for all of its routes.`,
+        )
       }
-    }
-  }
-
-  /** Each plugin with the routes it applies to: of several plugins of one kind, Kong runs the most specific. */
-  #held(routes: readonly KongRoute[], global: readonly Section[]): Holding[] {
-    const held = new Map<Section, Holding>()
-    const near = new Map<Section, Section[]>()
-    const pluginsOf = (holder: Section, kind: 'service' | 'route'): Section[] => {
-      const known = near.get(holder)
-      if (known !== undefined) return known
-      const own = this.#plugins.limitersOf(holder.list('plugins'))
-      const named = global.filter(
-        plugin => kind in plugin.node && reference(plugin, kind) === holder.text('name'),
-      )
-      near.set(holder, [...own, ...named])
-      return [...own, ...named]
-    }
-    const everywhere = global.filter(plugin => !('service' in plugin.node) && !('route' in plugin.node))
-    for (const { name, section, service, match } of routes) {
-      const ofRoute = pluginsOf(section, 'route')
-      const ofService = service === undefined ? [] : pluginsOf(service, 'service')
-      for (const kind of LIMITERS) {
-        const plugin = [...ofRoute, ...ofService, ...everywhere].find(one => one.text('name') === kind)
-        if (plugin === undefined) continue
-        const ofHolder = ofService.includes(plugin) ? (service?.text('name') ?? 'service') : 'global'
-        const holding = held.get(plugin) ?? {
-          plugin,
-          name: ofRoute.includes(plugin) ? name : ofHolder,
-          match: [],
-        }
-        held.set(plugin, holding)
-        holding.match.push(...match)
-      }
-    }
-    return [...held.values()]
-  }
-
-  #limit({ plugin, name, match }: Holding): void {
-    const config = plugin.section('config')
-    const windows = this.#plugins.windowsOf(plugin)
-    const by = config.text('limit_by') ?? config.text('identifier') ?? 'consumer'
-    const isClosed = config.node.fault_tolerant === false
-    if (windows.length === 0) return
-    if (by === 'consumer' || by === 'credential') {
-      this.#isClosed ||= isClosed
-      this.#into.changedOnce(plugin.at(), 'requests of no consumer are counted by host, not by address.')
-      this.#bucket(name, match, plugin, bucketQuota(windows, algorithmOf(plugin)))
-      return
-    }
-    const key = keyOf(by, config, match)
-    if (key === undefined) {
-      this.#into.leftOut(
-        plugin.at(),
-        `"${plugin.text('name')}" by ${by} for these routes. A rule has no such key.`,
-      )
-      return
-    }
-    if (key.some(part => part.startsWith('header:'))) {
-      this.#into.changed(
-        config.at('header_name'),
-        'requests without this header are not counted, where Kong counts them by address.',
-      )
-    }
-    const plans = this.#plansUnder(plugin.text('name') ?? '')
-    for (const quota of meterQuotas(windows, config, this.#into)) {
-      this.#into.meter(
-        {
-          name: `${name}-${quota.per}`,
-          match,
-          key,
-          plans,
-          quota,
-          ...(isClosed && { onStoreError: 'closed' }),
-        },
-        plugin.at(),
-      )
-    }
-  }
-
-  /** The plans that a plugin of this kind limits; none when it limits all of them. */
-  #plansUnder(kind: string): string[] {
-    const isOther = [...this.#plans].filter(([, own]) => own.kind !== kind).map(([plan]) => plan)
-    return isOther.length === this.#plans.size ? [] : [ANY_PLAN, ...isOther]
-  }
-
-  #bucket(name: string, match: readonly string[], plugin: Section, quota: object): void {
-    const bucket = this.#into.nameFor('bucket', name)
-    const free = [...new Set(match)].filter(pattern => {
-      const owner = this.#owners.get(pattern)
-      if (owner === undefined) return this.#into.isPattern(pattern, plugin.at())
-      this.#into.leftOut(plugin.at(), `the limit of ${pattern}. It counts in the bucket "${owner}" already.`)
-      return false
-    })
-    const document = {
-      version: 1,
-      kind: 'project-limits',
-      buckets: { [bucket]: free },
-      limits: [{ for: [{}], quotas: { [bucket]: quota } }],
-    }
-    if (free.length === 0 || !this.#into.isSound('project-limits', document, plugin.at())) return
-    for (const pattern of free) this.#owners.set(pattern, bucket)
-    this.#buckets.set(bucket, free)
-    this.#quotas[bucket] = quota
-    for (const [plan, own] of this.#plans) {
-      if (own.kind === plugin.text('name')) continue
-      this.#into.changed(
-        plugin.at(),
-        `this limit does not hold for ${plan}, whose own one counts everything.`,
-      )
-    }
-  }
-
-  #limits(): object {
-    const own = [...this.#plans].map(([plan, { quota }]) => ({
-      for: [{ plans: [plan] }],
-      quotas: { [EVERYWHERE]: quota },
-    }))
-    return {
-      ...(this.#isClosed && { onStoreError: 'closed' }),
-      buckets: { ...Object.fromEntries(this.#buckets), ...(own.length > 0 && { [EVERYWHERE]: ['*'] }) },
-      limits: [{ for: [{ plans: [ANY_PLAN] }], quotas: this.#quotas }, ...own],
     }
   }
 }
 
-function named(sections: readonly Section[], name: string | undefined): Section | undefined {
-  return name === undefined ? undefined : sections.find(one => one.text('name') === name)
+const UNITS: Readonly<Record<string, number>> = { bytes: 1, kilobytes: 1024, megabytes: 1024 * 1024 }
+
+function bytesOf(plugin: Section): number {
+  const config = plugin.section('config')
+  return Math.floor(
+    (config.number('allowed_payload_size') ?? 128) *
+      (UNITS[config.text('size_unit') ?? 'megabytes'] ?? Number.NaN),
+  )
 }

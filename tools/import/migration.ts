@@ -3,61 +3,78 @@
  * cannot express.
  */
 import { basename } from 'node:path'
-import { formatPath, type Problem } from '../../config/problem.js'
 import { PatternError, parsePattern } from '../../gateway/policy/pattern.js'
 import { printable } from '../text.js'
+import { type BucketParts, Buckets } from './buckets.js'
+import { ANY_PLAN, Callers } from './callers.js'
+import { type ClosedPath, Doors, type Opened, type Place } from './doors.js'
+import { Findings } from './findings.js'
 import { type FileKind, faultIn } from './fits.js'
 import { plainName } from './group.js'
-import type { Origin, ProjectParts, RuleParts } from './parts.js'
-import { Places } from './paths.js'
+import type { Origin, RuleParts } from './parts.js'
+import { asNormal, Places } from './paths.js'
 import type { WindowQuota } from './rate.js'
-import { withoutSecret } from './without-secret.js'
+import { Upstreams } from './upstreams.js'
 import { From, yamlText } from './yaml-text.js'
 
-/** The plan and environment of all projects without their own. */
-export const ANY_PLAN = 'any'
-const ENVIRONMENT = 'live'
+/** A place with a route: its patterns lead to the upstream. */
+interface Routed extends Opened {
+  readonly patterns: readonly string[]
+  readonly upstream: string
+}
 
 export class Migration {
-  readonly problems: Problem[] = []
-  /** True when something was left out of the files. */
-  hasLeftOut = false
+  readonly findings: Findings
+  readonly callers: Callers
+  readonly upstreams: Upstreams
   isUnreadable = false
   readonly #file: string
-  readonly #names = new Map<string, Set<string>>()
-  readonly #upstreams = new Map<string, From>()
-  readonly #routes = new Map<string, { readonly upstream: string; readonly entry: From }>()
-  readonly #projects = new Map<string, From>()
-  readonly #plans = new Set([ANY_PLAN])
+  readonly #names = new Map<string, Map<string, number>>()
+  readonly #doors = new Doors<Routed>()
+  readonly #buckets = new Buckets()
   readonly #rules: Record<'volumetric' | 'in-flight' | 'access', From[]> = {
     volumetric: [],
     'in-flight': [],
     access: [],
   }
   readonly #places = new Places()
-  readonly #told = new Set<string>()
-  #identify: (string | object)[] = ['host']
-  #projectLimits: object | undefined
+  readonly #denied: string[] = []
+  readonly #exempt: { readonly name: string; readonly networks: readonly string[]; readonly at: Origin }[] =
+    []
+  readonly #trusted = new Set<string>()
+  #redis: string | undefined
 
   constructor(file: string) {
     this.#file = file
+    this.findings = new Findings(file)
+    this.callers = new Callers(this)
+    this.upstreams = new Upstreams(this)
   }
 
   /** Reports something that the files cannot express, with the reason. */
   leftOut(at: Origin, sentence: string): void {
-    this.hasLeftOut = true
-    this.#tell(at, `Left out: ${sentence}`)
+    this.findings.add('missing', at, sentence)
+  }
+
+  /** Reports something that is left out although it can be written here; the sentence says where. */
+  elsewhere(at: Origin, sentence: string): void {
+    this.findings.add('elsewhere', at, sentence)
+  }
+
+  /** Reports access control that the files cannot express. */
+  lost(at: Origin, sentence: string): void {
+    this.findings.add('access', at, sentence)
   }
 
   /** Reports why the file cannot be imported at all. */
   unreadable(at: Origin, sentence: string): void {
     this.isUnreadable = true
-    this.#tell(at, sentence)
+    this.findings.add('counts', at, sentence)
   }
 
   /** Reports something that the files express differently. */
   changed(at: Origin, sentence: string): void {
-    this.#tell(at, `Not the same: ${sentence}`)
+    this.findings.add('counts', at, sentence)
   }
 
   /** Like `changed`, but only the first time for each sentence. */
@@ -67,74 +84,60 @@ export class Migration {
 
   /** True the first time it is called with a text. */
   isNew(text: string): boolean {
-    if (this.#told.has(text)) return false
-    this.#told.add(text)
-    return true
-  }
-
-  #tell({ line, col, path = [], file = this.#file }: Origin, message: string): void {
-    this.problems.push({ file, line, col, path: formatPath(path), message })
+    return this.findings.isNew(text)
   }
 
   /** A valid name for an upstream, rule or bucket; a different one for each call. */
   nameFor(kind: 'upstream' | 'rule' | 'bucket', text: string): string {
-    const taken = this.#names.get(kind) ?? new Set()
+    const taken = this.#names.get(kind) ?? new Map<string, number>()
     this.#names.set(kind, taken)
     const plain = plainName(text)
     let name = plain
-    for (let i = 2; taken.has(name); i++) name = `${plain.slice(0, 58)}-${i}`
-    taken.add(name)
+    let i = taken.get(plain) ?? 0
+    for (; i > 0 && taken.has(name); i++) name = `${plain.slice(0, 58)}-${i + 1}`
+    taken.set(plain, Math.max(1, i))
+    if (name !== plain) taken.set(name, 1)
     return name
   }
 
-  /** Records a route, location or router, whatever limits it has. */
-  place(match: readonly string[], hosts: readonly string[] = []): void {
-    this.#places.add(match, hosts)
+  /** Sends requests of a place to an upstream. */
+  open(place: Omit<Routed, 'at'>, at: Origin): void {
+    const patterns = place.patterns.filter(pattern => this.isPattern(pattern, at))
+    if (patterns.length > 0) this.#doors.open({ ...place, patterns, at })
   }
 
-  /** Adds an upstream by its addresses and returns its name; undefined when none can be used. */
-  upstream(name: string, addresses: readonly string[], at: Origin): string | undefined {
-    const origins = addresses.flatMap(address => {
-      const url = URL.canParse(address) ? new URL(address) : undefined
-      if (url === undefined || !/^https?:$/.test(url.protocol) || url.hostname === '') {
-        this.leftOut(at, `"${withoutSecret(address)}" is not an http:// or https:// address.`)
-        return []
-      }
-      if (url.username !== '' || url.password !== '') {
-        this.leftOut(at, `the user and password of ${url.origin}. Let the clients send them.`)
-      }
-      if (url.pathname !== '/' || url.search !== '') {
-        this.leftOut(
+  /** Keeps a place closed, and says so. @param what how it was guarded, such as `closed to all but 10.0.0.0/8` */
+  close(place: Place, what: string, at: Origin): void {
+    this.#doors.close(place, what, at)
+  }
+
+  /** Records a place whatever limits it has. */
+  place(match: readonly string[], projects: readonly string[]): void {
+    this.#places.add(match, projects)
+    for (const pattern of match) this.#buckets.place(pattern, projects)
+  }
+
+  trust(networks: readonly string[], at: Origin): void {
+    for (const network of networks) {
+      if (/\/0$/.test(network)) {
+        this.lost(
           at,
-          `the path of ${withoutSecret(address)}. Requests reach the upstream with the path they came with.`,
+          `"${network}" as a trusted proxy: every client could choose its address. Name your proxies under trustedProxies.`,
         )
+      } else if (this.isSound('access', accessFile({ networks: [network], action: 'exempt' }), at)) {
+        this.#trusted.add(network)
       }
-      return [url.origin]
-    })
-    if (origins.length === 0) return undefined
-    const unique = this.nameFor('upstream', name.replace(/^.*@/, ''))
-    const entry = origins.length === 1 ? { url: origins[0] } : { urls: [...new Set(origins)] }
-    this.#upstreams.set(unique, new From(this.#place(at), entry))
-    return unique
+    }
   }
 
-  /** Sends a path pattern to an upstream. Routes go by path alone, so of two for one path the first is kept. */
-  route(path: string, upstream: string, at: Origin): void {
-    if (!this.isPattern(path, at)) return
-    const present = this.#routes.get(path)
-    if (present === undefined) {
-      this.#routes.set(path, { upstream, entry: new From(this.#place(at), { path, upstream }) })
-    } else if (present.upstream !== upstream) {
-      this.leftOut(
-        at,
-        `the route of ${path} to ${upstream}. ${path} goes to ${present.upstream} already, and routes go by path alone.`,
-      )
-    }
+  useRedis(url: string): void {
+    this.#redis ??= url
   }
 
   /** False, after reporting it, when no request could match the pattern. */
   isPattern(text: string, at: Origin): boolean {
     try {
+      if (text.length > 1024) throw new PatternError('A pattern has at most 1024 characters.')
       parsePattern(text)
       return true
     } catch (error) {
@@ -151,20 +154,6 @@ export class Migration {
     return fault === undefined
   }
 
-  /** False, after reporting it, when such a project is invalid. */
-  project({ id, plan = ANY_PLAN, ...more }: ProjectParts, at: Origin): boolean {
-    const project = { id, plan, environment: ENVIRONMENT, ...more }
-    if (this.#projects.has(id)) return true
-    if (!this.isSound('projects', { version: 1, projects: [project] }, at)) return false
-    this.#plans.add(plan)
-    this.#projects.set(id, new From(this.#place(at), project))
-    return true
-  }
-
-  identifyBy(plugin: string | object): void {
-    this.#identify = [plugin, ...this.#identify.filter(one => JSON.stringify(one) !== JSON.stringify(plugin))]
-  }
-
   meter(parts: RuleParts & { readonly quota: WindowQuota }, at: Origin): void {
     this.#rule('volumetric', parts, { quota: parts.quota }, at)
   }
@@ -173,28 +162,58 @@ export class Migration {
     this.#rule('in-flight', parts, { max: parts.max, count: 'lifetime' }, at)
   }
 
+  /** Adds a limit as a bucket; false when it fits none, because others have some of its patterns. */
+  bucket(
+    parts: Omit<BucketParts, 'name'> & { readonly name: string; readonly onStoreError?: 'closed' },
+    at: Origin,
+  ): boolean {
+    const match = [...new Set(parts.match)].filter(pattern => this.isPattern(pattern, at))
+    if (match.length === 0 || match.length > 1000) return false
+    const document = {
+      version: 1,
+      kind: 'project-limits',
+      buckets: { a: match },
+      limits: [{ for: [{}], quotas: { a: parts.quota } }],
+    }
+    if (faultIn('project-limits', document) !== undefined) return false
+    const { onStoreError, ...rest } = parts
+    const isAdded = this.#buckets.add({ ...rest, match, name: this.nameFor('bucket', parts.name) })
+    if (isAdded && onStoreError === 'closed') this.#buckets.isClosed = true
+    return isAdded
+  }
+
+  /** The bucket that a pattern is in. */
+  ownerOf(pattern: string): string | undefined {
+    return this.#buckets.ownerOf(pattern)
+  }
+
   exempt(name: string, networks: readonly string[], at: Origin): void {
-    this.#write('access', { id: this.nameFor('rule', name), networks, action: 'exempt', mode: 'enforce' }, at)
+    this.#exempt.push({ name, networks, at })
+  }
+
+  /** Refuses clients of these networks everywhere. */
+  deny(networks: readonly string[], at: Origin): void {
+    if (networks.length === 0) return
+    this.#denied.push(...networks)
+    this.#write(
+      'access',
+      { id: this.nameFor('rule', 'denied'), networks, action: 'deny', mode: 'enforce' },
+      at,
+    )
   }
 
   #write(kind: 'volumetric' | 'in-flight' | 'access', rule: object, at: Origin): void {
     if (!this.isSound(kind, { version: 1, kind, rules: [rule] }, at)) return
-    this.#rules[kind].push(new From(this.#place(at), rule))
-  }
-
-  /** Sets the policy file of project limits, without its version and kind. */
-  limitProjects(document: object): void {
-    this.#projectLimits = document
+    this.#rules[kind].push(new From(this.placeOf(at), rule))
   }
 
   #rule(kind: 'volumetric' | 'in-flight', parts: RuleParts, own: object, at: Origin): void {
     const match = [...new Set(parts.match)].filter(pattern => this.isPattern(pattern, at))
     if (match.length === 0) return
-    const { key, hosts = [], plans = [], networks, reportOnly, onStoreError } = parts
-    if (!hosts.every(host => this.project({ id: host, hosts: [host] }, at))) return
-    this.#places.addRule({ match, hosts, at })
+    const { key, projects = [], plans = [], networks, reportOnly, onStoreError } = parts
+    this.#places.addRule({ match, projects, at })
     const when = {
-      ...(hosts.length > 0 && { projects: hosts }),
+      ...(projects.length > 0 && { projects }),
       ...(plans.length > 0 && { plans }),
       ...(networks !== undefined && { networks }),
     }
@@ -212,12 +231,13 @@ export class Migration {
     this.#write(kind, rule, at)
   }
 
-  #place({ line, file = this.#file }: Origin): string {
+  placeOf({ line, file = this.#file }: Origin): string {
     return printable(`${basename(file)}:${line}`)
   }
 
   /** The texts by file name, without files that would be empty. */
   files(): ReadonlyMap<string, string> {
+    this.#writeExempt()
     for (const { at, patterns } of this.#places.overlaps()) {
       const which = patterns.slice(0, 3).join(', ') + (patterns.length > 3 ? ', …' : '')
       this.changed(
@@ -225,32 +245,116 @@ export class Migration {
         `this rule counts requests of ${which}, too: every rule that matches a request applies.`,
       )
     }
-    if (this.#upstreams.size === 0) {
-      this.changed({ line: 1, col: 1 }, 'the file names no upstream; http://127.0.0.1:3000 stands in for it.')
-      this.upstream('app', ['http://127.0.0.1:3000'], { line: 1, col: 1 })
-    }
-    const [only = ''] = this.#upstreams.keys()
-    if (this.#routes.size === 0) this.route('/**', only, { line: 1, col: 1 })
     const files = new Map<string, string>()
     const add = (name: string, document: object): void => {
       files.set(name, yamlText({ version: 1, ...document }))
     }
-    add('gateway.yaml', {
-      upstreams: Object.fromEntries(this.#upstreams),
-      routes: [...this.#routes.values()].map(({ entry }) => entry),
-      identify: this.#identify,
-      unknownProject: { plan: ANY_PLAN, environment: ENVIRONMENT },
-    })
-    add('projects.yaml', {
-      plans: [...this.#plans],
-      environments: [ENVIRONMENT],
-      projects: [...this.#projects.values()],
-    })
+    const gateway = this.#gateway()
+    this.#buckets.exemptRest(this.nameFor('bucket', 'not-limited'))
+    add('gateway.yaml', gateway)
+    const plans = this.callers.givePlans(this.#buckets.owners)
+    add('projects.yaml', this.callers.document())
     for (const [kind, rules] of Object.entries(this.#rules)) {
       if (rules.length > 0) add(`policies/${kind}.yaml`, { kind, rules })
     }
-    const limits = this.#projectLimits
-    if (limits !== undefined) add('policies/project-limits.yaml', { kind: 'project-limits', ...limits })
+    const ownPlans = this.callers.planQuotas
+    if (!this.#buckets.isEmpty || ownPlans.size > 0) {
+      const others = this.callers.plansBesides([...plans.values(), ...ownPlans.keys()])
+      const limits = this.#buckets.document(project => plans.get(project) ?? ANY_PLAN, others)
+      add('policies/project-limits.yaml', { kind: 'project-limits', ...this.callers.withOwnPlans(limits) })
+    }
     return files
   }
+
+  #gateway(): object {
+    const { open, dropped, guarded, ...resolved } = this.#doors.resolve()
+    for (const one of guarded) {
+      const where = one.isClosed
+        ? 'It is under "closed" and answers 404.'
+        : 'No route leads there: it answers 404.'
+      this.lost(one.at, `${shown(one)} was ${one.what}. ${where}`)
+    }
+    for (const one of dropped) {
+      this.lost(
+        one.at,
+        `the route of ${one.patterns.join(', ')}. It is below a path that is closed, so it answers 404, too.`,
+      )
+    }
+    const routes = new Map<string, From>()
+    const targets = new Map<string, string>()
+    for (const one of open) {
+      for (const host of one.hosts.length === 0 ? [undefined] : one.hosts) {
+        for (const path of one.patterns) {
+          const key = `${host ?? ''} ${path}`
+          const present = targets.get(key)
+          if (present === undefined) {
+            targets.set(key, one.upstream)
+            const entry = { ...(host !== undefined && { host }), path, upstream: one.upstream }
+            routes.set(key, new From(this.placeOf(one.at), entry))
+          } else if (present !== one.upstream) {
+            this.leftOut(one.at, `the route of ${path} to ${one.upstream}. It goes to ${present} already.`)
+          }
+        }
+      }
+    }
+    const start = { line: 1, col: 1 }
+    const isShut = routes.size === 0
+    const closed = isShut ? [{ prefix: '/' }] : resolved.closed
+    if (isShut) this.lost(start, 'no route is left, so everything is under "closed" and answers 404.')
+    if (this.upstreams.isEmpty) {
+      this.changed(start, 'the file names no upstream; http://127.0.0.1:3000 stands in for it.')
+      this.upstreams.add('app', ['http://127.0.0.1:3000'], start)
+    }
+    if (isShut) routes.set('', new From(this.placeOf(start), { path: '/**', upstream: this.upstreams.first }))
+    const isNamed = open.length > 0 && open.every(({ hosts }) => hosts.length > 0)
+    return {
+      ...(this.#redis !== undefined && { redis: this.#redis }),
+      upstreams: this.upstreams.document(),
+      routes: [...routes.values()],
+      ...(closed.length > 0 && { closed: closed.map(asWritten) }),
+      ...this.callers.settings(isNamed),
+      ...(this.#trusted.size > 0 && { trustedProxies: [...this.#trusted] }),
+    }
+  }
+
+  /** An exemption lifts every limit, and where networks overlap the longer one decides: it must not undo a refusal. */
+  #writeExempt(): void {
+    for (const { name, networks, at } of this.#exempt) {
+      if (this.#denied.length > 0) {
+        this.lost(
+          at,
+          `the exemption of ${networks.join(', ')}. An exempt network within a denied one would be let in.`,
+        )
+      } else {
+        this.#write(
+          'access',
+          { id: this.nameFor('rule', name), networks, action: 'exempt', mode: 'enforce' },
+          at,
+        )
+      }
+    }
+  }
+}
+
+const accessFile = (rule: object): object => ({
+  version: 1,
+  kind: 'access',
+  rules: [{ id: 'one', mode: 'enforce', ...rule }],
+})
+
+/** The entry with its path as requests have it. */
+const asWritten = (entry: ClosedPath): object =>
+  Object.fromEntries(
+    Object.entries(entry).map(([key, text]: [string, string]) => [
+      key,
+      key === 'host' ? text : asNormal(text),
+    ]),
+  )
+
+/** A place as a reader of the other file knows it. */
+function shown({ hosts, kind, path }: Place): string {
+  const [host] = hosts
+  const where = host === undefined ? '' : `${host}${hosts.length > 1 ? ' …' : ''} `
+  if (kind === 'contains') return `${where}every path with "${path}"`
+  return `${where}${kind === 'exact' ? path : `${path}${path.endsWith('/') ? '' : '/'}**`}`
 }

@@ -14,7 +14,7 @@ export interface ZoneKey {
 const PARTS: Readonly<Record<string, KeyPart>> = {
   binary_remote_addr: 'client-ip',
   remote_addr: 'client-ip',
-  host: 'header:host',
+  host: 'host',
   server_name: 'path',
   uri: 'full-path',
   document_uri: 'full-path',

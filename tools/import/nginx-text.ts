@@ -36,10 +36,6 @@ interface Token {
 }
 
 const DEEPEST = 64
-/** White space, a comment, a quoted word, a mark, or a plain word, in which `${` opens no block. */
-const LEXEME =
-  /(\s+)|(#[^\n]*)|"((?:[^"\\]|\\[\s\S])*)"|'((?:[^'\\]|\\[\s\S])*)'|([;{}])|((?!["'])(?:\\[\s\S]|\$\{[^}\s]*\}|[^\s;{}])+)/y
-
 /** @param file the file of the text, if not the one given to the command. @throws {NginxFault} */
 export function parseNginx(text: string, file?: string): Directive[] {
   const tokens = tokensOf(text, file)
@@ -84,24 +80,76 @@ export function parseNginx(text: string, file?: string): Directive[] {
   return block(0)
 }
 
+/** One pass over the text, without regular expressions that could look at a part of it twice. */
 function tokensOf(text: string, file: string | undefined): Token[] {
   const tokens: Token[] = []
   let line = 1
   let lineStart = 0
-  LEXEME.lastIndex = 0
-  for (let offset = 0; offset < text.length; offset = LEXEME.lastIndex) {
-    const place = { line, col: offset - lineStart + 1 }
-    const [whole, blank, comment, double, single, mark, word] = LEXEME.exec(text) ?? []
-    if (whole === undefined) throw new NginxFault('A quoted text does not end.', place, file)
-    const quoted = double ?? single
-    const unescaped = quoted?.replace(/\\(["'\\])/g, '$1') ?? mark ?? word
-    if (blank === undefined && comment === undefined && unescaped !== undefined) {
-      tokens.push({ text: unescaped, isMark: mark !== undefined, ...place })
-    }
-    for (let i = whole.indexOf('\n'); i !== -1; i = whole.indexOf('\n', i + 1)) {
+  let at = 0
+  while (at < text.length) {
+    const char = text[at] as string
+    if (char === '\n') {
       line += 1
-      lineStart = offset + i + 1
+      lineStart = at + 1
     }
+    if (isBlank(char)) {
+      at += 1
+      continue
+    }
+    if (char === '#') {
+      const end = text.indexOf('\n', at)
+      at = end < 0 ? text.length : end
+      continue
+    }
+    const place = { line, col: at - lineStart + 1 }
+    if (isMark(char)) {
+      tokens.push({ text: char, isMark: true, ...place })
+      at += 1
+      continue
+    }
+    const isQuoted = char === '"' || char === "'"
+    const end = isQuoted ? endOfQuoted(text, at) : endOfWord(text, at)
+    if (end === undefined) throw new NginxFault('A quoted text does not end.', place, file)
+    const word = isQuoted ? text.slice(at + 1, end - 1).replace(/\\(["'\\])/g, '$1') : text.slice(at, end)
+    tokens.push({ text: word, isMark: false, ...place })
+    const within = text.slice(at, end)
+    for (let i = within.indexOf('\n'); i !== -1; i = within.indexOf('\n', i + 1)) {
+      line += 1
+      lineStart = at + i + 1
+    }
+    at = end
   }
   return tokens
 }
+
+function endOfQuoted(text: string, start: number): number | undefined {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === '\\') at += 1
+    else if (text[at] === text[start]) return at + 1
+  }
+  return undefined
+}
+
+/** In a word, `${` opens no block. */
+function endOfWord(text: string, start: number): number {
+  let at = start
+  while (at < text.length) {
+    const char = text[at] as string
+    if (char === '\\') at += 2
+    else if (char === '$' && text[at + 1] === '{') at += 2
+    else if (char === '}' && isOpen(text, start, at)) at += 1
+    else if (isBlank(char) || isMark(char)) break
+    else at += 1
+  }
+  return Math.min(at, text.length)
+}
+
+/** True when the word from `start` has an open `${`, which is looked for no further back than a variable is long. */
+function isOpen(text: string, start: number, at: number): boolean {
+  const before = text.slice(Math.max(start, at - LONGEST_VARIABLE), at)
+  return before.lastIndexOf('${') > before.lastIndexOf('}')
+}
+
+const LONGEST_VARIABLE = 128
+const isBlank = (char: string): boolean => char.trim() === ''
+const isMark = (char: string): boolean => char === ';' || char === '{' || char === '}'

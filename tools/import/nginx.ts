@@ -1,58 +1,88 @@
-/** nginx: `limit_req` and `limit_conn`, zones, servers and locations (nginx.org, ngx_http_limit_req_module). */
+/** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
+import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
+import { deniedNetworks } from './networks.js'
+import { addressLines, type Guards, guardIn, guardsOf, isGuard, NO_GUARDS } from './nginx-guard.js'
 import { Includes, type NamedFile } from './nginx-include.js'
-import { Variables, type ZoneKey } from './nginx-key.js'
+import { Variables } from './nginx-key.js'
+import { type Limit, NginxLimits } from './nginx-limits.js'
+import { literalsOf } from './nginx-regex.js'
+import { importRealIp, namesOf, narrowListen, onlyRedirects } from './nginx-servers.js'
 import { type Directive, NginxFault, parseNginx } from './nginx-text.js'
-import { type Located, NginxUpstreams } from './nginx-upstreams.js'
-import type { Origin } from './parts.js'
+import { NGINX_DEFAULTS, NginxUpstreams, settingsOf } from './nginx-upstreams.js'
+import { toldOf } from './nginx-words.js'
+import type { UpstreamSettings } from './parts.js'
 import { asLiteral, below } from './paths.js'
-import { windowOf } from './rate.js'
-
-interface Zone {
-  readonly key: ZoneKey
-  /** Requests per second; 0 for a zone of connections. */
-  readonly rate: number
-}
-
-/** A `limit_req` or `limit_conn` directive. */
-interface Limit {
-  readonly directive: Directive
-  readonly dryRun: boolean
-}
+import { foreignFile } from './programs.js'
 
 /** What a block inherits from the blocks around it. */
-interface Context extends Located {
+interface Context {
+  /** Hosts of its server; none: every host. */
+  readonly hosts: readonly string[]
+  readonly projects: readonly string[]
+  readonly kind: Place['kind']
+  readonly path: string
   readonly limits: readonly Limit[]
+  readonly guards: Guards
+  readonly settings: UpstreamSettings
+  /** False where only guards are read, because the routes of the server cannot be written. */
+  readonly isRouted: boolean
 }
 
-/** A limit with all locations it applies to: one zone counts them together. */
-interface Holding {
-  readonly limit: Limit
-  readonly hosts: readonly string[]
-  readonly match: string[]
+/** A server or location that takes requests. */
+interface Taker {
+  readonly context: Context
+  readonly at: Directive
+  readonly pass: Directive | undefined
 }
+
+const WANTED = 'nginx configuration'
 
 /** Reads `text` into the migration, and the files that it includes. */
 export function importNginx(text: string, into: Migration, named: NamedFile): void {
+  const foreign = foreignFile('nginx', WANTED, text, jsonOf(text))
+  if (foreign !== undefined) {
+    into.unreadable({ line: 1, col: 1 }, foreign)
+    return
+  }
   try {
-    new NginxImport(into).read(new Includes(into, named).expand(parseNginx(text)))
+    const directives = new Includes(into, named).expand(parseNginx(text))
+    if (
+      text.trim() !== '' &&
+      !directives.some(({ name }) =>
+        /^(http|server|events|upstream|map|geo|limit_|location|include|proxy_)/.test(name),
+      )
+    ) {
+      into.unreadable({ line: 1, col: 1 }, `This is not ${WANTED}: it has no http, server or upstream.`)
+      return
+    }
+    new NginxImport(into).read(directives)
   } catch (error) {
     if (!(error instanceof NginxFault)) throw error
     into.unreadable(error, error.message)
   }
 }
 
+function jsonOf(text: string): unknown {
+  try {
+    return text.trimStart().startsWith('{') ? JSON.parse(text) : undefined
+  } catch {
+    return undefined
+  }
+}
+
 class NginxImport {
   readonly #into: Migration
-  readonly #zones = new Map<string, Zone>()
   readonly #variables = new Variables()
   readonly #upstreams: NginxUpstreams
-  readonly #holding = new Map<string, Holding>()
-  #servers = 0
+  readonly #limits: NginxLimits
+  readonly #takers: Taker[] = []
+  #isNarrowTold = false
 
   constructor(into: Migration) {
     this.#into = into
     this.#upstreams = new NginxUpstreams(into)
+    this.#limits = new NginxLimits(into, this.#variables)
   }
 
   read(directives: readonly Directive[]): void {
@@ -60,197 +90,193 @@ class NginxImport {
     for (const one of http) {
       if (one.name === 'geo' || one.name === 'map') this.#variables.add(one)
       if (one.name === 'upstream') this.#upstreams.add(one)
-      if (one.name === 'server') this.#servers += 1
     }
-    for (const one of http) if (/^limit_(req|conn)_zone$/.test(one.name)) this.#zone(one)
-    this.#block(http, { hosts: [], pattern: '/**', limits: [] })
-    for (const one of this.#holding.values()) this.#rule(one)
+    const servers = http.filter(({ name }) => name === 'server')
+    this.#isNarrowTold = servers.some(({ block = [] }) => narrowListen(block) === undefined)
+    const knowsClients = importRealIp(http, this.#into)
+    this.#limits.knowsClients = knowsClients
+    for (const one of http) if (/^limit_(req|conn)_zone$/.test(one.name)) this.#limits.zone(one)
+    const root: Context = {
+      ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS },
+      ...{ settings: NGINX_DEFAULTS, isRouted: true },
+    }
+    this.#block(http, root, directives[0])
+    const isDenied = knowsClients && this.#denyEverywhere()
+    for (const taker of this.#takers) this.#finish(taker, isDenied)
+    this.#limits.write()
   }
 
-  #block(block: readonly Directive[], outer: Context): void {
-    const dryRun = (kind: string): boolean =>
-      block.some(one => one.name === `${kind}_dry_run` && one.words[0] === 'on')
-    const own = block.flatMap(one =>
-      one.name === 'limit_req' || one.name === 'limit_conn'
-        ? { directive: one, dryRun: dryRun(one.name) }
-        : [],
-    )
-    // A block inherits the limits of a module only if it has none of that module itself.
-    const inherited = outer.limits.filter(
-      ({ directive: { name } }) => !own.some(one => one.directive.name === name),
-    )
-    const context = { ...outer, limits: [...inherited, ...own] }
+  #block(block: readonly Directive[], outer: Context, at: Directive | undefined): void {
+    const context: Context = {
+      ...outer,
+      limits: this.#limits.of(block, outer.limits),
+      guards: guardsOf(block, outer.guards),
+      settings: settingsOf(block, outer.settings),
+    }
     for (const one of block) this.#directive(one, context)
-    // The limits of this block apply to requests that no inner block takes.
+    // This block takes the requests that no inner block takes.
     const isTaken = block.some(
       ({ name, words }) => name === 'server' || (name === 'location' && words[0] === '/'),
     )
-    if (!isTaken) this.#hold(context)
+    const pass = block.find(({ name }) => name === 'proxy_pass')
+    if (at !== undefined && (!isTaken || pass !== undefined)) this.#takers.push({ context, at, pass })
   }
 
   #directive(one: Directive, context: Context): void {
-    switch (one.name) {
-      case 'server':
-        if (this.#servers > 1)
-          this.#into.changedOnce(
-            one,
-            'requests for hosts that no server names fall under no rule of a server.',
-          )
-        this.#block(one.block ?? [], { ...context, hosts: this.#servers > 1 ? this.#hostsOf(one) : [] })
-        return
-      case 'location': {
-        const pattern = this.#patternOf(one)
-        if (pattern !== undefined) this.#block(one.block ?? [], { ...context, pattern })
-        return
-      }
-      case 'proxy_pass':
-        this.#upstreams.pass(one, context)
-        return
-      case 'limit_req_status':
-      case 'limit_conn_status':
-        if (one.words[0] !== '429') this.#into.changed(one, `refused requests get 429, not ${one.words[0]}.`)
-        return
-      case 'limit_req':
-      case 'limit_conn':
-      case 'limit_req_zone':
-      case 'limit_conn_zone':
-      case 'limit_req_dry_run':
-      case 'limit_conn_dry_run':
-      case 'upstream':
-      case 'geo':
-      case 'map':
-      case 'server_name':
-        return
-      case 'if':
+    const { name, words, block = [] } = one
+    if (name === 'server') {
+      this.#server(one, context)
+      return
+    }
+    if (name === 'location') {
+      this.#location(one, context)
+      return
+    }
+    if (name === 'limit_req_status' || name === 'limit_conn_status') {
+      if (words[0] !== '429') this.#into.changed(one, `refused requests get 429, not ${words[0]}.`)
+    } else if (name === 'listen') this.#listen(one)
+    else if (name === 'if') {
+      if (!block.some(inner => isGuard(inner.name)))
         this.#into.leftOut(one, 'an "if" and all in it. Rules look at requests, not at variables.')
-        return
-      case 'stream':
-      case 'mail':
-        this.#into.leftOut(one, `"${one.name}". Only "http" is read.`)
-        return
-      default:
-        this.#into.leftOut(one, `"${one.name}". It does not concern limits or upstreams.`)
-    }
+    } else if (name === 'stream' || name === 'mail')
+      this.#into.leftOut(one, `"${name}". Only "http" is read.`)
+    else if (name === 'return' && !/^[45]/.test(words[0] ?? '')) {
+      this.#into.leftOut(one, `"return ${words[0]}". Nothing but refusals is answered here.`)
+    } else if (!isRead(name) && !isGuard(name)) this.#tell(one)
   }
 
-  #zone(one: Directive): void {
-    const [key = '', ...options] = one.words
-    const name = optionOf(options, 'zone')?.split(':')[0]
-    const [, count, unit] = /^(\d+)r\/(s|m)$/.exec(optionOf(options, 'rate') ?? '') ?? []
-    const rate = Number(count ?? 0) / (unit === 'm' ? 60 : 1)
-    const isRequests = one.name === 'limit_req_zone'
-    const zoneKey = this.#variables.keyOf(key)
-    if (name === undefined || (isRequests && rate === 0)) {
-      this.#into.leftOut(one, `"${one.name}" without a zone or a rate.`)
-    } else if (zoneKey === undefined) {
-      this.#into.leftOut(one, `the zone "${name}". A rule cannot count by "${key}".`)
-    } else {
-      this.#zones.set(`${isRequests ? 'limit_req' : 'limit_conn'} ${name}`, { key: zoneKey, rate })
-    }
+  #tell(one: Directive): void {
+    const { group, sentence } = toldOf(one.name)
+    if (group === 'notNeeded') this.#into.findings.notNeeded(one.name)
+    else if (group === 'elsewhere') this.#into.elsewhere(one, `"${one.name}". ${sentence}`)
+    else if (this.#into.isNew(`${one.name} ${one.words[0]}`))
+      this.#into.leftOut(one, `"${one.name}". ${sentence}`)
   }
 
-  #hold({ hosts, pattern, limits }: Context): void {
-    this.#into.place([pattern], hosts)
-    for (const limit of limits) {
-      const id = [limit.directive.name, ...limit.directive.words, limit.dryRun, ...hosts].join(' ')
-      const held = this.#holding.get(id) ?? { limit, hosts, match: [] }
-      this.#holding.set(id, held)
-      held.match.push(pattern)
-    }
+  #listen(one: Directive): void {
+    if (one.words.includes('ssl') && this.#into.isNew('listen ssl'))
+      this.#into.elsewhere(one, '"listen … ssl". TLS is listen.tls in gateway.yaml: cert and key.')
+    this.#into.findings.notNeeded('listen')
   }
 
-  #rule({ limit: { directive, dryRun }, hosts, match }: Holding): void {
-    const { name, words } = directive
-    const zoneName = zoneOf(directive)
-    const zone = this.#zones.get(`${name} ${zoneName}`)
-    if (zone === undefined) {
-      this.#into.leftOut(directive, `"${name}" of the zone "${zoneName}", which could not be read.`)
+  #server(one: Directive, outer: Context): void {
+    const block = one.block ?? []
+    if (onlyRedirects(block)) {
+      this.#into.leftOut(one, 'a server that only redirects. Redirect in front of the gateway.')
       return
     }
-    const { parts, exempt = [], only } = zone.key
-    if (exempt.length > 0) {
-      this.#into.changedOnce(
-        directive,
-        `${exempt.join(', ')} are exempt from every limit, not from this one alone.`,
-      )
-      if (this.#into.isNew(exempt.join())) this.#into.exempt(`${zoneName}-exempt`, exempt, directive)
+    const { hosts, patterns } = namesOf(block)
+    for (const name of patterns) {
+      const whole = hosts.length === 0 ? ' The server is left out with all in it.' : ''
+      this.#into.leftOut(one, `the name "${name}". Hosts are written out, without patterns.${whole}`)
     }
-    const others = [...this.#holding.values()].filter(one => one.limit.directive !== directive)
-    if (others.some(one => zoneOf(one.limit.directive) === zoneName && one.limit.directive.name === name)) {
-      this.#into.changed(
-        directive,
-        `the zone "${zoneName}" is counted for this limit alone, not with its others.`,
-      )
-    }
-    // A server with one name is a project; otherwise only the location can represent it in a key.
-    const key = parts.map(part => (part === 'path' && hosts.length === 1 ? 'project' : part))
-    if (key.includes('path') && match.length > 1) {
-      this.#into.changed(directive, 'each location is counted by itself, not all of the server together.')
-    }
-    const common = {
-      ...{ name: zoneName ?? name, match, key, hosts, reportOnly: dryRun },
-      ...(only !== undefined && { networks: only }),
-    }
-    if (name === 'limit_conn') {
-      const max = Number(words[1])
-      if (max >= 1) this.#into.slots({ ...common, max }, directive)
-      else this.#into.leftOut(directive, `"${name}" without a number of connections.`)
-      return
-    }
-    const burst = Number(optionOf(words, 'burst') ?? 0)
-    const quota = windowOf(zone.rate, burst + 1)
-    if (quota === undefined) {
-      this.#into.leftOut(directive, 'a burst that takes longer than a day to refill.')
-      return
-    }
-    if (burst > 0 || quota.requests > 1) {
-      const late = burst > 0 && !words.includes('nodelay') ? ' Nothing is delayed.' : ''
-      this.#into.changed(
-        directive,
-        `up to ${quota.requests} pass at once and no more until ${quota.per} after the first, where nginx lets ${burst + 1} pass and then one each ${Math.round(1000 / zone.rate)} ms.${late}`,
-      )
-    }
-    this.#into.meter({ ...common, quota }, directive)
-  }
-
-  /** The hosts of a server; patterns among them are reported. */
-  #hostsOf(server: Directive): string[] {
-    const named = (server.block ?? []).filter(({ name }) => name === 'server_name')
-    const hosts = named.flatMap(one =>
-      one.words.flatMap(word => {
-        if (/^[a-z0-9][a-z0-9.-]*$/i.test(word)) return [word.toLowerCase()]
-        if (word !== '_' && word !== '')
-          this.#into.leftOut(one, `the name "${word}". Hosts are written out, without patterns.`)
-        return []
-      }),
+    const projects = hosts.length === 0 ? [] : this.#into.callers.ofHosts(hosts, one)
+    const narrow = this.#isNarrowTold ? narrowListen(block) : undefined
+    const guards = narrow === undefined ? outer.guards : { ...outer.guards, refusing: [narrow] }
+    const isRouted = hosts.length === projects.length || projects.length > 0
+    this.#block(
+      block,
+      {
+        ...outer,
+        // A guard of a server with a pattern in its name holds for hosts that nobody can list.
+        hosts: patterns.length > 0 && hosts.length === 0 ? [] : hosts,
+        projects,
+        guards,
+        isRouted: isRouted && !(hosts.length === 0 && patterns.length > 0),
+      },
+      one,
     )
-    return [...new Set(hosts)]
   }
 
-  #patternOf(location: Directive): string | undefined {
-    const [first = '', second] = location.words
-    if (second === undefined && first.startsWith('/')) return this.#prefix(first, location)
-    if (first === '^~' && second !== undefined) return this.#prefix(second, location)
-    if (first === '=' && second !== undefined) return asLiteral(second)
-    const what = first.startsWith('@')
-      ? 'Other directives lead to a named location.'
-      : 'Patterns are not regular expressions.'
-    this.#into.leftOut(location, `location ${location.words.join(' ')} and all in it. ${what}`)
-    return undefined
-  }
-
-  #prefix(path: string, at: Origin): string {
-    if (!path.endsWith('/'))
-      this.#into.changedOnce(
-        at,
-        `${below(path)} matches whole segments: ${path} and all below it, not ${path}x.`,
+  #location(one: Directive, outer: Context): void {
+    const [first = '', second] = one.words
+    const block = one.block ?? []
+    if (first === '=' && second !== undefined) {
+      this.#block(block, { ...outer, kind: 'exact', path: second }, one)
+      return
+    }
+    const isPrefix =
+      (second === undefined && first.startsWith('/')) || (first === '^~' && second !== undefined)
+    if (isPrefix) {
+      this.#block(block, { ...outer, kind: 'prefix', path: second ?? first }, one)
+      return
+    }
+    if (first.startsWith('@')) {
+      this.#into.leftOut(one, `location ${first} and all in it. Other directives lead to a named location.`)
+      return
+    }
+    const expression = /^~\*?$/.test(first) ? (second ?? '') : first.replace(/^~\*?/, '')
+    const guard = guardIn(guardsOf(block, outer.guards))
+    if (guard === undefined) {
+      this.#into.leftOut(
+        one,
+        `location ${one.words.join(' ')} and all in it. Patterns are not regular expressions.`,
       )
-    return below(path)
+      return
+    }
+    for (const { kind, path } of literalsOf(expression)) {
+      this.#into.close(
+        { hosts: outer.hosts, kind, path, rank: rankOf(outer, 2, 0) },
+        `in location ${one.words.join(' ')}, ${guard.what}`,
+        one,
+      )
+    }
+  }
+
+  /** An address list that holds everywhere is written as access rules. */
+  #denyEverywhere(): boolean {
+    const [first] = this.#takers
+    const lines = first === undefined ? [] : addressLines(first.context.guards)
+    if (first === undefined || !lines.some(({ allow }) => !allow)) return false
+    const text = JSON.stringify(lines)
+    if (!this.#takers.every(({ context }) => JSON.stringify(addressLines(context.guards)) === text))
+      return false
+    // With "satisfy any", credentials would do as well.
+    if (this.#takers.some(({ context: { guards } }) => guards.asking.size > 0)) return false
+    const networks = deniedNetworks(lines)
+    if (networks === undefined) return false
+    this.#into.deny(networks, first.context.guards.access[0] ?? first.at)
+    return true
+  }
+
+  #finish({ context, at, pass }: Taker, isDenied: boolean): void {
+    const { hosts, projects, kind, path, guards, settings, limits, isRouted } = context
+    const rank = kind === 'exact' ? rankOf(context, 3, 0) : rankOf(context, 1, path.length)
+    const guard = guardIn(isDenied ? { ...guards, access: [] } : guards)
+    if (guard !== undefined) {
+      this.#into.close({ hosts, kind, path, rank }, guard.what, guard.at)
+      return
+    }
+    if (!isRouted) return
+    const pattern = kind === 'exact' ? asLiteral(path) : below(path)
+    if (kind === 'prefix' && !path.endsWith('/')) {
+      this.#into.changedOnce(at, `${pattern} matches whole segments: ${path} and all below it, not ${path}x.`)
+    }
+    this.#limits.hold(limits, { pattern, projects })
+    if (pass === undefined) return
+    const upstream = this.#upstreams.passed(pass, path, settings)
+    if (upstream === undefined) return
+    this.#into.open({ hosts, kind, path, rank, patterns: [pattern], upstream }, pass)
   }
 }
 
-const optionOf = (words: readonly string[], name: string): string | undefined =>
-  words.find(word => word.startsWith(`${name}=`))?.slice(name.length + 1)
+/** nginx takes the server first, then an exact location, a regular expression, and the longest prefix. */
+const rankOf = ({ hosts }: Context, kind: number, length: number): number[] => [
+  hosts.length > 0 ? 1 : 0,
+  kind,
+  length,
+]
 
-const zoneOf = ({ name, words }: Directive): string | undefined =>
-  name === 'limit_req' ? optionOf(words, 'zone') : words[0]
+const READ = new Set([
+  ...['proxy_pass', 'limit_req', 'limit_conn', 'limit_req_zone', 'limit_conn_zone', 'upstream', 'geo', 'map'],
+  ...[
+    'limit_req_dry_run',
+    'limit_conn_dry_run',
+    'server_name',
+    'set_real_ip_from',
+    'real_ip_header',
+    'real_ip_recursive',
+  ],
+  ...['client_max_body_size', 'proxy_connect_timeout', 'proxy_read_timeout', 'events', 'http', 'set'],
+])
+const isRead = (name: string): boolean => READ.has(name)

@@ -16,8 +16,8 @@ export interface RuleParts {
   readonly name: string
   readonly match: readonly string[]
   readonly key: readonly KeyPart[]
-  /** Hosts to whose requests the rule applies; none: all. */
-  readonly hosts?: readonly string[]
+  /** Projects to whose requests the rule applies; none: all. */
+  readonly projects?: readonly string[]
   /** Plans to which the rule applies; none: all. */
   readonly plans?: readonly string[]
   readonly networks?: readonly string[]
@@ -27,7 +27,13 @@ export interface RuleParts {
 
 export interface ProjectParts {
   readonly id: string
-  readonly plan?: string
+  plan?: string
   readonly hosts?: readonly string[]
   readonly apiKeyHashes?: readonly string[]
+}
+
+/** Limits and timeouts of an upstream; times in milliseconds. */
+export interface UpstreamSettings {
+  readonly maxBody?: number
+  readonly timeouts?: { readonly connect?: number; readonly head?: number; readonly idle?: number }
 }

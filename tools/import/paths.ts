@@ -1,25 +1,38 @@
 /** Paths of other gateways as patterns; and the requests of other routes that a rule counts besides its own. */
-import type { Position } from '../../config/yaml.js'
+import type { Origin } from './parts.js'
 
 /** The pattern of all paths that begin with `path`, segment by segment. */
 export function below(path: string): string {
-  return `${asLiteral(path).replace(/(?<!\/)\/+$/, '')}/**`
+  let end = path.length
+  while (path[end - 1] === '/') end -= 1
+  return `${asLiteral(path.slice(0, end))}/**`
 }
 
 /**
  * The pattern of exactly this path: a `*` stands for itself, and characters that a path cannot contain are escaped (RFC
  * 3986, 2.1).
  */
-export const asLiteral = (path: string): string =>
-  path
-    .replace(/[^!-~]+/g, text => Buffer.from(text).toString('hex').toUpperCase().replace(/../g, '%$&'))
-    .replaceAll('*', '%2A')
+export const asLiteral = (path: string): string => escaped(path, /[^!-~]+/g).replaceAll('*', '%2A')
 
-/** A set of requests: patterns, and their hosts; no hosts: all. */
+/** The path as requests have it in normal form. */
+export const asNormal = (path: string): string => escaped(path, /[^\w.~!$&'()*+,;=:@/-]+/g)
+
+const escaped = (text: string, which: RegExp): string =>
+  text.replace(which, some => Buffer.from(some).toString('hex').toUpperCase().replace(/../g, '%$&'))
+
+/** A set of requests: patterns, and projects; no projects: all. */
 interface Requests {
   readonly match: readonly string[]
-  readonly hosts: readonly string[]
+  readonly projects: readonly string[]
 }
+interface CountingRule extends Requests {
+  readonly at: Origin
+  readonly others: Set<string>
+}
+
+/** Most comparisons: a file of a million bytes must not take minutes, and nobody reads that many findings. */
+const MOST_LOOKS = 1_000_000
+const MOST_SHOWN = 4
 
 /**
  * In other gateways a request belongs to one route, location or router, and only its limits apply. Here every rule that
@@ -27,40 +40,56 @@ interface Requests {
  */
 export class Places {
   readonly #places: Requests[] = []
-  readonly #rules: (Requests & { readonly at: Position })[] = []
+  readonly #rules: CountingRule[] = []
 
   /** Adds a route, location or router. */
-  add(match: readonly string[], hosts: readonly string[]): void {
-    this.#places.push({ match, hosts })
+  add(match: readonly string[], projects: readonly string[]): void {
+    this.#places.push({ match, projects })
   }
 
-  addRule(rule: Requests & { readonly at: Position }): void {
-    this.#rules.push(rule)
+  addRule(rule: Requests & { readonly at: Origin }): void {
+    this.#rules.push({ ...rule, others: new Set() })
   }
 
   /** Rules that also count requests of other places, with the patterns of those. */
-  overlaps(): { readonly at: Position; readonly patterns: readonly string[] }[] {
-    return this.#rules.flatMap(({ at, match, hosts }) => {
-      const patterns = this.#places
-        .filter(place => meet(place.hosts, hosts))
-        .flatMap(place => place.match)
-        .filter(pattern => !match.includes(pattern) && match.some(own => covers(own, pattern)))
-      return patterns.length === 0 ? [] : { at, patterns: [...new Set(patterns)] }
-    })
+  overlaps(): { readonly at: Origin; readonly patterns: readonly string[] }[] {
+    const byPattern = new Map<string, CountingRule[]>()
+    for (const rule of this.#rules) {
+      for (const pattern of rule.match) {
+        const known = byPattern.get(pattern) ?? []
+        byPattern.set(pattern, known)
+        known.push(rule)
+      }
+    }
+    let looks = 0
+    for (const { match, projects } of this.#places) {
+      for (const pattern of match) {
+        for (const wider of widerThan(pattern)) {
+          for (const rule of byPattern.get(wider) ?? []) {
+            looks += 1
+            if (looks > MOST_LOOKS) break
+            if (rule.match.length < 100 && rule.match.includes(pattern)) continue
+            if (rule.others.size < MOST_SHOWN && meet(projects, rule.projects)) rule.others.add(pattern)
+          }
+        }
+      }
+    }
+    return this.#rules.flatMap(({ at, others }) => (others.size === 0 ? [] : { at, patterns: [...others] }))
+  }
+}
+
+/** The patterns that take in all requests of a pattern, and its path with any method. */
+export function* widerThan(pattern: string): Generator<string> {
+  const space = pattern.indexOf(' ')
+  const method = pattern.slice(0, space + 1)
+  const segments = pattern.slice(space + 1).split('/')
+  if (method !== '') yield pattern.slice(space + 1)
+  for (let i = segments.at(-1) === '**' ? segments.length - 2 : segments.length; i > 0; i--) {
+    const wider = `${segments.slice(0, i).join('/')}/**`
+    if (method !== '') yield method + wider
+    yield wider
   }
 }
 
 const meet = (some: readonly string[], others: readonly string[]): boolean =>
-  some.length === 0 || others.length === 0 || some.some(host => others.includes(host))
-
-function covers(wide: string, narrow: string): boolean {
-  const [wideMethod, widePath] = split(wide)
-  const [method, path] = split(narrow)
-  if (wideMethod !== undefined && method !== undefined && wideMethod !== method) return false
-  return path === widePath || (widePath.endsWith('/**') && `${path}/`.startsWith(widePath.slice(0, -2)))
-}
-
-function split(pattern: string): [string | undefined, string] {
-  const [, method, path = pattern] = /^([A-Z]+) (.*)$/.exec(pattern) ?? []
-  return [method, path]
-}
+  some.length === 0 || others.length === 0 || some.some(one => others.includes(one))

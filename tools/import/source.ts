@@ -1,17 +1,24 @@
 /** A YAML file of another gateway, read together with the place of every value. */
-import type { Path } from '../../config/problem.js'
+import { listed, type Path } from '../../config/problem.js'
 import { parseYaml, type YamlFile } from '../../config/yaml.js'
 import type { Migration } from './migration.js'
 import type { Origin } from './parts.js'
+import { foreignFile } from './programs.js'
 import { nodeOf } from './servers.js'
+
+/** A parsed file, and its name if it is not the one given to the command. */
+interface Whole {
+  readonly yaml: YamlFile
+  readonly name: string | undefined
+}
 
 /** A map in the file, and its place. */
 export class Section {
   readonly node: Readonly<Record<string, unknown>>
   readonly #path: Path
-  readonly #file: YamlFile
+  readonly #file: Whole
 
-  constructor(file: YamlFile, path: Path, value: unknown) {
+  constructor(file: Whole, path: Path, value: unknown) {
     this.#file = file
     this.#path = path
     this.node = nodeOf(value)
@@ -20,7 +27,7 @@ export class Section {
   /** The place of a member's key, or of the map itself. */
   at(key?: string): Origin {
     const path = key === undefined ? this.#path : [...this.#path, key]
-    return { ...this.#file.locate(path, key !== undefined), path }
+    return { ...this.#file.yaml.locate(path, key !== undefined), path, file: this.#file.name }
   }
 
   section(key: string): Section {
@@ -63,15 +70,29 @@ export class Section {
   }
 }
 
-/** The whole file; undefined, after reporting why, when it is not a YAML map. */
-export function readYaml(text: string, into: Migration): Section | undefined {
+/** What a file must be. */
+export interface Wanted {
+  readonly format: string
+  /** Its name in a sentence, such as `Kong’s declarative configuration`. */
+  readonly name: string
+  /** It has at least one of these keys. */
+  readonly keys: readonly string[]
+}
+
+/** The whole file; undefined, after reporting why, when it is not a YAML map, or of another program. */
+export function readYaml(text: string, wanted: Wanted, into: Migration, name?: string): Section | undefined {
   // References to environment variables have no meaning here.
-  const parsed = parseYaml(text, scalar => ({ value: scalar }))
-  for (const { path, message, line, col } of parsed.faults) into.unreadable({ path, line, col }, message)
-  if (parsed.faults.length > 0) return undefined
-  if (typeof parsed.data === 'object' && parsed.data !== null && !Array.isArray(parsed.data)) {
-    return new Section(parsed, [], parsed.data)
-  }
-  into.unreadable({ line: 1, col: 1 }, 'The file is not a map.')
+  const yaml = parseYaml(text, scalar => ({ value: scalar }))
+  const isSound = yaml.faults.length === 0
+  const foreign = foreignFile(wanted.format, wanted.name, text, isSound ? yaml.data : undefined)
+  const start = { line: 1, col: 1, file: name }
+  if (foreign !== undefined) into.unreadable(start, foreign)
+  else if (!isSound) {
+    for (const { path, message, line, col } of yaml.faults) {
+      into.unreadable({ path, line, col, file: name }, message)
+    }
+  } else if (wanted.keys.some(key => key in nodeOf(yaml.data)))
+    return new Section({ yaml, name }, [], yaml.data)
+  else into.unreadable(start, `This is not ${wanted.name}: it has none of ${listed(wanted.keys, 'and')}.`)
   return undefined
 }

@@ -1,22 +1,22 @@
-/** Traefik's router rules, limited to paths, methods and hosts (doc.traefik.io, 'Routers', 'Rule'). */
-import { asLiteral, below } from './paths.js'
+/** Traefik's router rules: paths, methods and hosts, and what else they ask for (doc.traefik.io, 'Routers', 'Rule'). */
+import { literalsOf } from './nginx-regex.js'
 
-/** One combination of conditions that satisfies a rule. */
+/** One combination of conditions that satisfies a rule, or more requests than that where `besides` says so. */
 export interface Fit {
   readonly path?: string
+  readonly kind?: 'exact' | 'prefix' | 'contains'
   readonly method?: string
   readonly host?: string
+  /** Conditions that a route here cannot have, as written. */
+  readonly besides: readonly string[]
 }
 
-/** A rule that uses more than paths, methods and hosts; the message names the part. */
+/** A rule that cannot be read; the message says why. */
 export class RuleFault extends Error {}
 
-/** A mark, or the name of a matcher with what stands before its first word. */
-const TOKEN = /(?:(&&|\|\||[!()])|([A-Za-z]+)\s*\()\s*/y
-const WORD = /(?:`([^`]*)`|"([^"]*)")\s*(?:,\s*)?/y
-const END = /\)\s*/y
 const MOST_FITS = 100
 const DEEPEST = 100
+const MARKS = ['&&', '||', '!', '(', ')']
 
 type Token = string | { readonly matcher: string; readonly words: readonly string[] }
 
@@ -25,11 +25,16 @@ export function fitsOf(rule: string): Fit[] {
   const tokens = tokensOf(rule)
   let at = 0
   let depth = 0
+  const bounded = (fits: Fit[]): Fit[] => {
+    if (fits.length > MOST_FITS) throw new RuleFault(`It can be met in more than ${MOST_FITS} ways.`)
+    return fits
+  }
   const any = (): Fit[] => {
     const fits = all()
     while (tokens[at] === '||') {
       at += 1
       fits.push(...all())
+      bounded(fits)
     }
     return fits
   }
@@ -38,8 +43,7 @@ export function fitsOf(rule: string): Fit[] {
     while (tokens[at] === '&&') {
       at += 1
       const more = one()
-      fits = fits.flatMap(left => more.map(right => joined(left, right)))
-      if (fits.length > MOST_FITS) throw new RuleFault(`It can be met in more than ${MOST_FITS} ways.`)
+      fits = bounded(fits.flatMap(left => more.map(right => joined(left, right))))
     }
     return fits
   }
@@ -55,63 +59,98 @@ export function fitsOf(rule: string): Fit[] {
       at += 1
       return fits
     }
-    if (token === '!') throw new RuleFault('"!" has no counterpart.')
+    if (token === '!') {
+      depth += 1
+      if (depth > DEEPEST) throw new RuleFault(`It is nested deeper than ${DEEPEST} levels.`)
+      one()
+      depth -= 1
+      return [{ besides: ['!'] }]
+    }
     if (token === undefined || typeof token === 'string')
       throw new RuleFault('It does not end where it should.')
-    return token.words.map(word => fit(token.matcher, word))
+    return bounded(token.words.flatMap((word, i) => fitsOfMatcher(token.matcher, word, token.words, i)))
   }
   const fits = any()
   if (at < tokens.length) throw new RuleFault('It does not end where it should.')
   return fits
 }
 
+/** One pass, character by character. */
 function tokensOf(rule: string): Token[] {
   const tokens: Token[] = []
-  let at = rule.length - rule.trimStart().length
-  const read = (expression: RegExp): RegExpExecArray | undefined => {
-    expression.lastIndex = at
-    const found = expression.exec(rule) ?? undefined
-    if (found !== undefined) at = expression.lastIndex
+  let at = 0
+  const skip = (): void => {
+    while (at < rule.length && (rule[at] as string).trim() === '') at += 1
+  }
+  const fault = (): RuleFault => new RuleFault(`"${rule.slice(at, at + 40)}" cannot be read.`)
+  const words = (): string[] => {
+    const found: string[] = []
+    for (skip(); rule[at] !== ')'; skip()) {
+      const quote = rule[at]
+      const end = quote === '`' || quote === '"' || quote === "'" ? rule.indexOf(quote, at + 1) : -1
+      if (end < 0) throw fault()
+      found.push(rule.slice(at + 1, end))
+      at = end + 1
+      skip()
+      if (rule[at] === ',') at += 1
+    }
+    at += 1
     return found
   }
-  while (at < rule.length) {
-    const unread = `"${rule.slice(at, at + 40)}" cannot be read.`
-    const [, mark, matcher] = read(TOKEN) ?? []
-    if (matcher !== undefined) {
-      const words: string[] = []
-      for (let word = read(WORD); word !== undefined; word = read(WORD)) words.push(word[1] ?? word[2] ?? '')
-      if (read(END) === undefined) throw new RuleFault(unread)
-      tokens.push({ matcher, words })
-    } else if (mark !== undefined) tokens.push(mark)
-    else throw new RuleFault(unread)
+  for (skip(); at < rule.length; skip()) {
+    const mark = MARKS.find(one => rule.startsWith(one, at))
+    if (mark !== undefined) {
+      tokens.push(mark)
+      at += mark.length
+      continue
+    }
+    let end = at
+    while (/[A-Za-z]/.test(rule[end] ?? '')) end += 1
+    const matcher = rule.slice(at, end)
+    const open = at
+    at = end
+    skip()
+    if (matcher === '' || rule[at] !== '(') {
+      at = open
+      throw fault()
+    }
+    at += 1
+    tokens.push({ matcher, words: words() })
   }
   return tokens
 }
 
-function fit(matcher: string, word: string): Fit {
+function fitsOfMatcher(matcher: string, word: string, words: readonly string[], i: number): Fit[] {
   switch (matcher) {
     case 'Path':
-      return { path: pathOf(word) }
+      return [pathFit('exact', word)]
     case 'PathPrefix':
-      return { path: below(pathOf(word)) }
+      return [pathFit('prefix', word)]
     case 'Method':
-      return { method: word.toUpperCase() }
+      return [{ method: word.toUpperCase(), besides: [] }]
     case 'Host':
-      return { host: word.toLowerCase() }
+      return [{ host: word.toLowerCase(), besides: [] }]
+    case 'PathRegexp':
+      return literalsOf(word).map(one => ({ ...one, besides: ['PathRegexp'] }))
     default:
-      throw new RuleFault(`"${matcher}" has no counterpart: rules look at paths, methods and hosts.`)
+      // Name and value are one condition.
+      return i > 0 ? [] : [{ besides: [`${matcher}(${words.slice(0, 2).join(', ').slice(0, 60)})`] }]
   }
 }
 
-/** `{id}` of Traefik 2 is a parameter here, too; one with a regular expression is rejected. */
-function pathOf(word: string): string {
-  if (/\{[^{}]*:/.test(word)) throw new RuleFault(`The expression in "${word}" has no counterpart.`)
-  return asLiteral(word)
+/** `{id}` of Traefik 2 is a parameter here, too; with a regular expression the paths before it are meant. */
+function pathFit(kind: 'exact' | 'prefix', word: string): Fit {
+  const mark = word.indexOf('{')
+  if (mark >= 0 && word.indexOf(':', mark) > mark) {
+    return { kind: 'prefix', path: word.slice(0, mark), besides: [`the expression in ${word.slice(0, 60)}`] }
+  }
+  return { kind, path: word, besides: [] }
 }
 
 function joined(left: Fit, right: Fit): Fit {
-  for (const key of ['path', 'method', 'host'] as const) {
-    if (left[key] !== undefined && right[key] !== undefined) throw new RuleFault(`A request has one ${key}.`)
-  }
-  return { ...left, ...right }
+  const twice = (['path', 'method', 'host'] as const).filter(
+    key => left[key] !== undefined && right[key] !== undefined,
+  )
+  const besides = [...left.besides, ...right.besides, ...twice.map(key => `two ${key}s`)]
+  return { ...right, ...left, besides }
 }

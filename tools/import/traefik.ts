@@ -1,237 +1,276 @@
-/** Traefik's dynamic configuration: routers, services, middlewares rateLimit and inFlightReq (doc.traefik.io). */
-import type { KeyPart } from '../../config/words.js'
+/** Traefik's configuration: routers, services, what guards them, rateLimit and inFlightReq (doc.traefik.io). */
+import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
-import { windowOf } from './rate.js'
+import { asLiteral, below } from './paths.js'
 import { readYaml, type Section } from './source.js'
+import { guardOf } from './traefik-guard.js'
+import { inFlight, rateLimit } from './traefik-limits.js'
 import { type Fit, fitsOf, RuleFault } from './traefik-rule.js'
+import { EntryPoints } from './traefik-static.js'
 
-const NOT_HERE = 'It does not concern limits or upstreams.'
+const WANTED = { format: 'traefik', name: 'a Traefik dynamic configuration', keys: ['http', 'entryPoints'] }
+const TURNS = 'The addresses of an upstream share the requests.'
 
-/** The requests of a router: patterns and their hosts. */
-interface Routed {
+/** The requests of a router: patterns, and the projects of their hosts. */
+export interface Routed {
   readonly name: string
-  readonly hosts: readonly string[]
+  readonly projects: readonly string[]
   readonly match: readonly string[]
 }
 
-/** Reads `text` into the migration. */
-export function importTraefik(text: string, into: Migration): void {
-  const file = readYaml(text, into)
-  if (file === undefined) return
-  if (!('http' in file.node)) {
-    into.leftOut(file.at(), 'the file. A dynamic configuration file has "http".')
+/** Reads the files, of which one may be the static configuration, into the migration. */
+export function importTraefik(
+  files: readonly { readonly text: string; readonly file?: string }[],
+  into: Migration,
+): void {
+  const sections = files.map(({ text, file }) => readYaml(text, WANTED, into, file))
+  if (sections.some(one => one === undefined)) return
+  const read = sections as Section[]
+  if (!read.some(file => 'http' in file.node)) {
+    const message =
+      'This is Traefik’s static configuration, without routers. Give the dynamic one, too: sluice import traefik traefik.yml dynamic.yml.'
+    into.unreadable(read[0]?.at() ?? { line: 1, col: 1 }, message)
     return
   }
-  file.others(['http'], into, 'Only "http" is read.')
-  const http = file.section('http')
-  http.others(['routers', 'services', 'middlewares'], into, NOT_HERE)
-  const services = servicesOf(http.section('services'), into)
-  const middlewares = new Map(http.section('middlewares').members())
-  const used = new Set<string>()
-  for (const [name, router] of http.section('routers').members()) {
-    routerInto({ name, router, services, middlewares, used }, into)
-  }
-  for (const [name, middleware] of middlewares) {
-    if (!used.has(name)) into.leftOut(middleware.at(), `the middleware "${name}". No router uses it.`)
-  }
+  new TraefikImport(into).read(read)
 }
 
-function servicesOf(services: Section, into: Migration): ReadonlyMap<string, string> {
-  const known = new Map<string, string>()
-  for (const [name, service] of services.members()) {
-    service.others(['loadBalancer'], into, 'An upstream has only addresses, which share the requests.')
+class TraefikImport {
+  readonly #into: Migration
+  readonly #entryPoints: EntryPoints
+  readonly #services = new Map<string, string>()
+  readonly #middlewares = new Map<string, Section>()
+  readonly #tlsOptions = new Map<string, Section>()
+  readonly #used = new Set<string>()
+  #areApart = false
+
+  constructor(into: Migration) {
+    this.#into = into
+    this.#entryPoints = new EntryPoints(into)
+  }
+
+  read(files: readonly Section[]): void {
+    for (const file of files) {
+      if ('entryPoints' in file.node) this.#entryPoints.read(file)
+      else file.others(['http', 'tls', 'tcp', 'udp'], this.#into, 'Only "http" is read.')
+      for (const key of ['tcp', 'udp']) {
+        if (key in file.node) this.#into.leftOut(file.at(key), `"${key}". Only "http" is read.`)
+      }
+      const http = file.section('http')
+      http.others(['routers', 'services', 'middlewares'], this.#into, 'The import does not read it.')
+      for (const [name, service] of http.section('services').members()) this.#service(name, service)
+      for (const [name, one] of http.section('middlewares').members()) this.#middlewares.set(name, one)
+      for (const [name, one] of file.section('tls').section('options').members())
+        this.#tlsOptions.set(name, one)
+    }
+    this.#entryPoints.trust()
+    const routers = files.flatMap(file => file.section('http').section('routers').members())
+    const points = new Set(routers.map(([, router]) => router.texts('entryPoints').sort().join()))
+    this.#areApart = points.size > 1
+    for (const [name, router] of routers) this.#router(name, router)
+    for (const [name, middleware] of this.#middlewares) {
+      if (!this.#used.has(name))
+        this.#into.leftOut(middleware.at(), `the middleware "${name}". No router uses it.`)
+    }
+  }
+
+  #service(name: string, service: Section): void {
+    service.others(['loadBalancer'], this.#into, 'An upstream has only addresses, which share the requests.')
     const balancer = service.section('loadBalancer')
-    balancer.others(['servers', 'passHostHeader'], into, 'An upstream has addresses that share the requests.')
+    balancer.others(
+      ['servers', 'passHostHeader'],
+      this.#into,
+      'An upstream has addresses that share the requests.',
+    )
     if (balancer.node.passHostHeader === false)
-      into.leftOut(balancer.at('passHostHeader'), 'another Host: it is passed on.')
+      this.#into.leftOut(balancer.at('passHostHeader'), 'another Host: it is passed on.')
     const urls = balancer.list('servers').map(server => {
-      server.others(['url'], into, 'The addresses of an upstream share the requests.')
+      server.others(['url'], this.#into, TURNS)
       return server.text('url') ?? ''
     })
-    const upstream = urls.length === 0 ? undefined : into.upstream(name, urls, service.at())
-    if (upstream !== undefined) known.set(name, upstream)
+    const upstream = urls.length === 0 ? undefined : this.#into.upstreams.add(name, urls, service.at())
+    if (upstream !== undefined) this.#services.set(name, upstream)
   }
-  return known
-}
 
-interface Router {
-  readonly name: string
-  readonly router: Section
-  readonly services: ReadonlyMap<string, string>
-  readonly middlewares: ReadonlyMap<string, Section>
-  readonly used: Set<string>
-}
+  #router(name: string, router: Section): void {
+    const read = [
+      'rule',
+      'service',
+      'middlewares',
+      'entryPoints',
+      'tls',
+      'priority',
+      'ruleSyntax',
+      'observability',
+    ]
+    router.others(read, this.#into, 'Routes have no counterpart of it.')
+    const fits = this.#fitsOf(router)
+    const entryPoints = router.texts('entryPoints')
+    if (entryPoints.length > 0 && this.#into.isNew('entryPoints'))
+      this.#into.leftOut(router.at('entryPoints'), '"entryPoints". There is one address to listen on.')
+    if ('tls' in router.node && this.#into.isNew('tls'))
+      this.#into.elsewhere(router.at('tls'), '"tls". It is listen.tls in gateway.yaml: cert and key.')
+    const names = [...this.#entryPoints.middlewaresOf(entryPoints), ...router.texts('middlewares')]
+    const middlewares = names.flatMap(one => this.#chained(plain(one), new Set()))
+    for (const one of names) this.#used.add(plain(one))
+    const guards = [
+      ...middlewares.flatMap(one => guardOf(one, this.#middlewares.get(one), this.#into) ?? []),
+      ...this.#ownGuards(router, entryPoints),
+    ]
+    const rank = [router.number('priority') || (router.text('rule') ?? '').length]
+    const service = plain(router.text('service') ?? '')
+    const upstream = this.#services.get(service)
+    if (upstream === undefined)
+      this.#into.leftOut(router.at(), `the route to "${service}". This file names no address of it.`)
+    const open: Fit[] = []
+    for (const fit of fits) {
+      const place = placeOf(fit, rank)
+      const [besides] = fit.besides
+      if (guards.length > 0) {
+        const whats = [...guards, ...(besides === undefined ? [] : [`with ${besides} alone`])]
+        this.#into.close(place, [...new Set(whats)].slice(0, 4).join(', '), router.at())
+      } else if (besides !== undefined) {
+        if (this.#into.isNew(`besides ${name}`))
+          this.#into.lost(
+            router.at('rule'),
+            `the router "${name}" was reachable with ${besides} alone. It is left out.`,
+          )
+      } else open.push(fit)
+      if (guards.length > 0 || besides !== undefined || upstream === undefined) continue
+      this.#open(fit, place, upstream, router)
+    }
+    for (const routed of this.#byProjects(name, open, router)) {
+      this.#into.place(routed.match, routed.projects)
+      for (const one of middlewares) this.#limit(one, routed, upstream)
+    }
+    for (const one of middlewares) this.#used.add(one)
+  }
 
-function routerInto({ name, router, services, middlewares, used }: Router, into: Migration): void {
-  router.others(
-    ['rule', 'service', 'middlewares'],
-    into,
-    'The most specific path wins, on the one address that is listened on.',
-  )
-  const fits = ruleOf(router, into)
-  const service = plain(router.text('service') ?? '')
-  const upstream = services.get(service)
-  if (upstream === undefined) {
-    into.leftOut(router.at(), `the route to "${service}". This file names no address of it.`)
-  }
-  for (const { path = '/**' } of fits) if (upstream !== undefined) into.route(path, upstream, router.at())
-  if (fits.some(({ host, method }) => host !== undefined || method !== undefined)) {
-    into.changed(router.at('rule'), 'the route goes by path alone; hosts and methods narrow its limits only.')
-  }
-  for (const { match, hosts } of byHosts(name, fits)) into.place(match, hosts)
-  const expanded = router.texts('middlewares').flatMap(one => chained(plain(one), middlewares, new Set()))
-  for (const one of expanded) {
-    const middleware = middlewares.get(one)
-    used.add(one)
-    if (middleware === undefined)
-      into.leftOut(router.at('middlewares'), `the middleware "${one}". It is not in this file.`)
-    else for (const routed of byHosts(name, fits)) middlewareInto(one, middleware, routed, into)
-  }
-  for (const one of router.texts('middlewares')) used.add(plain(one))
-}
-
-function ruleOf(router: Section, into: Migration): Fit[] {
-  try {
-    return fitsOf(router.text('rule') ?? '')
-  } catch (error) {
-    if (!(error instanceof RuleFault)) throw error
-    into.leftOut(router.at('rule'), `the router. ${error.message}`)
-    return []
-  }
-}
-
-/**
- * Groups patterns by host: those for all hosts, then those of named hosts; hosts with the same patterns share a group.
- */
-function byHosts(name: string, fits: readonly Fit[]): Routed[] {
-  const groups = new Map<string, string[]>()
-  for (const { path = '/**', method, host = '' } of fits) {
-    const match = groups.get(host) ?? []
-    groups.set(host, match)
-    match.push(method === undefined ? path : `${method} ${path}`)
-  }
-  const everybody = groups.get('')
-  const named = [...groups].filter(([host, match]) => host !== '' && match.join() !== everybody?.join())
-  const lists = [...new Set(named.map(([, match]) => match.join()))]
-  const shared = lists.map(list => named.filter(([, match]) => match.join() === list))
-  return [
-    ...(everybody === undefined ? [] : [{ name, hosts: [], match: everybody }]),
-    ...shared.map(hosts => ({ name, hosts: hosts.map(([host]) => host), match: hosts[0]?.[1] ?? [] })),
-  ]
-}
-
-/** A chain is replaced by its middlewares. */
-function chained(
-  name: string,
-  middlewares: ReadonlyMap<string, Section>,
-  above: ReadonlySet<string>,
-): string[] {
-  const middleware = middlewares.get(name)
-  if (middleware === undefined || !('chain' in middleware.node) || above.has(name)) return [name]
-  const inside = new Set([...above, name])
-  return middleware
-    .section('chain')
-    .texts('middlewares')
-    .flatMap(one => chained(plain(one), middlewares, inside))
-}
-
-function middlewareInto(name: string, middleware: Section, routed: Routed, into: Migration): void {
-  for (const [kind, settings] of middleware.members()) {
-    if (kind === 'rateLimit') rateLimit(name, settings, routed, into)
-    else if (kind === 'inFlightReq') inFlight(name, settings, routed, into)
-    else if (kind !== 'chain' && into.isNew(`${name} ${kind}`))
-      into.leftOut(settings.at(), `"${kind}". ${NOT_HERE}`)
-  }
-}
-
-function rateLimit(
-  name: string,
-  settings: Section,
-  { name: router, hosts, match }: Routed,
-  into: Migration,
-): void {
-  settings.others(['average', 'period', 'burst', 'sourceCriterion'], into, 'Rules have no counterpart of it.')
-  const average = settings.number('average') ?? 0
-  if (average <= 0) {
-    into.leftOut(settings.at(), 'an average of 0, which limits nothing.')
-    return
-  }
-  const period = String(settings.node.period ?? '1s')
-  const seconds = secondsOf(period)
-  if (seconds === undefined) {
-    const what = `a rate with the period "${period}", which is not a length of time such as 500ms or 1m30s.`
-    into.leftOut(settings.at(), what)
-    return
-  }
-  const burst = Math.max(1, settings.number('burst') ?? 1)
-  const quota = windowOf(average / seconds, burst)
-  const key = keyOf(settings.section('sourceCriterion'), 'client-ip', into)
-  if (quota === undefined) into.leftOut(settings.at(), 'a rate whose window would be longer than a day.')
-  if (quota === undefined || key === undefined) return
-  const before = `where Traefik lets ${burst} pass and then ${average} each ${period}`
-  into.changed(
-    settings.at(),
-    `up to ${quota.requests} pass at once and no more until ${quota.per} after the first, ${before}.`,
-  )
-  into.meter({ name: `${router}-${name}`, match, hosts, key, quota }, settings.at())
-}
-
-function inFlight(
-  name: string,
-  settings: Section,
-  { name: router, hosts, match }: Routed,
-  into: Migration,
-): void {
-  settings.others(['amount', 'sourceCriterion'], into, 'Rules have no counterpart of it.')
-  const max = settings.number('amount') ?? 0
-  const key = keyOf(settings.section('sourceCriterion'), 'header:host', into)
-  if (max < 1) into.leftOut(settings.at(), 'an amount of 0, which limits nothing.')
-  else if (key !== undefined) into.slots({ name: `${router}-${name}`, match, hosts, key, max }, settings.at())
-}
-
-/** The key that requests are grouped by; undefined, after reporting it, when a rule cannot count by it. */
-function keyOf(source: Section, fallback: KeyPart, into: Migration): KeyPart[] | undefined {
-  source.others(['ipStrategy', 'requestHeaderName', 'requestHost'], into, 'A key has no such part.')
-  const header = source.text('requestHeaderName')
-  if (header !== undefined) {
-    into.changedOnce(source.at('requestHeaderName'), `requests without ${header} are not counted.`)
-    return [`header:${header.toLowerCase()}`]
-  }
-  if (source.node.requestHost === true) return ['header:host']
-  if (!('ipStrategy' in source.node)) return [fallback]
-  const strategy = source.section('ipStrategy')
-  strategy.others(['depth', 'excludedIPs'], into, 'The key client-ip has no such setting.')
-  if (Object.keys(strategy.node).length > 0) {
-    into.leftOut(
-      strategy.at(),
-      'the search in X-Forwarded-For. Name your proxies under trustedProxies in gateway.yaml.',
+  #open(fit: Fit, place: Place, upstream: string, router: Section): void {
+    const { path = '/', method, kind } = fit
+    if (kind === 'prefix' && !path.endsWith('/')) {
+      this.#into.changedOnce(
+        router.at('rule'),
+        `${below(path)} matches whole segments: ${path} and all below it, not ${path}x.`,
+      )
+    }
+    const pattern = patternOf(fit)
+    this.#into.open(
+      { ...place, patterns: [pattern], upstream, ...(method !== undefined && { methods: [method] }) },
+      router.at(),
     )
   }
-  return ['client-ip']
+
+  /** What guards a router besides its middlewares: clients' certificates, and an entry point of its own. */
+  #ownGuards(router: Section, entryPoints: readonly string[]): string[] {
+    const guards: string[] = []
+    const options = router.section('tls').text('options') ?? ('tls' in router.node ? 'default' : undefined)
+    const chosen = options === undefined ? undefined : this.#tlsOptions.get(plain(options))
+    if (chosen !== undefined ? 'clientAuth' in chosen.node : options !== undefined && options !== 'default') {
+      guards.push(`behind certificates of clients (tls options "${options}")`)
+    }
+    if (
+      this.#areApart &&
+      entryPoints.length > 0 &&
+      entryPoints.every(one => this.#entryPoints.isNarrow(one))
+    ) {
+      guards.push(`on the entry point ${entryPoints.slice(0, 3).join(', ')} alone`)
+    }
+    return guards
+  }
+
+  #fitsOf(router: Section): Fit[] {
+    try {
+      return fitsOf(router.text('rule') ?? '')
+    } catch (error) {
+      if (!(error instanceof RuleFault)) throw error
+      this.#into.leftOut(router.at('rule'), `the router. ${error.message}`)
+      return []
+    }
+  }
+
+  /** A chain is replaced by its middlewares. */
+  #chained(name: string, above: ReadonlySet<string>, budget = { left: 1000 }): string[] {
+    const middleware = this.#middlewares.get(name)
+    budget.left -= 1
+    if (middleware === undefined || !('chain' in middleware.node)) return [name]
+    // Nobody knows what else it asks for, so it counts as one that is not in the file.
+    if (above.has(name) || budget.left < 0) return [`${name} and all in it`]
+    const inside = new Set([...above, name])
+    this.#used.add(name)
+    return middleware
+      .section('chain')
+      .texts('middlewares')
+      .flatMap(one => this.#chained(plain(one), inside, budget))
+  }
+
+  /** Groups patterns by host: those for all hosts, then those of named hosts; hosts with the same patterns share one. */
+  #byProjects(name: string, fits: readonly Fit[], router: Section): Routed[] {
+    const groups = new Map<string, string[]>()
+    for (const fit of fits) {
+      const { host = '' } = fit
+      const match = groups.get(host) ?? []
+      groups.set(host, match)
+      match.push(patternOf(fit))
+    }
+    const everybody = groups.get('')
+    const named = new Map<string, string[]>()
+    for (const [host, match] of groups) {
+      const text = match.join(' ')
+      if (host !== '' && text !== everybody?.join(' ')) named.set(text, [...(named.get(text) ?? []), host])
+    }
+    return [
+      ...(everybody === undefined ? [] : [{ name, projects: [], match: everybody }]),
+      ...[...named.values()].flatMap(hosts => {
+        const projects = this.#into.callers.ofHosts(hosts, router.at('rule'))
+        return projects.length === 0 ? [] : [{ name, projects, match: groups.get(hosts[0] ?? '') ?? [] }]
+      }),
+    ]
+  }
+
+  #limit(name: string, routed: Routed, upstream: string | undefined): void {
+    const knows = this.#entryPoints.knowsClients
+    for (const [kind, settings] of this.#middlewares.get(name)?.members() ?? []) {
+      if (kind === 'rateLimit') rateLimit(name, settings, routed, { into: this.#into, knows })
+      else if (kind === 'inFlightReq') inFlight(name, settings, routed, { into: this.#into, knows })
+      else if (kind === 'buffering') this.#buffering(settings, upstream)
+    }
+  }
+
+  #buffering(settings: Section, upstream: string | undefined): void {
+    const maxBody = settings.number('maxRequestBodyBytes')
+    if (upstream === undefined || maxBody === undefined || !Number.isInteger(maxBody) || maxBody < 1) return
+    this.#into.upstreams.limitBody(upstream, maxBody)
+    this.#into.changedOnce(
+      settings.at(),
+      `maxBody is of the whole upstream "${upstream}", for all routers that lead there.`,
+    )
+  }
 }
 
-const UNIT_SECONDS: Readonly<Record<string, number>> = {
-  ns: 1e-9,
-  us: 1e-6,
-  ms: 1e-3,
-  s: 1,
-  m: 60,
-  h: 3600,
+function placeOf(
+  { path: written = '/', kind: of = 'prefix', method, host }: Fit,
+  rank: readonly number[],
+): Place {
+  const mark = written.indexOf('{')
+  const [kind, path] = mark < 0 ? [of, written] : (['prefix', written.slice(0, mark)] as const)
+  return {
+    hosts: host === undefined ? [] : [host],
+    kind,
+    path,
+    rank,
+    ...(method !== undefined && { methods: [method] }),
+  }
 }
-/** A number and its unit in one of Go's durations, such as `1h30m` and `1.5s` (time.ParseDuration). */
-const DURATION_PART = /(?<![\d.])(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)/g
 
-/** A period, which is a number of seconds or one of Go's durations; undefined when it is neither, or zero. */
-function secondsOf(period: string): number | undefined {
-  const isDuration = period.replace(DURATION_PART, '') === ''
-  const seconds = isDuration
-    ? [...period.matchAll(DURATION_PART)].reduce(
-        (sum, [, count, unit = '']) => sum + Number(count) * (UNIT_SECONDS[unit] ?? Number.NaN),
-        0,
-      )
-    : Number(/^\d+$/.exec(period)?.[0])
-  return seconds > 0 ? seconds : undefined
+/** A `{id}` of Traefik 2 stays a parameter. */
+function patternOf({ path = '/', kind = 'prefix', method }: Fit): string {
+  const whole = kind === 'exact' ? asLiteral(path) : below(path)
+  return method === undefined ? whole : `${method} ${whole}`
 }
 
 /** The name without its provider: `limit@file` is `limit`. */
-const plain = (name: string): string => name.replace(/@\w+$/, '')
+const plain = (name: string): string => {
+  const at = name.lastIndexOf('@')
+  return at > 0 ? name.slice(0, at) : name
+}

@@ -1,0 +1,126 @@
+/** Projects, plans and identifiers of an imported configuration: projects.yaml, and who is identified how. */
+import type { Migration } from './migration.js'
+import type { Origin, ProjectParts } from './parts.js'
+import { From } from './yaml-text.js'
+
+/** The plan and environment of all projects without their own. */
+export const ANY_PLAN = 'any'
+const ENVIRONMENT = 'live'
+/** Name of the bucket with every request, for plans whose limit holds on all routes. */
+const EVERYWHERE = 'everywhere'
+
+export class Callers {
+  /** Plans with one limit for everything, by name. */
+  readonly planQuotas = new Map<string, object>()
+  readonly #into: Migration
+  readonly #projects = new Map<
+    string,
+    { readonly at: Origin; readonly parts: Required<Pick<ProjectParts, 'plan'>> & ProjectParts }
+  >()
+  readonly #byHost = new Map<string, string>()
+  readonly #plans = new Set([ANY_PLAN])
+  #identify: (string | object)[] = ['host']
+  #unknown: 'reject' | string | undefined
+
+  constructor(into: Migration) {
+    this.#into = into
+  }
+
+  /** The projects of hosts: hosts that appear together are one project. */
+  ofHosts(hosts: readonly string[], at: Origin): string[] {
+    const fresh = [...new Set(hosts)].filter(host => !this.#byHost.has(host))
+    const [id] = fresh
+    if (id !== undefined && this.project({ id, hosts: fresh }, at)) {
+      for (const host of fresh) this.#byHost.set(host, id)
+    }
+    return [...new Set(hosts.flatMap(host => this.#byHost.get(host) ?? []))]
+  }
+
+  /** False, after reporting it, when such a project is invalid. */
+  project({ id, plan = ANY_PLAN, ...more }: ProjectParts, at: Origin): boolean {
+    if (this.#projects.has(id)) return true
+    const document = { version: 1, projects: [{ id, plan, environment: ENVIRONMENT, ...more }] }
+    if (!this.#into.isSound('projects', document, at)) return false
+    this.#plans.add(plan)
+    this.#projects.set(id, { at, parts: { id, plan, ...more } })
+    return true
+  }
+
+  identifyBy(plugin: string | object): void {
+    this.#identify = [plugin, ...this.#identify.filter(one => JSON.stringify(one) !== JSON.stringify(plugin))]
+  }
+
+  /** Requests that no identifier knows are refused. */
+  rejectUnknown(): void {
+    this.#unknown = 'reject'
+  }
+
+  /** Requests that no identifier knows count under this plan. */
+  countUnknownAs(plan: string): void {
+    this.#plans.add(plan)
+    this.#unknown ??= plan
+  }
+
+  /** Declares a plan with one limit for everything. @returns the plan's name, or undefined when there are too many */
+  plan(name: string, quota: object): string | undefined {
+    if (this.#plans.size > 90) return undefined
+    let plan = wordFrom(name)
+    while (this.#plans.has(plan)) plan = `${plan.slice(0, 60)}-${this.#plans.size}`
+    this.#plans.add(plan)
+    this.planQuotas.set(plan, quota)
+    return plan
+  }
+
+  /** @param isNamed whether every route names its hosts */
+  settings(isNamed: boolean): object {
+    const unknown = this.#unknown ?? (isNamed ? 'reject' : ANY_PLAN)
+    return {
+      identify: this.#identify,
+      unknownProject: unknown === 'reject' ? 'reject' : { plan: unknown, environment: ENVIRONMENT },
+    }
+  }
+
+  /** Gives each of these projects a plan of its own. */
+  givePlans(ids: readonly string[]): ReadonlyMap<string, string> {
+    const given = new Map<string, string>()
+    for (const id of ids) {
+      let plan = wordFrom(id)
+      while (this.#plans.has(plan)) plan = `${plan.slice(0, 60)}-${this.#plans.size}`
+      this.#plans.add(plan)
+      given.set(id, plan)
+      const project = this.#projects.get(id)
+      if (project !== undefined) project.parts.plan = plan
+    }
+    return given
+  }
+
+  plansBesides(plans: readonly string[]): string[] {
+    const others = [...this.#plans].filter(plan => !plans.includes(plan))
+    return others.length === this.#plans.size ? [] : others
+  }
+
+  /** The sections of a policy file, with a row for each plan that has one limit for everything. */
+  withOwnPlans(document: object): object {
+    if (this.planQuotas.size === 0) return document
+    const { buckets, limits } = document as { buckets: object; limits: readonly object[] }
+    const own = [...this.planQuotas].map(([plan, quota]) => ({
+      for: [{ plans: [plan] }],
+      quotas: { [EVERYWHERE]: quota },
+    }))
+    return { ...document, buckets: { ...buckets, [EVERYWHERE]: ['*'] }, limits: [...limits, ...own] }
+  }
+
+  document(): object {
+    const projects = [...this.#projects.values()].map(
+      ({ at, parts: { id, plan, ...more } }) =>
+        new From(this.#into.placeOf(at), { id, plan, environment: ENVIRONMENT, ...more }),
+    )
+    return { plans: [...this.#plans], environments: [ENVIRONMENT], projects }
+  }
+}
+
+/** A plan's name made of other text. */
+const wordFrom = (text: string): string => {
+  const word = text.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 64)
+  return /^[A-Za-z0-9]/.test(word) ? word : `p${word.slice(0, 63)}`
+}

@@ -1,0 +1,118 @@
+/**
+ * Keeps closed what another gateway guarded. A guarded place gets no route; where the route of another place would lead
+ * to its paths, they are closed as well (`closed` in gateway.yaml), so that nothing passes that was refused before.
+ */
+import type { Origin } from './parts.js'
+
+/** Paths of one location, route or router of another gateway, as it matches them. */
+export interface Place {
+  /** None: every host. */
+  readonly hosts: readonly string[]
+  /** `prefix`: every path that begins so, within a segment, too. */
+  readonly kind: 'exact' | 'prefix' | 'contains'
+  readonly path: string
+  /** Absent: every method. */
+  readonly methods?: readonly string[]
+  /** Of two places that match a request, the other gateway takes the one with the higher rank. */
+  readonly rank: readonly number[]
+}
+
+export interface Opened extends Place {
+  readonly at: Origin
+}
+
+interface Guarded extends Place {
+  readonly at: Origin
+  readonly what: string
+}
+
+/** An entry of `closed`. */
+export interface ClosedPath {
+  readonly host?: string
+  readonly path?: string
+  readonly prefix?: string
+  readonly contains?: string
+}
+
+export interface Resolved<O extends Opened> {
+  readonly open: readonly O[]
+  /** Open places that are below a closed one, so that no request would reach them. */
+  readonly dropped: readonly O[]
+  readonly closed: readonly ClosedPath[]
+  /** Each guarded place, and whether an entry of `closed` keeps it shut. */
+  readonly guarded: readonly (Guarded & { readonly isClosed: boolean })[]
+}
+
+/** More closed places than this are closed as one: everything. */
+const MOST_CLOSED = 1000
+
+export class Doors<O extends Opened> {
+  readonly #open: O[] = []
+  readonly #guarded = new Map<string, Guarded>()
+
+  open(place: O): void {
+    this.#open.push(place)
+  }
+
+  /** @param what how the place was guarded, such as `closed to all but 10.0.0.0/8` */
+  close(place: Place, what: string, at: Origin): void {
+    const key = JSON.stringify([place.hosts, place.kind, place.path, place.methods])
+    const present = this.#guarded.get(key)
+    // Of equal places the one that the other gateway prefers decides; the first one is told.
+    if (present === undefined || isBelow(present.rank, place.rank)) {
+      this.#guarded.set(key, { ...place, what: present?.what ?? what, at: present?.at ?? at })
+    }
+  }
+
+  resolve(): Resolved<O> {
+    const all = [...this.#guarded.values()]
+    const isFlood = all.length > MOST_CLOSED
+    const guarded = all.map(one => ({ ...one, isClosed: isFlood || this.#open.some(o => leadsInto(o, one)) }))
+    const closed = isFlood ? [{ prefix: '/' }] : guarded.filter(({ isClosed }) => isClosed).flatMap(entriesOf)
+    const isDropped = (one: O): boolean => closed.some(entry => holds(entry, one))
+    return {
+      open: this.#open.filter(one => !isDropped(one)),
+      dropped: this.#open.filter(isDropped),
+      closed: [...new Map(closed.map(one => [JSON.stringify(one), one])).values()],
+      guarded,
+    }
+  }
+}
+
+/** True when a request that the guarded place would have refused may take the route of the open one. */
+function leadsInto(open: Place, guarded: Place): boolean {
+  if (!meet(open.hosts, guarded.hosts) || !meet(open.methods ?? [], guarded.methods ?? [])) return false
+  if (!overlap(open, guarded)) return false
+  return !isBelow(guarded.rank, open.rank)
+}
+
+const meet = (some: readonly string[], others: readonly string[]): boolean =>
+  some.length === 0 || others.length === 0 || some.some(one => others.includes(one))
+
+function overlap(open: Place, { kind, path }: Place): boolean {
+  if (kind === 'contains') return open.kind !== 'exact' || open.path.includes(path)
+  const isBelowGuarded = kind === 'prefix' && open.path.startsWith(path)
+  const isAboveGuarded = open.kind === 'prefix' && path.startsWith(open.path)
+  return isBelowGuarded || isAboveGuarded || open.path === path
+}
+
+function isBelow(rank: readonly number[], other: readonly number[]): boolean {
+  for (const [i, mine] of rank.entries()) {
+    const theirs = other[i] ?? 0
+    if (mine !== theirs) return mine < theirs
+  }
+  return other.length > rank.length
+}
+
+function entriesOf({ hosts, kind, path }: Place): ClosedPath[] {
+  const own = kind === 'exact' ? { path } : { [kind]: path }
+  return hosts.length === 0 ? [own] : hosts.map(host => ({ host, ...own }))
+}
+
+/** True when the entry closes every path of the place. */
+function holds(entry: ClosedPath, { hosts, kind, path }: Place): boolean {
+  if (entry.host !== undefined && !(hosts.length === 1 && hosts[0] === entry.host)) return false
+  if (entry.prefix !== undefined) return path.toLowerCase().startsWith(entry.prefix.toLowerCase())
+  if (entry.contains !== undefined) return path.toLowerCase().includes(entry.contains.toLowerCase())
+  return entry.path === undefined || (kind === 'exact' && path === entry.path)
+}

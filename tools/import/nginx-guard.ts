@@ -1,0 +1,90 @@
+/** What guards a server or location of nginx: addresses, credentials, certificates, refusals. */
+import type { AddressLine } from './networks.js'
+import type { Directive } from './nginx-text.js'
+
+/** How requests are guarded at some level of the file; each level inherits from the one around it. */
+export interface Guards {
+  /** `allow` and `deny`, of which a level has its own or those around it. */
+  readonly access: readonly Directive[]
+  /** Directives that ask for credentials, by name. */
+  readonly asking: ReadonlyMap<string, Directive>
+  /** What refuses whatever the rest says: `return 403`, an `if` with one, `internal`. */
+  readonly refusing: readonly Directive[]
+}
+
+export const NO_GUARDS: Guards = { access: [], asking: new Map(), refusing: [] }
+
+/** Directives that let only some requests through, if they are not `off`. */
+const ASKING =
+  /^(auth_(?!.*_(cache|status|header|set|type|claim|timeout|zone|leeway))|access_by_|js_access|modsecurity$|ssl_verify_client$|secure_link$|SecRulesEnabled$|app_protect_enable$|perl_access)/
+const REFUSAL = /^(4\d\d|5\d\d)$/
+
+/** True for directives that this file reads, so that nobody else reports them. */
+export const isGuard = (name: string): boolean =>
+  ASKING.test(name) ||
+  /^(allow|deny|satisfy|internal|limit_except|return|valid_referers|secure_link_)/.test(name)
+
+export function guardsOf(block: readonly Directive[], outer: Guards): Guards {
+  const access = block.filter(({ name }) => name === 'allow' || name === 'deny')
+  const asking = new Map(outer.asking)
+  for (const one of block) {
+    if (!ASKING.test(one.name)) continue
+    if (isOff(one)) asking.delete(one.name)
+    else asking.set(one.name, one)
+  }
+  const refusing = block.filter(isRefusing)
+  return {
+    access: access.length > 0 ? access : outer.access,
+    asking,
+    refusing: [...outer.refusing, ...refusing],
+  }
+}
+
+const isOff = ({ name, words }: Directive): boolean =>
+  words[0] === 'off' || (name === 'ssl_verify_client' && words[0] !== 'on')
+
+function isRefusing({ name, words, block = [] }: Directive): boolean {
+  if (name === 'internal') return true
+  if (name === 'return') return REFUSAL.test(words[0] ?? '')
+  if (name === 'if') return block.some(one => isRefusing(one) || one.name === 'deny')
+  return name === 'limit_except' && block.length > 0
+}
+
+/** How a place is guarded, in words, and where that is written; undefined when anybody may enter. */
+export function guardIn({ access, asking, refusing }: Guards): { what: string; at: Directive } | undefined {
+  const [first] = [...refusing, ...asking.values()]
+  const refused = access.find(({ name }) => name === 'deny')
+  const whats = [
+    ...(refused === undefined ? [] : [accessText(access)]),
+    ...[...asking.values()].map(
+      ({ name, words }) => `behind ${name}${words[0] === undefined ? '' : ` "${words[0]}"`}`,
+    ),
+    ...refusing.map(refusalText),
+  ]
+  const at = refused ?? first
+  return at === undefined ? undefined : { what: [...new Set(whats)].slice(0, 4).join(', '), at }
+}
+
+function accessText(access: readonly Directive[]): string {
+  const of = (which: string): string[] =>
+    access.flatMap(({ name, words: [word = ''] }) => (name === which ? [word] : []))
+  const allowed = of('allow')
+  if (!of('deny').includes('all')) return `closed to ${shortened(of('deny'))}`
+  return allowed.length === 0 ? 'closed to everybody' : `closed to all but ${shortened(allowed)}`
+}
+
+const shortened = (words: readonly string[]): string =>
+  words.length > 5 ? `${words.slice(0, 5).join(', ')}, …` : words.join(', ')
+
+function refusalText({ name, words }: Directive): string {
+  if (name === 'internal') return 'internal'
+  if (name === 'listen') return `reachable at ${words[0]} alone`
+  if (name === 'return') return `answered ${words[0]}`
+  if (name === 'limit_except') return `limited to ${words.join(', ')} by limit_except`
+  return `refused by an "if ${words.join(' ')}"`
+}
+
+/** The lines of an address list; undefined when they are no addresses. */
+export function addressLines({ access }: Guards): AddressLine[] {
+  return access.map(({ name, words: [network = ''] }) => ({ allow: name === 'allow', network }))
+}

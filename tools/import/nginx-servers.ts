@@ -1,0 +1,94 @@
+/** nginx's servers: their hosts, where they listen, and which proxies tell clients' addresses. */
+import type { Migration } from './migration.js'
+import type { Directive } from './nginx-text.js'
+
+/** The hosts of a server. */
+export interface Names {
+  readonly hosts: readonly string[]
+  /** Names that are patterns, which routes and projects cannot have. */
+  readonly patterns: readonly string[]
+}
+
+export function namesOf(server: readonly Directive[]): Names {
+  const words = wordsOf(server, 'server_name').filter(word => word !== '_' && word !== '')
+  const isHost = (word: string): boolean => /^[a-z0-9][a-z0-9.-]*$/i.test(word)
+  const hosts = words.filter(isHost).map(word => word.toLowerCase().replace(/\.$/, ''))
+  return { hosts: [...new Set(hosts)], patterns: words.filter(word => !isHost(word)) }
+}
+
+/** True for a server that does nothing but send clients elsewhere, such as from http to https. */
+export function onlyRedirects(server: readonly Directive[]): boolean {
+  const isRedirect = ({ name, words }: Directive): boolean =>
+    name === 'return' && /^30\d$/.test(words[0] ?? '')
+  const forwards = (block: readonly Directive[]): boolean =>
+    block.some(one => one.name === 'proxy_pass' || forwards(one.block ?? []))
+  return server.some(isRedirect) || (server.some(({ block }) => block?.some(isRedirect)) && !forwards(server))
+}
+
+/** The `listen` of a server that only this machine or a private network can reach. */
+export function narrowListen(server: readonly Directive[]): Directive | undefined {
+  const listens = server.filter(({ name }) => name === 'listen')
+  const isNarrow = ({ words: [address = ''] }: Directive): boolean =>
+    /^(127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|localhost\b|\[::1\]|\[f[cd]|unix:)/.test(address)
+  return listens.length > 0 && listens.every(isNarrow) ? listens[0] : undefined
+}
+
+/**
+ * Trusts the proxies that nginx trusted with clients' addresses. @returns false when clients' addresses would not be
+ * known any more
+ */
+export function importRealIp(http: readonly Directive[], into: Migration): boolean {
+  const servers = http.flatMap(one => (one.name === 'server' ? [one.block ?? []] : []))
+  const everywhere = named(http, 'set_real_ip_from')
+  const effective = servers.map(server => {
+    const own = named(server, 'set_real_ip_from')
+    return own.length > 0 ? own : everywhere
+  })
+  const [lines = everywhere] = effective
+  const textOf = (some: readonly Directive[]): string => some.map(({ words }) => words[0]).join()
+  const isShared = effective.every(some => textOf(some) === textOf(lines))
+  const all = [...new Set([...everywhere, ...effective.flat()])]
+  const [first] = all
+  const proxied = servers
+    .flatMap(server => named(server, 'listen'))
+    .find(({ words }) => words.includes('proxy_protocol'))
+  if (proxied !== undefined) {
+    into.lost(
+      proxied,
+      'the clients’ addresses of the PROXY protocol, which is not read. All clients have the address of the proxy in front.',
+    )
+    return false
+  }
+  if (first === undefined) return true
+  const headers = [http, ...servers].flatMap(block => named(block, 'real_ip_header'))
+  const header = headers[0]?.words[0] ?? 'X-Real-IP'
+  const isForwarded =
+    headers.length > 0 && headers.every(({ words }) => /^x-forwarded-for$/i.test(words[0] ?? ''))
+  if (!isForwarded || !isShared) {
+    const why = isForwarded
+      ? 'The servers of this file trust different ones'
+      : `They tell it in ${header}, and only X-Forwarded-For is read`
+    into.lost(
+      first,
+      `the clients’ addresses behind ${all
+        .slice(0, 5)
+        .map(({ words }) => words[0])
+        .join(', ')}. ${why}: let them send it, and name them under trustedProxies.`,
+    )
+    return false
+  }
+  for (const one of lines) into.trust([one.words[0] ?? ''], one)
+  const isRecursive = [http, ...servers].some(block => wordsOf(block, 'real_ip_recursive').includes('on'))
+  if (!isRecursive) {
+    into.changed(
+      first,
+      'all trusted proxies at the end of X-Forwarded-For are passed over, as with "real_ip_recursive on".',
+    )
+  }
+  return true
+}
+
+const named = (block: readonly Directive[], name: string): Directive[] =>
+  block.filter(one => one.name === name)
+const wordsOf = (block: readonly Directive[], name: string): string[] =>
+  named(block, name).flatMap(({ words }) => words)

@@ -1,0 +1,45 @@
+/** Directives of nginx that become no part of the files: without effect here, or to be written elsewhere. */
+
+/** What has no counterpart because it concerns how nginx works, not what it lets through or forwards. */
+const NOT_NEEDED =
+  /^(worker_|sendfile|tcp_|gzip|pid$|user$|daemon$|error_log$|access_log$|log_|log_format$|keepalive|types|default_type$|mime|events$|multi_accept$|use$|server_tokens$|proxy_buffer|proxy_busy|proxy_http_version$|proxy_max_temp|proxy_temp|proxy_request_buffering$|charset|resolver|open_file_cache|output_buffers$|postpone_output$|reset_timedout|send_timeout$|server_names_hash|variables_hash|map_hash|client_(body|header)_(buffer|temp|in)|large_client|lingering|limit_(req|conn)_log_level$|load_module$|aio|directio|etag$|http2|http3|quic|accept_mutex|thread_pool|env$|master_process$|pcre_jit$|include$|recursive_error|merge_slashes$|absolute_redirect$|port_in_redirect$|server_name_in_redirect$|underscores_in|ignore_invalid|zone$|least_conn$|ip_hash$|random$|hash$|status_zone$|msie|connection_pool|request_pool|if_modified|max_ranges|chunked|proxy_redirect$|proxy_socket|subrequest|geoip|geoip2|real_ip_recursive$)/
+
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  ssl_certificate: 'TLS is listen.tls in gateway.yaml: cert and key',
+  ssl_certificate_key: 'TLS is listen.tls in gateway.yaml: cert and key',
+  ssl_protocols: 'It is listen.tls.minVersion in gateway.yaml',
+  ssl_ciphers: 'It is listen.tls.ciphers in gateway.yaml',
+  client_header_timeout: 'It is listen.headTimeout in gateway.yaml',
+  client_body_timeout: 'It is timeouts.idle of the upstream',
+  proxy_send_timeout: 'It is timeouts.idle of the upstream',
+  proxy_ssl_trusted_certificate: 'It is "ca" of the upstream',
+}
+
+const MISSING: Readonly<Record<string, string>> = {
+  rewrite: 'The upstream gets the path that the client sent',
+  proxy_set_header: 'The upstream gets the client’s fields, its Host, and X-Forwarded-For, -Proto and -Host',
+  proxy_hide_header: 'Responses are passed on as the upstream sends them',
+  add_header: 'Responses are passed on as the upstream sends them',
+  error_page: 'Refusals have one shape',
+  proxy_cache: 'Nothing is cached',
+  limit_rate: 'Only requests are limited, not bytes',
+  limit_rate_after: 'Only requests are limited, not bytes',
+  proxy_next_upstream: 'An address that does not answer is left out for a while',
+}
+const CONTENT = /^(root|alias|index|try_files|fastcgi_|uwsgi_|scgi_|grpc_|memcached_)/
+
+/** What to say about a directive that is not imported. */
+export function toldOf(name: string): { group: 'notNeeded' | 'elsewhere' | 'missing'; sentence: string } {
+  const elsewhere = ELSEWHERE[name]
+  if (elsewhere !== undefined) return { group: 'elsewhere', sentence: `${elsewhere}.` }
+  if (NOT_NEEDED.test(name)) return { group: 'notNeeded', sentence: '' }
+  if (CONTENT.test(name)) {
+    return { group: 'missing', sentence: 'Requests are forwarded over HTTP, nothing else is served.' }
+  }
+  const missing = MISSING[name]
+  if (missing !== undefined) return { group: 'missing', sentence: `${missing}.` }
+  if (/^(ssl_|proxy_ssl_)/.test(name)) return { group: 'notNeeded', sentence: '' }
+  if (/^(proxy_cache|proxy_ignore|proxy_pass_)/.test(name))
+    return { group: 'missing', sentence: 'Nothing is cached.' }
+  return { group: 'missing', sentence: 'The import does not know what it does.' }
+}
