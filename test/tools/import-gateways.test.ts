@@ -52,8 +52,14 @@ t.test(
   async t => {
     const { code, err, told, limits } = await imported(t, 'kong', 'kong.yaml')
     const partner = ['--header', 'apikey: partner-key-0123456789']
+    const search = ['--host', 'search.example.com']
     const mobile = ['--header', 'apikey: mobile-key-0123456789']
-    t.same(await limits('GET', '/orders/7'), ['orders-list-60s 20/60s'], 'a route can be limited by address')
+    t.same(
+      await limits('GET', '/orders/7', ...mobile),
+      ['orders-list-60s 20/60s'],
+      'a route can be limited by address',
+    )
+    t.equal((await told('GET', '/orders/7')).upstream, null, 'a request without a key is refused, as in Kong')
     t.match(await told('GET', '/orders/7', ...mobile), {
       upstream: 'orders',
       project: { id: 'mobile-app', plan: 'any' },
@@ -64,11 +70,11 @@ t.test(
       'a route without a limit has that of its service',
     )
     t.same(
-      await limits('GET', '/search/x', ...mobile),
+      await limits('GET', '/search/x', ...search, ...mobile),
       ['global 60/60s'],
       'a service without a limit has the global one',
     )
-    t.same(await limits('GET', '/search/x', ...partner), ['everywhere 100/60s 5000/3600s'])
+    t.same(await limits('GET', '/search/x', ...search, ...partner), ['everywhere 100/60s 5000/3600s'])
     t.same(
       await limits('GET', '/orders/7', '--project', 'batch'),
       ['everywhere 5/60s'],
@@ -78,12 +84,11 @@ t.test(
     for (const line of [
       /kong\.yaml:20:9 .*"~\/old\/orders/,
       /kong\.yaml:19:9 .*strip_path/,
-      /kong\.yaml:32:9 .*"hosts"/,
       /kong\.yaml:4:5 .*the path of http:\/\/orders\.internal:8000\/v2/,
       /the plugin "cors"/,
       /"rate-limiting", which is not enabled/,
       /a limit by year/,
-      /"redis" in gateway\.yaml, which is not set/,
+      /the Redis of this limit\. It is "redis" in gateway\.yaml/,
     ]) {
       t.match(err, line)
     }
@@ -96,7 +101,11 @@ t.test(
     const { code, err, told, limits } = await imported(t, 'nginx', 'nginx.conf')
     const www = ['--host', 'www.example.com', '--ip', '203.0.113.4']
     t.same((await limits('GET', '/', ...www)).sort(), ['addr 10', 'perip 30/3s'])
-    t.same((await limits('POST', '/login', ...www)).sort(), ['addr 10', 'login 1/12s', 'perip 30/3s'])
+    t.same(
+      (await limits('POST', '/login', ...www)).sort(),
+      ['addr 10', 'login 1/12s'],
+      'a location has its own',
+    )
     t.same(await limits('GET', '/download/a', '--host', 'files.example.com'), ['addr-2 2'])
     t.match(await told('GET', '/download/a', '--host', 'files.example.com'), { upstream: 'files' })
     const api = await told('GET', '/api/x', ...www, '--header', 'x-api-key: k')
@@ -112,10 +121,9 @@ t.test(
     for (const line of [
       /nginx\.conf:15:5: Left out: the zone "peruser"/,
       /nginx\.conf:42:13: Left out: "limit_req" of the zone "peruser"/,
-      /nginx\.conf:30:9: Not the same: up to 30 pass at once and no more until 3s .* 21 pass and then one each 100 ms\.$/m,
-      /nginx\.conf:30:9: Not the same: this rule counts requests of \/login, \/api\/\*\*, too/,
+      /nginx\.conf:30:9: Not the same: up to 30 pass at once and then one each 100 ms, where nginx lets 21 pass/,
       /nginx\.conf:44:13: Left out: the "\/" of proxy_pass/,
-      /nginx\.conf:46:9: Left out: location ~/,
+      /nginx\.conf:46:9: Lost: .*"\.php" was in location ~ \\\.php\$, closed to everybody\. It is under "closed"/,
       /nginx\.conf:23:9: Left out: "server unix:/,
     ]) {
       t.match(err, line)
@@ -129,22 +137,15 @@ t.test('Traefik: middlewares and chains limit the requests of their routers', as
   t.same((await limits('POST', '/api/x', ...api)).sort(), ['api-busy 10', 'api-per-ip 200/2s'])
   t.same(await limits('GET', '/api/x', ...api), [], 'another method is not limited')
   t.same(await limits('POST', '/api/x', '--host', 'other.example.com'), [], 'another host is not limited')
-  t.same(
-    await limits('GET', '/', '--header', 'x-user: ada'),
-    ['site-per-user 2/20s'],
-    'six per minute with a burst of two become two in 20 seconds',
-  )
-  t.match(await told('GET', '/', ...api), { upstream: 'site' })
+  t.equal((await told('GET', '/', ...api)).upstream, null, 'a router with an unknown middleware is left out')
   t.equal(code, 1)
   for (const line of [
-    /traefik\.yaml:13:7 .*"HostRegexp" has no counterpart/,
+    /traefik\.yaml:13:7 .*"odd" was reachable with HostRegexp/,
     /"entryPoints"/,
-    /the search in X-Forwarded-For/,
-    /the middleware "elsewhere"\. It is not in this file/,
+    /Lost: the search for clients’ addresses in X-Forwarded-For/,
+    /Lost: \/\*\* was behind the middleware "elsewhere", which is not in this file/,
     /the middleware "unused"\. No router uses it/,
     /"healthCheck"/,
-    /the route goes by path alone/,
-    /traefik\.yaml:27:9 .*: Not the same: this rule counts requests of POST \/api\/\*\*, PUT \/api\/\*\*, too/,
   ]) {
     t.match(err, line)
   }
@@ -155,7 +156,7 @@ t.test('Envoy: descriptors of known keys become rules, and nested ones a single 
   t.same(await limits('GET', '/', '--ip', '192.0.2.1'), ['edge-remote-address 100/60s'])
   t.same((await limits('GET', '/', '--ip', '203.0.113.5')).sort(), [
     'edge-remote-address 100/60s',
-    'edge-remote-address-3 10/60s',
+    'edge-remote-address-2 10/60s',
   ])
   t.match(await told('GET', '/', '--ip', '198.51.100.7'), { access: [{ action: 'exempt' }] })
   const login = await told('POST', '/login', '--ip', '192.0.2.1')
@@ -234,7 +235,10 @@ t.test('invalid files are reported, and do not crash the command', async t => {
   t.match((await from(t, 'nginx', 'a "b')).err, /given:1:3: .*A quoted text does not end/)
   const deep = `http: { routers: { a: { rule: "${'('.repeat(20_000)}", service: s } } }`
   t.match((await from(t, 'traefik', deep)).err, /given:1:25 .*It is nested deeper than 100 levels/)
-  t.match((await from(t, 'traefik', 'kind: Middleware\n')).err, /A dynamic configuration file has "http"/)
+  t.match(
+    (await from(t, 'traefik', 'kind: Middleware\n')).err,
+    /This is not a Traefik dynamic configuration: it has none of http and entryPoints/,
+  )
 })
 
 t.test('limits that do not fit a policy are left out, so that the files pass the check', async t => {
@@ -269,10 +273,10 @@ consumers:
   const projectOf = async (key: string) =>
     JSON.parse(
       (await sluice(['explain', 'GET', '/', '--config', folder, '--json', '--header', `apikey: ${key}`])).out,
-    ).project.id
+    ).project?.id
   t.equal(await projectOf('same'), 'ann')
   t.equal(await projectOf('bobs'), 'bob')
-  t.match(await projectOf(''), /^client:/)
+  t.equal(await projectOf(''), undefined, 'a request without a key is refused, as in Kong')
   t.match(err, /given:4:59 .*a key that is not in the file/)
   t.match(err, /given:4:74 .*a key that is a number/)
   t.match(err, /given:5:46 .*a key that is already in the file/)
@@ -296,14 +300,13 @@ t.test('nginx: included files are read in place and reported by their own names'
   const { code, err } = await sluice(['import', 'nginx', join(folder, 'nginx.conf'), '--output', made])
   t.equal(code, 1)
   const { out } = await sluice(['explain', 'GET', '/x', '--config', made, '--json'])
-  t.match(JSON.parse(out), { upstream: 'root', rules: [{ rule: 'z', counters: [{ q: 1, w_ms: 60_000 }] }] })
-  t.match(readFileSync(join(made, 'policies', 'volumetric.yaml'), 'utf8'), '# snippet:1')
+  t.equal(JSON.parse(out).upstream, null, 'an "if" with a refusal may have refused anything')
   for (const line of [
-    /snippet:2:1: Left out: "sendfile"/,
+    /Not needed: sendfile \(1\)/,
     /nginx\.conf:3:2: Left out: "include none\/\*\.conf"\. There is no such file here/,
     /nginx\.conf:4:2: Left out: "include gone\.conf"\. .* it does not exist/,
     /nginx\.conf:5:2: Left out: .* It includes itself/,
-    /b\.conf:1:73: Left out: an "if" and all in it/,
+    /b\.conf:1:73: Lost: \/\*\* was refused by an "if \(\$a\)"/,
   ]) {
     t.match(err, line)
   }
@@ -353,7 +356,8 @@ t.test('an existing folder is left unchanged, and wrong arguments are refused', 
     err: /none\/here cannot be written: nothing can be created there/,
   })
   t.notOk(existsSync(join(folder, 'here', 'gateway.yaml')))
-  t.match(await sluice(['import', 'kong', fixture, fixture]), { code: 2, err: /reads one file/ })
+  t.match(await sluice(['import', 'nginx', fixture, fixture]), { code: 2, err: /reads one file/ })
+  t.match(await sluice(['import', 'kong', fixture, fixture]), { code: 2, err: /This is not kong\.conf/ })
   t.match(await sluice(['import', 'kong', fixture, '--by', 'tag']), {
     code: 2,
     err: /--by is for openapi only/,
@@ -399,18 +403,18 @@ t.test('Traefik: periods are durations of Go, or whole seconds', async t => {
   middlewares: { m: { rateLimit: { average: 3, burst: 3, period: ${period} } } }
 `,
     )
-  for (const [period, seconds] of [
-    ['1.5s', '2s'],
-    ['1h30m', '5400s'],
-    ['300ms', '1s'],
-    ['1m1.5s', '62s'],
-    ['.5m', '30s'],
-    ['2500000us', '3s'],
-    ['10', '10s'],
-    ['"10"', '10s'],
-    ['1m', '60s'],
+  for (const [period, window] of [
+    ['1.5s', 'per: 2s }'],
+    ['1h30m', 'per: 5400s }'],
+    ['300ms', 'burst: 10,'],
+    ['1m1.5s', 'per: 62s }'],
+    ['.5m', 'per: 30s }'],
+    ['2500000us', 'per: 3s }'],
+    ['10', 'per: 10s }'],
+    ['"10"', 'per: 10s }'],
+    ['1m', 'sustained: 3,'],
   ]) {
-    t.match((await rules(period as string)).out, `per: ${seconds} }`, String(period))
+    t.match((await rules(period as string)).out, window as string, String(period))
   }
   for (const period of ['5x', '1.5', '1m 2s', '1s2', '-1s', '1.2.3s', '""', '9e9h']) {
     const { out, err } = await rules(period)

@@ -73,7 +73,7 @@ export class Callers {
 
   /** @param isNamed whether every route names its hosts */
   settings(isNamed: boolean): object {
-    const unknown = this.#unknown ?? (isNamed ? 'reject' : ANY_PLAN)
+    const unknown = this.#unknown ?? (isNamed && this.#byHost.size > 0 ? 'reject' : ANY_PLAN)
     return {
       identify: this.#identify,
       unknownProject: unknown === 'reject' ? 'reject' : { plan: unknown, environment: ENVIRONMENT },

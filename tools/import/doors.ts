@@ -66,18 +66,33 @@ export class Doors<O extends Opened> {
 
   resolve(): Resolved<O> {
     const all = [...this.#guarded.values()]
-    const isFlood = all.length > MOST_CLOSED
-    const guarded = all.map(one => ({ ...one, isClosed: isFlood || this.#open.some(o => leadsInto(o, one)) }))
-    const closed = isFlood ? [{ prefix: '/' }] : guarded.filter(({ isClosed }) => isClosed).flatMap(entriesOf)
+    const shut = all.map(guarded => ({ guarded, paths: this.#waysInto(guarded) }))
+    const paths = shut.flatMap(one => one.paths.flatMap(entriesOf))
+    const unique = [...new Map(paths.map(one => [JSON.stringify(one), one])).values()]
+    const isFlood = all.length > MOST_CLOSED || unique.length > MOST_CLOSED
+    const closed = isFlood ? [{ prefix: '/' }] : unique
+    const guarded = shut.map(one => ({ ...one.guarded, isClosed: isFlood || one.paths.length > 0 }))
     const isDropped = (one: O): boolean => closed.some(entry => holds(entry, one))
     return {
       open: this.#open.filter(one => !isDropped(one)),
       dropped: this.#open.filter(isDropped),
-      closed: [...new Map(closed.map(one => [JSON.stringify(one), one])).values()],
+      closed,
       guarded,
     }
   }
+
+  /** The paths to close so that no open place leads into the guarded one: it as a whole, or those within it. */
+  #waysInto(guarded: Guarded): Place[] {
+    if (this.#guarded.size > MOST_CLOSED) return []
+    const ways = this.#open.filter(open => leadsInto(open, guarded))
+    const areWithin = guarded.kind === 'prefix' && ways.every(({ path }) => isWithin(path, guarded.path))
+    if (ways.length === 0 || !areWithin) return ways.length === 0 ? [] : [guarded]
+    return ways.map(({ kind, path }) => ({ hosts: guarded.hosts, kind, path, rank: guarded.rank }))
+  }
 }
+
+const isWithin = (path: string, wider: string): boolean =>
+  path.length > wider.length && path.startsWith(wider)
 
 /** True when a request that the guarded place would have refused may take the route of the open one. */
 function leadsInto(open: Place, guarded: Place): boolean {

@@ -17,6 +17,11 @@ export function importKongConf(text: string, file: string, into: Migration): boo
         line: i + 1,
       })
   }
+  const odd = text.split('\n').findIndex(line => !/^[ \t]*(?:$|#|[a-z0-9_]{1,100}[ \t]*=)/.test(line))
+  if (odd >= 0) {
+    into.unreadable({ line: odd + 1, col: 1, file }, 'This is not kong.conf, where a line is "name = value".')
+    return false
+  }
   const trusted = settings.get('trusted_ips')
   if (trusted === undefined || trusted.value === '') return true
   const at = { line: trusted.line, col: 1, file }

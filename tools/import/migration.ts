@@ -87,8 +87,8 @@ export class Migration {
     return this.findings.isNew(text)
   }
 
-  /** A valid name for an upstream, rule or bucket; a different one for each call. */
-  nameFor(kind: 'upstream' | 'rule' | 'bucket', text: string): string {
+  /** A valid name for an upstream, or for a rule or bucket; a different one for each call. */
+  nameFor(kind: 'upstream' | 'rule', text: string): string {
     const taken = this.#names.get(kind) ?? new Map<string, number>()
     this.#names.set(kind, taken)
     const plain = plainName(text)
@@ -177,7 +177,7 @@ export class Migration {
     }
     if (faultIn('project-limits', document) !== undefined) return false
     const { onStoreError, ...rest } = parts
-    const isAdded = this.#buckets.add({ ...rest, match, name: this.nameFor('bucket', parts.name) })
+    const isAdded = this.#buckets.add({ ...rest, match, name: this.nameFor('rule', parts.name) })
     if (isAdded && onStoreError === 'closed') this.#buckets.isClosed = true
     return isAdded
   }
@@ -250,7 +250,7 @@ export class Migration {
       files.set(name, yamlText({ version: 1, ...document }))
     }
     const gateway = this.#gateway()
-    this.#buckets.exemptRest(this.nameFor('bucket', 'not-limited'))
+    this.#buckets.exemptRest(this.nameFor('rule', 'not-limited'))
     add('gateway.yaml', gateway)
     const plans = this.callers.givePlans(this.#buckets.owners)
     add('projects.yaml', this.callers.document())
