@@ -233,8 +233,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     files: ['kong-mixed.yaml'],
     shut: ['localhost/blog/drafts', 'localhost/blog/drafts/1', 'localhost/oauth'],
     open: ['localhost/blog', 'localhost/guests'],
-    says: [/requests without a key count under the plan of "guest"/],
-    gateway: [/unknownProject: \{ plan: guest/],
+    gateway: [/unknownProject: \{ plan: guest, environment: live, countBy: together \}/],
   },
   'Traefik: static and dynamic files, with a guarded host and an entry point of its own': {
     format: 'traefik',

@@ -74,9 +74,11 @@ export class Callers {
   /** @param isNamed whether every route names its hosts */
   settings(isNamed: boolean): object {
     const unknown = this.#unknown ?? (isNamed && this.#byHost.size > 0 ? 'reject' : ANY_PLAN)
+    // As one consumer, which Kong makes of them.
+    const together = this.#unknown === undefined ? {} : { countBy: 'together' }
     return {
       identify: this.#identify,
-      unknownProject: unknown === 'reject' ? 'reject' : { plan: unknown, environment: ENVIRONMENT },
+      unknownProject: unknown === 'reject' ? 'reject' : { plan: unknown, environment: ENVIRONMENT, ...together },
     }
   }
 

@@ -81,10 +81,6 @@ export class KongConsumers {
     if (anonymous === undefined || anonymous === '') return
     const plan = this.#planNamed.get(anonymous) ?? ANY_PLAN
     this.#into.callers.countUnknownAs(plan)
-    this.#into.changed(
-      config.at('anonymous'),
-      `requests without a key count under the plan of "${anonymous}", by host, not together as that consumer.`,
-    )
   }
 
   readonly #planNamed = new Map<string, string>()

@@ -58,7 +58,6 @@ export class KongLimits {
     if (windows.length === 0) return
     const quota = bucketQuota(windows, algorithmOf(plugin))
     if (by === 'consumer' || by === 'credential') {
-      this.#into.changedOnce(plugin.at(), 'requests of no consumer are counted by host, not by address.')
       this.#bucket({ name, match, key: 'project', quota, plugin })
       return
     }
