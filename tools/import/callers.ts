@@ -78,7 +78,8 @@ export class Callers {
     const together = this.#unknown === undefined ? {} : { countBy: 'together' }
     return {
       identify: this.#identify,
-      unknownProject: unknown === 'reject' ? 'reject' : { plan: unknown, environment: ENVIRONMENT, ...together },
+      unknownProject:
+        unknown === 'reject' ? 'reject' : { plan: unknown, environment: ENVIRONMENT, ...together },
     }
   }
 
