@@ -105,7 +105,7 @@ const UNIT_SECONDS: Readonly<Record<string, number>> = {
   h: 3600,
 }
 /** A number and its unit in one of Go's durations, such as `1h30m` and `1.5s` (time.ParseDuration). */
-const DURATION_PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)/g
+const DURATION_PART = /(?<![\d.])(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)/g
 const LONGEST_PERIOD = 64
 
 /** A period, which is a number of seconds or one of Go's durations; undefined when it is neither, or zero. */
