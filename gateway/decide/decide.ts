@@ -4,7 +4,6 @@
  * otherwise they are counted separately. They never delay a request.
  */
 import type { Outcome, Reading, Verdict } from '../types.js'
-import { MOST_UNITS } from './after-answer.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
 import { outcomeOf } from './outcome.js'
@@ -133,14 +132,8 @@ export class Decider {
   /** Charges what the request costs once the upstream's response reveals it. */
   #chargeLater(question: Question, verdict: GatheredVerdict): void {
     verdict.onAnswer(answer => {
-      const { demand } = question
-      if (demand.kind !== 'meter' || demand.afterAnswer === undefined) return
-      try {
-        const units = Math.min(MOST_UNITS, Math.ceil(demand.afterAnswer(answer)))
-        if (units >= 1) this.#parts.store.charge([{ ask: question, units }])
-      } catch (error) {
-        this.#parts.onLost(error)
-      }
+      const units = this.#parts.questions.unitsTold(question, answer)
+      if (units >= 1) this.#parts.store.charge([{ ask: question, units }])
     })
   }
 

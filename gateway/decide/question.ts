@@ -1,6 +1,7 @@
 /** What one request asks of its rules: each rule with the key it counts by and what is to be counted. */
 import type { Limiter } from '../plugin.js'
-import type { Facts, Log, Matched, Outcome, Project, Rule } from '../types.js'
+import type { Facts, Log, Matched, Outcome, Project, Rule, UpstreamAnswer } from '../types.js'
+import { MOST_UNITS } from './after-answer.js'
 import { emailOrFlow } from './email-or-flow.js'
 import { counterKey, type Keyed, shownParts } from './key.js'
 import { ruleFor } from './shares.js'
@@ -66,8 +67,22 @@ export class Questions {
       const demand = limiter.demand({ rule, key, route, facts })
       return { rule, route, key, demand, group, onStoreError: rule.onStoreError }
     } catch (error) {
-      this.#log.warn({ err: error, plugin: rule.kind, rule: rule.id }, 'a limiter failed')
+      this.#failed(rule, error)
       return outcomeWithout({ rule, route }, rule.onStoreError === 'closed' ? 'unavailable' : 'allowed')
+    }
+  }
+
+  /**
+   * What an admitted request costs by its upstream's response, in whole units. If the limiter fails to tell, it costs
+   * one.
+   */
+  unitsTold({ rule, demand }: Question, answer: UpstreamAnswer): number {
+    if (demand.kind !== 'meter' || demand.afterAnswer === undefined) return 0
+    try {
+      return Math.min(MOST_UNITS, Math.ceil(demand.afterAnswer(answer)))
+    } catch (error) {
+      this.#failed(rule, error)
+      return 1
     }
   }
 
@@ -79,6 +94,10 @@ export class Questions {
   /** False if the rule does not apply to a request it matches. */
   applies({ rule }: Matched, { facts }: DecideRequest): boolean {
     return this.#limiters.get(rule.kind)?.applies?.(rule, facts) !== false
+  }
+
+  #failed({ kind, id }: Rule, error: unknown): void {
+    this.#log.warn({ err: error, plugin: kind, rule: id }, 'a limiter failed')
   }
 
   #keyed(rule: Rule, route: string, { facts, project, bodyPrefix, isBodyLate }: DecideRequest): Keyed {

@@ -9,7 +9,7 @@
 local now = clock(tonumber(ARGV[1]))
 for i, key in ipairs(KEYS) do
   local meter = meter_of(2 + 5 * (i - 1))
-  local state = read_meter(key, meter, now)
+  local state = read_meter(key, meter, now, false)
   if state.used > 0 then
     state.reserved = max(0, state.reserved - meter.cost)
     write_meter(key, state, now)

@@ -19,7 +19,9 @@ local function meter_of(first)
   }
 end
 
-local function read_meter(key, meter, now)
+-- `ended_by_it`: false for what is left of an earlier request, whose limit may have been edited since: its length ends no
+-- window.
+local function read_meter(key, meter, now, ended_by_it)
   local packed = redis.call('GET', key)
   -- A plain number is a counter of another version: ignored.
   local begin, ends, used, reserved, waits = 0, 0, 0, 0, 0
@@ -35,6 +37,9 @@ local function read_meter(key, meter, now)
       used = max(0, used - reserved)
     end
     reserved = 0
+  end
+  if not ended_by_it then
+    return { begin = begin, ends = ends, used = used, reserved = reserved, waits = waits }
   end
   -- An edited limit applies at once. After the clock was set back, a window lasts no longer than its length.
   local latest = now + max(meter.length, meter.block)

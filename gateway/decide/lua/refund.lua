@@ -76,16 +76,18 @@ local arg = 3
 
 -- Only in the window that was charged: in the next one the refund would be a bonus.
 local function refund_meter(key, meter)
-  local state = read_meter(key, meter, now)
+  local state = read_meter(key, meter, now, false)
   if state.used == 0 or state.begin > at then
     return
   end
   -- Without these tokens the quota was not passed, so the refusal that was counted is undone, too, with its block.
+  if state.used > meter.quota then
+    state.ends = min(state.ends, state.begin + meter.length)
+  end
   state.used = max(0, min(state.used, meter.quota) - meter.cost)
   if meter.reserves then
     state.reserved = max(0, state.reserved - meter.cost)
   end
-  state.ends = min(state.ends, state.begin + meter.length)
   if state.ends <= now then
     redis.call('DEL', key)
     return

@@ -29,7 +29,7 @@ end
 -- The window may have begun with what was admitted there. Charges no more than the quota, so only the next request
 -- begins a block.
 local function settle_meter(key, meter, spent)
-  local state = read_meter(key, meter, now)
+  local state = read_meter(key, meter, now, false)
   local is_new = state.used == 0
   for j = 1, #spent, 2 do
     if spent[j] < meter.length then

@@ -45,7 +45,7 @@ local function room(ask)
     return most
   end
   if ask.meter then
-    ask.state = read_meter(ask.key, ask.meter, now)
+    ask.state = read_meter(ask.key, ask.meter, now, true)
     return min(times, meter_room(ask.state, ask.meter))
   end
   redis.call('ZREMRANGEBYSCORE', ask.key, '-inf', now)

@@ -132,6 +132,13 @@ export class Lease {
     return call
   }
 
+  /** The report that `refill` would make for one request of `demand`, for which these tokens do not suffice. */
+  preview(demand: Windows, now: number): LeaseCall {
+    const { key } = this
+    const spent = this.#spentBefore(now)
+    return { key, ttlMs: leaseMs(demand), spent, must: 1, ahead: 0, returned: this.#tokens, held: 0, demand }
+  }
+
   /** The report that ends the lease: what is left goes back. */
   settle(now: number): LeaseCall {
     const call = this.#report(now, {
@@ -209,12 +216,17 @@ export class Lease {
   }
 
   #report(now: number, wish: Pick<LeaseCall, 'must' | 'ahead' | 'returned' | 'held' | 'demand'>): LeaseCall {
-    const spent = this.#spent.map((value, i) => (i % 2 === 0 ? now - value : value))
+    const spent = this.#spentBefore(now)
     this.#spent = []
     this.#numbers = []
     this.#reported = this.#number
     this.#sentAt = now
     return { key: this.key, ttlMs: leaseMs(wish.demand), spent, ...wish }
+  }
+
+  /** Age, count, age, count, … */
+  #spentBefore(now: number): number[] {
+    return this.#spent.map((value, i) => (i % 2 === 0 ? now - value : value))
   }
 
   /**

@@ -6,7 +6,7 @@
 import { LateCharges } from './late-charges.js'
 import { Lease } from './lease.js'
 import { LeaseOrder } from './lease-order.js'
-import type { LeaseAnswer, Lender, Windows } from './lender.js'
+import { answerSeen, type LeaseAnswer, type Lender, type Windows } from './lender.js'
 import {
   type Answer,
   type Ask,
@@ -34,7 +34,8 @@ interface Waiter {
 interface Account {
   readonly lease: Lease
   waiting: Waiter[]
-  underWay: boolean
+  /** The call to the lender, if there is one. */
+  underWay: Promise<void> | undefined
   /** Calls made so far. */
   calls: number
 }
@@ -76,16 +77,12 @@ export class LeasedStore implements CounterStore {
     return !isLeased(observed) && !enforced.some(isLeased) && this.#inner.rides(observed, enforced)
   }
 
-  peek(asks: readonly Ask[]): Answer[] | Promise<Answer[]> {
-    const now = this.#now()
-    const lent = asks.map(ask => {
-      return isLeased(ask) ? this.#accounts.get(ask.key)?.lease.peek(ask.demand, now) : undefined
-    })
-    const rest = asks.filter((_, i) => lent[i] === undefined)
-    const given = rest.length === 0 ? [] : this.#inner.peek(rest)
-    return given instanceof Promise
-      ? given.then(given => together(asks, lent, rest, given))
-      : together(asks, lent, rest, given)
+  async peek(asks: readonly Ask[]): Promise<Answer[]> {
+    // The answer to a call may bring tokens, which Redis counts as used by now.
+    await Promise.all(asks.map(ask => this.#leasedTo(ask)?.underWay))
+    const seen = await Promise.all(asks.map(ask => this.#peekLeased(ask)))
+    const rest = asks.filter((_, i) => seen[i] === undefined)
+    return together(asks, seen, rest, rest.length === 0 ? [] : await this.#inner.peek(rest))
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
@@ -105,7 +102,7 @@ export class LeasedStore implements CounterStore {
     const now = this.#now()
     for (const account of this.#order.due(now)) {
       const { lease } = account
-      if (account.underWay) continue
+      if (account.underWay !== undefined) continue
       if (lease.wasUsed) this.#call(account, lease.demand)
       else {
         if (!lease.isEmpty) void this.#lender.lease(lease.settle(now))
@@ -134,18 +131,34 @@ export class LeasedStore implements CounterStore {
     const { lease } = account
     const spent = account.waiting.length === 0 ? lease.spend(ask.demand, this.#now()) : undefined
     if (spent !== undefined) {
-      if (lease.runsLow && !account.underWay) this.#call(account, lease.demand)
+      if (lease.runsLow && account.underWay === undefined) this.#call(account, lease.demand)
       return spent
     }
     const answer = new Promise<Answer | undefined>(resolve => account.waiting.push({ ask, resolve }))
-    if (!account.underWay) this.#call(account, ask.demand as Windows)
+    if (account.underWay === undefined) this.#call(account, ask.demand as Windows)
     return answer.then(async given => given ?? ((await this.#inner.standIn([ask], holder))[0] as Answer))
+  }
+
+  /** Undefined for what `inner` counts alone. */
+  async #peekLeased(ask: Ask): Promise<Answer | undefined> {
+    const lease = this.#leasedTo(ask)?.lease
+    if (lease === undefined || lease.isEmpty) return undefined
+    const now = this.#now()
+    const seen = lease.peek(ask.demand, now)
+    if (seen !== undefined) return seen
+    // The request's own call would give back the tokens that are too few for it, so they are not shown as used.
+    const answer = await this.#lender.peek(lease.preview(ask.demand as Windows, now))
+    return answer && answerSeen(answer)
+  }
+
+  #leasedTo(ask: Ask): Account | undefined {
+    return isLeased(ask) ? this.#accounts.get(ask.key) : undefined
   }
 
   #account({ key, demand }: Ask): Account {
     let account = this.#accounts.get(key)
     if (account === undefined) {
-      account = { lease: new Lease(key, demand as Windows), waiting: [], underWay: false, calls: 0 }
+      account = { lease: new Lease(key, demand as Windows), waiting: [], underWay: undefined, calls: 0 }
       this.#accounts.set(key, account)
     }
     return account
@@ -156,7 +169,6 @@ export class LeasedStore implements CounterStore {
     // Requests with another quota or cost wait for the next call: this one's answer says nothing about them.
     const batch = account.waiting.filter(({ ask }) => ask.demand === demand)
     account.waiting = account.waiting.filter(({ ask }) => ask.demand !== demand)
-    account.underWay = true
     account.calls += 1
     const number = account.calls
     this.#order.putLast(account, demand)
@@ -165,8 +177,8 @@ export class LeasedStore implements CounterStore {
       // Otherwise a later call has told Redis that these tokens are lost: they were counted as spent.
       if (account.calls === number) lease.regain(answer, this.#now())
     }
-    void this.#lender.lease(call, late).then(answer => {
-      account.underWay = false
+    account.underWay = this.#lender.lease(call, late).then(answer => {
+      account.underWay = undefined
       this.#dealOut(account, batch, answer)
     })
   }

@@ -1,6 +1,6 @@
 /** The interface between an instance that spends leased tokens and the store that lends them. */
 import type { Demand } from '../../types.js'
-import type { Count } from './store.js'
+import { type Answer, type Count, RESERVED_MS } from './store.js'
 
 export type Windows = Extract<Demand, { kind: 'windows' }>
 
@@ -39,6 +39,8 @@ export interface Lender {
    * answer goes to `late`.
    */
   lease(call: LeaseCall, late?: (answer: LeaseAnswer) => void): Promise<LeaseAnswer | undefined>
+  /** What `lease` would answer; nothing is charged, lent or reported. Undefined if the store is away or late. */
+  peek(call: LeaseCall): Promise<LeaseAnswer | undefined>
 }
 
 /** A lease lasts 1/PARTS of the shortest window, at most 1/PARTS of the spec's longer window (60 s). */
@@ -59,4 +61,10 @@ export function leaseMs({ windows }: Windows): number {
 export function leaseBound(demand: Windows): { readonly tokens: number; readonly ms: number } {
   const smallest = Math.min(...demand.windows.map(window => window.quota))
   return { tokens: Math.floor(smallest * SHARE), ms: leaseMs(demand) }
+}
+
+/** What a request that waited alone for this answer would be told. */
+export function answerSeen({ admitted, counts }: LeaseAnswer): Answer {
+  const base = { unavailable: false, store: 'redis', counts } as const
+  return admitted > 0 ? { ...base, granted: true } : { ...base, granted: false, askAgainMs: RESERVED_MS }
 }

@@ -44,9 +44,9 @@ export class Meters {
 
   /** The window of `key` as of `now`; an edited limit applies at once, also to windows and blocks that have begun. */
   read(key: string, demand: MeterDemand, now: number): Meter {
-    const kept = this.#of(key).get(key)
-    const fresh = { used: 0, begin: now, end: now + demand.ms }
-    if (kept === undefined || kept.end <= now) return fresh
+    const kept = this.#running(key, now)
+    const fresh = freshAt(now, demand)
+    if (kept === undefined) return fresh
     const latest = isOver(kept, demand) ? now + Math.max(demand.ms, demand.blockMs) : kept.begin + demand.ms
     if (latest <= now) return fresh
     return latest < kept.end ? { ...kept, end: latest } : kept
@@ -62,10 +62,10 @@ export class Meters {
 
   /**
    * Charges a cost that became known with the response, at most up to the quota: then the next request is refused and
-   * begins the block.
+   * begins the block. The limit may have been edited since the request began, so its length ends no window.
    */
   chargeLate(key: string, demand: MeterDemand, units: number, now: number): void {
-    const meter = this.read(key, demand, now)
+    const meter = this.#running(key, now) ?? freshAt(now, demand)
     const used = Math.max(meter.used, Math.min(demand.quota, meter.used + units))
     if (used > 0) this.#of(key).set(key, { ...meter, used }, isOver(meter, demand))
   }
@@ -81,8 +81,8 @@ export class Meters {
 
   /** Takes back what was charged at `at`, unless that window has ended. */
   giveBack(key: string, demand: MeterDemand, at: number, now: number): void {
-    const kept = this.#of(key).get(key)
-    if (kept === undefined || kept.begin > at || kept.end <= now) return
+    const kept = this.#running(key, now)
+    if (kept === undefined || kept.begin > at) return
     // Without this charge the quota was not passed, so the refusal that was counted is undone, too, with its block.
     const used = Math.max(0, Math.min(kept.used, demand.quota) - costOf(demand))
     this.#of(key).set(key, { ...kept, used }, false)
@@ -97,9 +97,18 @@ export class Meters {
     this.#observed = new Kept()
   }
 
+  #running(key: string, now: number): Meter | undefined {
+    const kept = this.#of(key).get(key)
+    return kept !== undefined && kept.end > now ? kept : undefined
+  }
+
   #of(key: string): Kept {
     return isReportOnlyKey(key) ? this.#observed : this.#enforced
   }
+}
+
+function freshAt(now: number, { ms }: MeterDemand): Meter {
+  return { used: 0, begin: now, end: now + ms }
 }
 
 /** What a granted ask is charged at once: 0 if its cost is known only with the response. */

@@ -152,6 +152,7 @@ function lenderOf(remote: RedisStore, guard: Guard, standIn: ResilientStore, onL
       if (answer !== undefined) standIn.hear([askOf(call)], [answerOf(answer)])
       return answer
     },
+    peek: call => guard.within('peek', call.key, () => redisLender.peek(call)),
   }
 }
 

@@ -10,6 +10,7 @@ import { counted } from './store.js'
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     lease(key: string, ...args: (string | number)[]): Result<number[], Context>
+    peekLease(key: string, ...args: (string | number)[]): Result<number[], Context>
   }
 }
 
@@ -23,28 +24,41 @@ export class RedisLender {
   constructor(redis: RedisClient, clock?: () => number) {
     this.#redis = redis
     redis.defineCommand('lease', { numberOfKeys: 1, lua: script('window', 'lease-1') })
+    redis.defineCommand('peekLease', { numberOfKeys: 1, lua: script('read-only', 'window', 'lease-1') })
     this.#clock = clock
   }
 
   /** Rejects when Redis cannot be reached. */
   async lease(call: LeaseCall): Promise<LeaseAnswer> {
-    const { demand } = call
+    return answerOf(call, await this.#redis.lease(call.key, ...this.#arguments(call)))
+  }
+
+  /** What `lease` would answer now. Rejects when Redis cannot be reached. */
+  async peek(call: LeaseCall): Promise<LeaseAnswer> {
+    return answerOf(call, await this.#redis.peekLease(call.key, ...this.#arguments(call)))
+  }
+
+  #arguments(call: LeaseCall): (string | number)[] {
     const wall = () => (this.#clock === undefined ? Date.now() : this.#clock() / 1000)
     // An age rounded down is a later time, which is the safe side.
     const spent = call.spent.map((value, i) => (i % 2 === 0 ? Math.floor(value * 1000) : value))
-    const [at = 0, admitted = 0, ahead = 0, ...rest] = await this.#redis.lease(
-      call.key,
+    return [
       ...[this.#clock?.() ?? '', this.#instance, call.must, call.ahead, toUs(call.ttlMs)],
       ...[call.returned, call.held, spent.length, ...spent],
-      ...demandArguments(demand, wall),
-    )
-    const counts = demand.windows.map(({ quota }, i) => {
-      const [used, violated, resetUs] = rest.slice(3 * i) as [number, number, number]
-      const windowMs = calendarLength(demand, i, at / 1000)
-      return counted(quota, used, violated === 1, resetUs / 1000, windowMs)
-    })
-    return { at, admitted, ahead, counts }
+      ...demandArguments(call.demand, wall),
+    ]
   }
+}
+
+/** Reads the numbers that `lease-1.lua` returns. */
+function answerOf({ demand }: LeaseCall, result: readonly number[]): LeaseAnswer {
+  const [at = 0, admitted = 0, ahead = 0, ...rest] = result
+  const counts = demand.windows.map(({ quota }, i) => {
+    const [used, violated, resetUs] = rest.slice(3 * i) as [number, number, number]
+    const windowMs = calendarLength(demand, i, at / 1000)
+    return counted(quota, used, violated === 1, resetUs / 1000, windowMs)
+  })
+  return { at, admitted, ahead, counts }
 }
 
 const toUs = (ms: number): number => Math.round(ms * 1000)

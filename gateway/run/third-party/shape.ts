@@ -77,20 +77,35 @@ export function projectFrom(
 }
 
 /** Demands that have been checked: most are one object for many requests. */
-const known = new WeakSet<object>()
+const known = new WeakMap<object, Demand>()
 
 /**
- * Returns the demand itself, so that requests that share one can be recognized; throws a TypeError if it is invalid.
+ * Returns the same demand for the same object, so that requests that share one can be recognized; throws a TypeError if
+ * it is invalid.
  */
 export function demandFrom(value: unknown): Demand {
   if (isObject(value)) {
-    if (known.has(value)) return value as unknown as Demand
+    const before = known.get(value)
+    if (before !== undefined) return before
     if (isWindowsDemand(value) || isSlotsDemand(value) || isMeterDemand(value)) {
-      known.add(value)
-      return value as unknown as Demand
+      const demand = withCheckedCost(value as unknown as Demand)
+      known.set(value, demand)
+      return demand
     }
   }
   throw new WrongAnswer('demand() must return windows, slots or a meter, with whole numbers above 0')
+}
+
+/** What `afterAnswer` returns is checked with each response. */
+function withCheckedCost(demand: Demand): Demand {
+  if (demand.kind !== 'meter' || demand.afterAnswer === undefined) return demand
+  return { ...demand, afterAnswer: answer => unitsFrom(demand.afterAnswer?.(answer)) }
+}
+
+function unitsFrom(value: unknown): number {
+  if (typeof value === 'number' && value >= 0) return value
+  if (isThenable(value)) ignore(value)
+  throw new WrongAnswer('afterAnswer() must return at once a number that is not negative')
 }
 
 function isWindowsDemand({ kind, windows, lease, cost = 1 }: Members): boolean {

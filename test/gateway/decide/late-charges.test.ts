@@ -20,6 +20,8 @@ function later(key: string, limit: Limit = MINUTE, group = 0): Ask {
   const demand: MeterDemand = { kind: 'meter', ...limit, afterAnswer: () => 1 }
   return { key, demand, group, onStoreError: 'local' }
 }
+/** A grant whose charge is given back. */
+const GRANTED: Answer = { granted: true, unavailable: false, store: 'memory', counts: [] }
 const countOf = ({ counts }: Answer) => counts[0] as Count
 
 /** The simplest model of such a meter: asking charges nothing except the first refusal. */
@@ -119,6 +121,31 @@ for (const { name, open, runs } of kinds) {
       ],
     )
   })
+
+  t.test(
+    `${name}: what is left of requests that began under a shorter window ends neither a longer one nor its block`,
+    async t => {
+      const bench = await open(t)
+      if (bench === undefined) return
+      const [key, long] = [freshKey(), { quota: 5, ms: 3_600_000, blockMs: 7_200_000 }]
+      const [before, ask] = [later(key, { quota: 5, ms: 2000, blockMs: 0 }), later(key, long)]
+      const plain = { ...before, demand: { ...before.demand, afterAnswer: undefined } } as Ask
+      bench.store.charge([{ ask, units: 3 }])
+      bench.at += 10_000
+      bench.store.charge([{ ask: before, units: 1 }])
+      bench.store.giveBack([plain], [{ ...GRANTED, at: bench.at * (name === 'on Redis' ? 1000 : 1) }])
+      const [first] = (await bench.store.take([ask], 'holder')) as [Answer]
+      t.same([first.granted, countOf(first).used], [true, 3])
+      t.equal(countOf(first).resetMs, 3_590_000, 'the window that began with the first charge')
+      bench.store.charge([{ ask, units: 2 }])
+      const [refused] = (await bench.store.take([ask], 'holder')) as [Answer]
+      t.same([refused.granted, countOf(refused).resetMs], [false, 7_200_000])
+      bench.at += 10_000
+      bench.store.charge([{ ask: before, units: 1 }])
+      const [still] = (await bench.store.take([ask], 'holder')) as [Answer]
+      t.same([still.granted, countOf(still).resetMs], [false, 7_190_000])
+    },
+  )
 
   t.test(
     `${name}: simultaneous asks are all admitted while there is room, and all refused otherwise`,

@@ -153,6 +153,7 @@ t.test('tokens spent during a call that fails are not lent again by its late ans
     []
   const lender: Lender = {
     lease: (call, late) => new Promise(resolve => calls.push({ call, resolve, ...(late && { late }) })),
+    peek: async () => undefined,
   }
   const now = () => at
   const store = new LeasedStore(inProcess(now), lender, now)
@@ -188,6 +189,7 @@ t.test('a request under an edited quota is not judged by a call made under the o
       calls.push(call)
       return new Promise(resolve => answers.push(resolve))
     },
+    peek: async () => undefined,
   }
   const store = new LeasedStore(
     inProcess(() => START),
@@ -242,7 +244,7 @@ t.test('when the lender cannot lend, the fallback store counts', async t => {
   const at = START
   const store = new LeasedStore(
     inProcess(() => at),
-    { lease: async () => undefined },
+    { lease: async () => undefined, peek: async () => undefined },
     () => at,
   )
   t.teardown(() => store.close())

@@ -42,6 +42,7 @@ export async function connect(t: Test): Promise<((instances: number) => Bench) |
           bench.underWay = Promise.all([bench.underWay, answer])
           return answer
         },
+        peek: call => inRedis.peek(call),
       }
       const store = new LeasedStore(
         inProcess(() => bench.at),

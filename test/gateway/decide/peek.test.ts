@@ -128,9 +128,10 @@ for (const [name, open] of [
   })
 }
 
-t.test('peeking counts leased tokens, and touches neither them nor Redis', async t => {
+/** One gateway that leases from a real Redis, in virtual time; undefined when no Redis is available. */
+async function leasing(t: Test) {
   const url = await redisUrl(t)
-  if (url === undefined) return
+  if (url === undefined) return undefined
   const clock = { at: START }
   const redis = new Redis(url)
   const us = () => Math.round(clock.at * 1000)
@@ -143,6 +144,13 @@ t.test('peeking counts leased tokens, and touches neither them nor Redis', async
     redis.disconnect()
   })
   await remote.answers(5000)
+  return Object.assign(clock, { store, redis })
+}
+
+t.test('peeking counts leased tokens, and touches neither them nor Redis', async t => {
+  const bench = await leasing(t)
+  if (bench === undefined) return
+  const { store, redis } = bench
   const windows = [{ name: 'w', quota: 100, ms: 60_000, algorithm: 'sliding-window' }] as const
   const ask: Ask = {
     key: 'test:{lent}',
@@ -159,6 +167,36 @@ t.test('peeking counts leased tokens, and touches neither them nor Redis', async
   t.same(await stateOf(redis), before)
   const [taken] = await store.take([ask], 'holder')
   t.match(taken, { granted: true, store: 'lease', counts: [{ used: 6 }] })
+})
+
+t.test('peeking tells what taking would tell when the leased tokens are too few for the cost', async t => {
+  const bench = await leasing(t)
+  if (bench === undefined) return
+  const { store } = bench
+  const step = fc.record({ ms: fc.nat({ max: 900 }), cost: fc.integer({ min: 1, max: 5 }) })
+  const quotas = fc.record({ quota: fc.integer({ min: 5, max: 30 }), ms: fc.constantFrom(1000, 60_000) })
+  let returned = 0
+  await fc.assert(
+    fc.asyncProperty(quotas, fc.array(step, { minLength: 5, maxLength: 20 }), async (limit, steps) => {
+      rounds += 1
+      const windows = [{ name: 'w', algorithm: 'sliding-window', ...limit }] as const
+      const demands = [1, 2, 3, 4, 5].map(cost => ({ kind: 'windows', windows, lease: true, cost }) as const)
+      for (const { ms, cost } of steps) {
+        bench.at += ms
+        const demand = demands[cost - 1] as Ask['demand']
+        const ask: Ask = { key: `test:{lent${rounds}}`, demand, group: 0, onStoreError: 'local' }
+        const [seen] = (await store.peek([ask])) as [Answer]
+        const [taken] = (await store.take([ask], 'holder')) as [Answer]
+        const told = ({ granted, store, counts }: Answer) => {
+          return { granted, store, counts: counts.map(({ used, left, violated }) => [used, left, violated]) }
+        }
+        t.same(told(seen), told(taken))
+        if (taken.granted && taken.store === 'redis') returned += 1
+      }
+    }),
+    { numRuns: 25, seed: 26 },
+  )
+  t.ok(returned > 0)
 })
 
 for (const [name, open] of [

@@ -73,6 +73,43 @@ t.test('a limiter that throws, hangs or asks for nonsense is handled by its rule
   }
 })
 
+t.test(
+  'a cost after the answer that is no number counts as one unit, and its plugin is named in the log',
+  async t => {
+    const made = {
+      throws: '() => { throw new Error("broken") }',
+      rejects: 'async () => { throw new Error("nobody waits") }',
+      hangs: '() => new Promise(() => {})',
+      nothing: '() => {}',
+      text: '() => "2"',
+      nan: '() => NaN',
+      negative: '() => -5',
+    }
+    const kinds = Object.keys(made)
+    const plugins = Object.entries(made).map(([name, body]) =>
+      limitPlugin(
+        name,
+        `{ demand: () => ({ kind: 'meter', quota: 2, ms: 60000, blockMs: 0, afterAnswer: ${body} }) }`,
+      ),
+    )
+    const fine =
+      "{ demand: () => ({ kind: 'meter', quota: 2, ms: 60000, blockMs: 0, afterAnswer: () => 1.5 }) }"
+    const { post, named } = await misbehaving(
+      t,
+      [...plugins, limitPlugin('fine', fine)],
+      '',
+      ...[...kinds, 'fine'].map(kind => rules(kind, `id: ${kind}, match: [/${kind}], key: [project]`)),
+    )
+    for (const kind of kinds) {
+      const statuses = [await post(`/${kind}`), await post(`/${kind}`), await post(`/${kind}`)]
+      t.same(statuses, [200, 200, 429], `${kind}: each request costs one`)
+      matchList(t, named(kind), [{ msg: 'a limiter failed', rule: kind }])
+    }
+    t.same([await post('/fine'), await post('/fine')], [200, 429], 'a fraction is rounded up')
+    t.same(named('fine'), [])
+  },
+)
+
 t.test('a limiter’s demand is charged only when the whole request is admitted', async t => {
   const cost = "{ demand: () => ({ kind: 'meter', quota: 5, ms: 60000, blockMs: 0, cost: 2 }) }"
   const { post } = await misbehaving(
