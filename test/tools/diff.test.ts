@@ -97,6 +97,69 @@ t.test('how an upstream reads requests is part of what applies', async t => {
   t.match(out, '~ upstream welcome methodOverride x-http-method\n')
 })
 
+t.test('every setting that decides about requests is listed, without secrets', async t => {
+  const url = 'url: "http://127.0.0.1:9", connections: 10'
+  const before = changed(t, {
+    'gateway.yaml': [['welcome: { embedded: welcome }', `welcome: { ${url} }`]],
+  })
+  const after = `${before}-next`
+  cpSync(before, after, { recursive: true })
+  const file = join(after, 'gateway.yaml')
+  const settings = 'url: "http://127.0.0.2:9", connections: 20, maxBody: 1000, timeouts: { head: 5s }'
+  const more = `
+store: { instances: 3, deadline: 1s }
+redis: "redis://user:hidden-password@127.0.0.1:6379/1"
+listen: { headTimeout: 3s, maxConnections: 20, maxConnectionsPerClient: 10, maxEventLoopDelay: 1s, workers: 2 }
+drain: 20s
+log: { access: all }
+`
+  const text = readFileSync(file, 'utf8')
+    .replace(url, settings)
+    .replace(/^(listen|redis|store|drain|log):.*\n(?: .*\n)*/gm, '')
+  writeFileSync(file, text + more)
+  const { code, out, err } = await sluice(['diff', before, after], { columns: 1000 })
+  t.match({ code, err }, { code: 1, err: '' })
+  t.equal(
+    out,
+    `Settings of gateway.yaml
+  ~ redis none → redis://127.0.0.1:6379/1. All counters start again there
+  ~ store instances 1 → 3
+  ~ store deadline 0.025 s → 1 s
+  ~ listen workers 1 → 2
+  ~ listen headTimeout 10 s → 3 s
+  ~ listen maxConnections 10000 → 20
+  ~ listen maxConnectionsPerClient 1000 → 10
+  ~ listen maxEventLoopDelay 0.5 s → 1 s
+  ~ upstream welcome address - http://127.0.0.1:9, + http://127.0.0.2:9
+  ~ upstream welcome connections 10 → 20
+  ~ upstream welcome maxBody 1000
+  ~ upstream welcome timeouts.head 30 s → 5 s
+`,
+  )
+})
+
+t.test('a bucket that counts by another key is said to count from the start', async t => {
+  const policy = (key: string) => `version: 1
+kind: project-limits
+buckets: { exports: { match: [POST /exports]${key} } }
+limits: [{ for: [{}], quotas: { exports: { burst: 9 } } }]
+`
+  const dir = t.testdir()
+  const [before, after, none] = ['before', 'after', 'none'].map(name => {
+    const folder = join(dir, name)
+    cpSync('config', folder, { recursive: true })
+    return folder
+  }) as [string, string, string]
+  writeFileSync(join(before, 'policies', 'own.yaml'), policy(''))
+  writeFileSync(join(after, 'policies', 'own.yaml'), policy(', key: [client-ip]'))
+  const changedKey = await sluice(['diff', before, after], { columns: 200 })
+  t.match(changedKey.out, '~ exports: counted by client-ip. Its counters start again\n')
+  const added = await sluice(['diff', none, after], { columns: 200 })
+  t.match(added.out, '+ exports: 9 per second, counted by client-ip\n')
+  const usual = await sluice(['diff', none, before], { columns: 200 })
+  t.match(usual.out, '+ exports: 9 per second\n')
+})
+
 t.test('--json reports the same for machines', async t => {
   const { code, out } = await sluice(['diff', 'config', changed(t, CHANGES), '--json'])
   t.equal(code, 1)

@@ -1,7 +1,6 @@
 /** What differs in effect between two configurations: comments, order and names of files do not count. */
 import type { BucketConfig } from '../../../config/bucket.js'
 import { describeColumns } from '../../../config/column-text.js'
-import type { Gateway } from '../../../config/gateway-schema.js'
 import { isProjectLimits } from '../../../config/load.js'
 import { pluginConfig } from '../../../config/policy-schema.js'
 import type { ProjectEntry } from '../../../config/projects-schema.js'
@@ -9,10 +8,10 @@ import { columnName } from '../../../config/words.js'
 import type { Table } from '../../policy/policy.js'
 import type { Loaded } from '../../run/load.js'
 import { bothWords, groupColumns } from '../columns.js'
-import { percent } from '../numbers.js'
 import { costTexts, windowText } from '../settings.js'
 import { type Change, changedFields, changesOf, type FieldValues } from './changes.js'
 import { movedRequests } from './moved.js'
+import { settingsOf } from './settings.js'
 
 export type PolicyDifference = ReturnType<typeof compare>
 export type RuleChange = ReturnType<typeof compareRules>[number]
@@ -34,7 +33,7 @@ export function compare(before: Loaded, after: Loaded) {
     access: changesOf(accessOf(before), accessOf(after)),
     projects: compareProjects(before, after),
     /** Settings that decide about requests, of gateway.yaml and the words that projects.yaml declares. */
-    settings: changedFields(settingsOf(before), settingsOf(after)),
+    settings: changedFields(settingsOf(before, after), settingsOf(after, before)),
   }
 }
 
@@ -153,40 +152,6 @@ function projectsOf({ config }: Loaded): Map<string, ProjectEntry> {
 function projectFields({ plan, environment, hosts, paths, apiKeyHashes }: ProjectEntry): FieldValues {
   const keys = apiKeyHashes.map(hash => `${hash.slice(0, 8)}…`)
   return { plan, environment, hosts, paths, ...(keys.length > 0 && { apiKeyHashes: keys }) }
-}
-
-function settingsOf({ config: { gateway, planWords } }: Loaded): FieldValues {
-  const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
-  const { rateLimitFields, cors, proxyHeaders } = gateway
-  const retryJitter = percent(gateway.retryJitter)
-  const routes = Object.fromEntries(
-    gateway.routes.map(({ host = '', path, upstream }) => [`route ${host}${path}`, upstream]),
-  )
-  const callers = { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials }
-  const closed = gateway.closed.length > 0 ? { closed: gateway.closed } : {}
-  return {
-    ...callers,
-    ...closed,
-    proxyHeaders,
-    rateLimitFields,
-    cors,
-    retryJitter,
-    ...routes,
-    ...readingsOf(gateway),
-    ...planWords,
-  }
-}
-
-/** How each upstream reads requests, by which they are matched and counted, and how many it takes at a time. */
-function readingsOf({ upstreams }: Gateway): FieldValues {
-  const readings = Object.entries(upstreams).flatMap(([name, upstream]) => {
-    if ('embedded' in upstream) return []
-    const { pathParameters, caseInsensitivePaths, methodOverride, connections } = upstream
-    return Object.entries({ pathParameters, caseInsensitivePaths, methodOverride, connections }).map(
-      ([setting, value]) => [`upstream ${name} ${setting}`, value] as const,
-    )
-  })
-  return Object.fromEntries(readings)
 }
 
 function mapValues<T, R>(map: ReadonlyMap<string, T>, change: (value: T) => R): Map<string, R> {

@@ -29,6 +29,11 @@ export function ruleCounters({ kind, change, fields }: RuleChange): string[] {
   return kind !== 'access' && change === 'changed' && startsAgain(fields) ? ['Its counters start again'] : []
 }
 
+/** The same for a setting of gateway.yaml. */
+export function settingCounters({ field }: FieldChange): string[] {
+  return field === 'redis' ? ['All counters start again there'] : []
+}
+
 /**
  * What a reload does to counters, such as `search: New counters: burst`, at most `most` sentences. Costs what has
  * changed, not what there is: projects that stayed as they were are not looked at.

@@ -4,7 +4,7 @@ import type { Mode } from '../../types.js'
 import { settingText } from '../settings.js'
 import type { Change, FieldChange, FieldValues } from './changes.js'
 import type { PolicyDifference, ProjectChange, RuleChange } from './compare.js'
-import { bucketCounters, ruleCounters } from './counters.js'
+import { bucketCounters, ruleCounters, settingCounters } from './counters.js'
 
 /** One change, under the heading of what it belongs to. */
 export interface ChangeSentence {
@@ -39,7 +39,8 @@ export function* sentencesOf(difference: PolicyDifference): Generator<ChangeSent
   }
   for (const setting of settings) {
     const heading = 'Settings of gateway.yaml'
-    yield { heading, change: 'changed', sentence: fieldText(setting, plain) }
+    const sentence = [fieldText(setting, plain), ...settingCounters(setting)].join('. ')
+    yield { heading, change: 'changed', sentence }
   }
 }
 
