@@ -78,6 +78,18 @@ export interface RedisCluster {
 
 const SLOTS = 16_384
 
+/** A Cluster of one node: from outside, what a store is that hides its shards behind one address. */
+export async function startOneNodeCluster(...options: string[]): Promise<RedisServer> {
+  const busPort = String(await freePort())
+  const settings = ['--cluster-enabled', 'yes', '--cluster-port', busPort, '--databases', '1']
+  const server = await startRedis(...settings, ...options)
+  await ask(server.url, redis => redis.call('CLUSTER', 'ADDSLOTSRANGE', 0, SLOTS - 1))
+  await waitUntil('the Cluster to count', () =>
+    ask(server.url, async redis => /cluster_state:ok/.test(String(await redis.cluster('INFO')))),
+  )
+  return server
+}
+
 /**
  * Three masters, and a replica of the first. Slots that no node serves do not stop the others.
  *

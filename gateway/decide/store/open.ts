@@ -9,7 +9,7 @@ import type { LeaseAnswer, LeaseCall, Lender } from './lender.js'
 import { MemoryStore } from './memory.js'
 import { RedisStore } from './redis.js'
 import { shownAddress } from './redis-address.js'
-import { isCluster, nodeOf, onClosed, troubleOf } from './redis-connection.js'
+import { hasSlots, nodeOf, onClosed, troubleOf } from './redis-connection.js'
 import { RedisLender } from './redis-lender.js'
 import { ResilientStore } from './resilient.js'
 import { SplitStore } from './split-store.js'
@@ -69,7 +69,8 @@ export async function openStore(
   const remote = new RedisStore({ url: redis, log })
   const address = shownAddress(redis)
   const isThere = await remote.answers(PATIENCE_MS)
-  if (!isThere) {
+  if (isThere) await remote.learnSlots(PATIENCE_MS)
+  else {
     const reason = troubleOf(remote.connection)
     const message = `Redis at ${address} does not answer${reason ? ` (${reason})` : ''}: starting without it`
     log.warn({ redis: address, reason }, message)
@@ -106,9 +107,8 @@ export async function openStore(
   const debts = new Debts(now)
   const resilient = new ResilientStore({ remote, guard, local, instances, lastTold, debts, onLate })
   const lender = lenderOf(remote, guard, resilient, onLate)
-  const behind: Behind = isCluster(remote.connection)
-    ? Object.assign(new SplitStore(resilient), { standIn: resilient.standIn.bind(resilient) })
-    : resilient
+  const split = new SplitStore(resilient, () => hasSlots(remote.connection))
+  const behind: Behind = Object.assign(split, { standIn: resilient.standIn.bind(resilient) })
   const store = new LeasedStore(behind, lender, now)
   const forget = async (key: string) => {
     await remote.connection.del(key)

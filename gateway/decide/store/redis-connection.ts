@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Log } from '../../types.js'
 import { hashSlot } from './hash-slot.js'
-import { redisAddress } from './redis-address.js'
+import { redisAddress, shownAddress } from './redis-address.js'
 
 export type RedisClient = Redis | Cluster
 
@@ -19,8 +19,7 @@ const OPTIONS: RedisOptions = {
   maxRetriesPerRequest: 0,
   connectTimeout: 1000,
   retryStrategy,
-  // A demoted master still answers, but refuses to count: its name may lead to the new master by now.
-  reconnectOnError: error => error.message.includes('READONLY'),
+  reconnectOnError: isDemoted,
 }
 /** How often a Cluster's nodes are asked for its topology, in case an old master cannot tell where its keys went. */
 const TOPOLOGY_EVERY_MS = 1000
@@ -29,6 +28,7 @@ const GREETING_MS = 2000
 /** Starts to connect; an address that cannot be reached now is tried again. */
 export function connectRedis(url: string, log: Log): RedisClient {
   const client = clientFor(url)
+  if (client instanceof Redis) watchSlots(client, shownAddress(url), log)
   const onError = (error: unknown) => {
     troubles.set(client, error as NodeJS.ErrnoException)
     log.debug({ err: error }, 'redis connection')
@@ -82,9 +82,49 @@ function clientFor(url: string): RedisClient {
   })
 }
 
-/** True for a Cluster, where keys live in slots and a script can access only one of them. */
-export function isCluster(client: RedisClient): boolean {
-  return client instanceof Cluster
+/** A demoted master still answers, but refuses to count: its name may lead to the new master by now. */
+function isDemoted({ message }: Error): boolean {
+  return message.includes('READONLY')
+}
+
+/** Servers found to keep keys in slots although their address is that of one server. */
+const slotted = new WeakSet<RedisClient>()
+
+/** True where keys live in slots and a script can access only one of them, as in a Cluster. */
+export function hasSlots(client: RedisClient): boolean {
+  return client instanceof Cluster || slotted.has(client)
+}
+
+/**
+ * Behind one address there may be a Cluster: a managed store that hides its shards, a proxy, or a single node. Some say
+ * so when they are asked, others only by refusing a script.
+ */
+function watchSlots(client: Redis, redis: string, log: Log): void {
+  let isMoved = false
+  const note = () => {
+    if (slotted.has(client)) return
+    slotted.add(client)
+    log.info({ redis }, `Redis at ${redis} keeps keys in slots, like a Cluster: each slot is asked by itself`)
+  }
+  client.on('ready', () => {
+    const told = client.info('cluster').then(text => /cluster_enabled:1/.test(text) && note())
+    told.catch(error => log.debug({ err: error }, 'INFO is not allowed'))
+  })
+  // ioredis calls this with every error that Redis answers.
+  client.options.reconnectOnError = error => {
+    if (error.message.includes('CROSSSLOT')) note()
+    if (error.message.startsWith('MOVED ') && !isMoved) {
+      isMoved = true
+      log.error({ redis }, movedText(redis))
+    }
+    return isDemoted(error)
+  }
+}
+
+/** What to do about a node that is not the whole Cluster. */
+export function movedText(redis: string): string {
+  const cluster = redis.replace('://', '+cluster://').replace(/\/\d*$/, '')
+  return `Redis at ${redis} is one node of a Cluster: keys of its other nodes cannot be counted there. Set "redis" to ${cluster}`
 }
 
 /** The node that keeps `key`; '' if there is only one, or while the topology is unknown. */

@@ -6,7 +6,14 @@ import type { Log } from '../../types.js'
 import { calendarLength } from './calendar.js'
 import { type Debt, debtOf } from './debts.js'
 import { hashTag } from './hash-slot.js'
-import { connectRedis, inOneWrite, type RedisClient, reconnect, script } from './redis-connection.js'
+import {
+  connectRedis,
+  hasSlots,
+  inOneWrite,
+  type RedisClient,
+  reconnect,
+  script,
+} from './redis-connection.js'
 import { askArguments, meterArguments } from './script-arguments.js'
 import { RedisSlots } from './slots.js'
 import {
@@ -129,7 +136,24 @@ export class RedisStore implements RemoteStore {
     return false
   }
 
-  /** One script call serves all keys of one server; for a Cluster, `SplitStore` separates the slots. */
+  /**
+   * Runs a script over two slots, which a store that keeps keys in slots refuses: it is known as such from then on,
+   * before a request has to fail for it.
+   *
+   * @returns why it was refused, if it was
+   */
+  async learnSlots(patienceMs: number): Promise<string | undefined> {
+    if (hasSlots(this.connection)) return undefined
+    const asks = [probeBeside('{one}'), probeBeside('{two}')]
+    const tried = this.peek(asks).then(
+      () => undefined,
+      (error: Error) => error.message,
+    )
+    const waited = sleep(patienceMs, 'no answer in time', { ref: false })
+    return Promise.race([tried, waited])
+  }
+
+  /** One script call serves all keys of one server; where they live in slots, `SplitStore` separates these. */
   rides(): boolean {
     return true
   }

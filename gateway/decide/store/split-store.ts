@@ -1,5 +1,5 @@
 /**
- * A Redis Cluster keeps keys in slots, and a script can access only one of them. What a request asks of other slots
+ * A Redis Cluster, or what hides one behind one address, keeps keys in slots, and a script can access only one of them. What a request asks of other slots
  * than its project's is asked first, as a reservation. It is confirmed when everything was granted and given back
  * otherwise, so a refused request charges nothing, and a mere reservation never begins a block.
  */
@@ -26,12 +26,16 @@ type Part = readonly number[]
 
 export class SplitStore implements CounterStore {
   readonly #inner: Splittable
+  readonly #hasSlots: () => boolean
 
-  constructor(inner: Splittable) {
+  /** @param hasSlots whether keys live in slots, as far as is known now; until they do, all is asked in one call */
+  constructor(inner: Splittable, hasSlots: () => boolean = () => true) {
     this.#inner = inner
+    this.#hasSlots = hasSlots
   }
 
   take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
+    if (!this.#hasSlots()) return this.#inner.take(asks, holder)
     const parts = partsOf(asks)
     const main = parts.pop()
     if (main !== undefined && parts.length > 0) return this.#takeParts(asks, parts, main, holder)
@@ -40,11 +44,13 @@ export class SplitStore implements CounterStore {
   }
 
   rides(observed: Ask, enforced: readonly Ask[]): boolean {
+    if (!this.#hasSlots()) return this.#inner.rides(observed, enforced)
     const main = partsOf(enforced).at(-1)?.[0]
     return main !== undefined && tagOf(enforced[main] as Ask) === tagOf(observed)
   }
 
   async peek(asks: readonly Ask[]): Promise<Answer[]> {
+    if (!this.#hasSlots()) return this.#inner.peek(asks)
     const answers: Answer[] = []
     const parts = partsOf(asks)
     await Promise.all(
@@ -57,17 +63,21 @@ export class SplitStore implements CounterStore {
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
-    for (const part of partsOf(asks)) {
+    for (const part of this.#partsOf(asks)) {
       this.#inner.giveBack(at(asks, part), at(answers, part))
     }
   }
 
   charge(charges: readonly LateCharge[]): void {
-    for (const part of partsOf(charges.map(({ ask }) => ask))) this.#inner.charge(at(charges, part))
+    for (const part of this.#partsOf(charges.map(({ ask }) => ask))) this.#inner.charge(at(charges, part))
   }
 
   close(): Promise<void> {
     return this.#inner.close()
+  }
+
+  #partsOf(asks: readonly Ask[]): Part[] {
+    return this.#hasSlots() ? partsOf(asks) : [[...asks.keys()]]
   }
 
   async #takeParts(

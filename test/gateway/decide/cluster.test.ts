@@ -1,37 +1,15 @@
 /** Counters on a Redis Cluster of three nodes and behind a Sentinel: exact, during failovers, and with a node down. */
 import { Cluster, Redis } from 'ioredis'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { hashSlot } from '../../../gateway/decide/store/hash-slot.js'
-import { openStore } from '../../../gateway/decide/store/open.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Demand } from '../../../gateway/types.js'
 import { matchList } from '../../helpers/lists.js'
 import { redisCommand, startCluster, startRedis, startSentinel } from '../../helpers/redis.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
+import { meter, minute, storeOn } from './opened.js'
 
 t.jobs = 3
-
-function minute(key: string, quota: number): Ask {
-  const windows = [{ name: 'sustained', quota, ms: 60_000, algorithm: 'sliding-window' }] as const
-  return { key, demand: { kind: 'windows', windows, lease: false }, group: 0, onStoreError: 'local' }
-}
-
-function meter(key: string, quota: number): Ask {
-  const demand = { kind: 'meter', quota, ms: 60_000, blockMs: 600_000 } as const
-  return { key, demand, group: 0, onStoreError: 'closed' }
-}
-
-async function storeOn(t: Test, redis: string, deadline = 1000) {
-  const lines: { msg: string; node?: string }[] = []
-  const write = (fields: object, msg: string) => void lines.push({ msg, ...fields })
-  const log = { debug() {}, info: write, warn: write, error: write }
-  const changes: boolean[] = []
-  const hooks = { failed() {}, late() {}, awayChanged: (away: boolean) => void changes.push(away) }
-  const { store } = await openStore({ redis, deadline, instances: 1, onError: 'local' }, log, hooks)
-  t.teardown(() => store.close())
-  const ask = async (...asks: Ask[]): Promise<Answer[]> => store.take(asks, `holder ${Math.random()}`)
-  return { ask, store, lines, changes }
-}
 
 t.test('a cluster of three nodes', { buffered: true }, async t => {
   if (redisCommand(t) === undefined) return
