@@ -16,7 +16,7 @@ interface Denial {
 /** Redis is asked again at least this often, because a counter may have been reset there. */
 const LONGEST_MS = 60_000
 
-/** Bounds memory under a flood of keys: the oldest refusals are forgotten first, and Redis is asked again. */
+/** Bounds memory under a flood of keys: Redis is asked again about refusals that were forgotten. */
 const MOST = 10_000
 
 export class Denials {

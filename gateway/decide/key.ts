@@ -46,6 +46,25 @@ export function isReportOnlyKey(key: string): boolean {
   return isWithoutProject(key) ? key.endsWith('}:r') : key.startsWith('}:r:', key.indexOf('}'))
 }
 
+/** Prefix of the counter keys of unknown callers that are counted by project: their ids are `client:` and an address. */
+const UNKNOWN_PROJECT = `${KEY_SPACE}{client:`
+
+/**
+ * Which rule counts by this counter key: its space, kind and id. Unknown callers count apart from configured projects,
+ * as there may be any number of them.
+ */
+export function ruleOfKey(key: string): string {
+  const inTag = isWithoutProject(key)
+  const tagEnd = key.indexOf('}')
+  if (tagEnd < 0) return ''
+  const from = inTag ? WITHOUT_PROJECT.length + 1 : tagEnd + 2
+  const kindEnd = key.indexOf(':', inTag ? from : from + 2)
+  const idEnd = kindEnd < 0 ? -1 : key.indexOf(':', kindEnd + 1)
+  const name = key.slice(from, idEnd < 0 ? undefined : idEnd)
+  if (inTag) return `${key.at(-1)}:${name}`
+  return key.startsWith(UNKNOWN_PROJECT) ? `?${name}` : name
+}
+
 /**
  * The parts of a rule's key with their values, as an explanation may show them: of possible credentials and e-mail
  * addresses, only that they are there. Undefined means absent.

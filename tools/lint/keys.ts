@@ -68,5 +68,5 @@ function boundOf(kind: string, rule: RuleEntry): string {
   if (kind !== 'volumetric') return 'Its plugin decides how long each lives.'
   const { quota, blockFor = 0 } = rule as unknown as Flood
   const seconds = Math.max(quota.per, blockFor) / 1000
-  return `Each lives for at most ${grouped(seconds)} s; a gateway without Redis keeps the newest ${grouped(MOST_KEYS)}.`
+  return `Each lives for at most ${grouped(seconds)} s; a gateway without Redis keeps ${grouped(MOST_KEYS)} at most, shared equally by all volumetric rules.`
 }

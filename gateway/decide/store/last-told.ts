@@ -3,6 +3,7 @@
  * outage adds at most this instance's share of what was left, never a fresh quota.
  */
 import type { Demand } from '../../types.js'
+import { BoundedMap } from './bounded-map.js'
 import { type Answer, type Ask, type Count, sameQuota } from './store.js'
 
 /** The counts of Redis's last answer. Times in milliseconds. */
@@ -13,18 +14,16 @@ export interface Told {
 }
 
 interface Heard {
-  demand: Demand
-  counts: readonly Count[]
-  at: number
+  readonly demand: Demand
+  readonly counts: readonly Count[]
+  readonly at: number
 }
 
-/** Keys of a generation. There are two, and the younger replaces the older, so forgetting costs nothing. */
-const MOST = 50_000
+const MOST_KEYS = 100_000
 
 export class LastTold {
   readonly #now: () => number
-  #young = new Map<string, Heard>()
-  #old = new Map<string, Heard>()
+  readonly #heard = new BoundedMap<Heard>(MOST_KEYS)
 
   /** `now` in milliseconds, from any origin. */
   constructor(now: () => number) {
@@ -38,24 +37,22 @@ export class LastTold {
       const { key, demand } = asks[i] as Ask
       const { store, counts } = answers[i] as Answer
       if (demand.kind === 'slots' || store === 'none') continue
-      const heard = this.#young.get(key)
-      if (heard === undefined) this.#young.set(key, { demand, counts, at })
-      else Object.assign(heard, { demand, counts, at })
+      this.#heard.set(key, { demand, counts, at }, counts.some(isMostUsed) ? 'most' : 'little')
     }
-    if (this.#young.size < MOST) return
-    this.#old = this.#young
-    this.#young = new Map()
   }
 
   /** The last answer about the key under the same quota, if any. */
   recall({ key, demand }: Ask): Told | undefined {
-    const heard = this.#young.get(key) ?? this.#old.get(key)
+    const heard = this.#heard.get(key)
     if (heard === undefined || !sameQuota(heard.demand, demand)) return undefined
     return { counts: heard.counts, elapsedMs: this.#now() - heard.at }
   }
 
   forget(key: string): void {
-    this.#young.delete(key)
-    this.#old.delete(key)
+    this.#heard.delete(key)
   }
+}
+
+function isMostUsed({ quota, used = 0 }: Count): boolean {
+  return used * 2 > quota
 }

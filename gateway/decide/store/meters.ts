@@ -4,7 +4,7 @@
  */
 import type { MeterDemand } from '../../types.js'
 import { isReportOnlyKey } from '../key.js'
-import { BoundedMap } from './bounded-map.js'
+import { BoundedMap, type Use } from './bounded-map.js'
 import { type Count, costOf, counted } from './store.js'
 
 /** A window: what was spent in it, the first refused request included, and when it begins and ends. */
@@ -14,33 +14,13 @@ export interface Meter {
   readonly end: number
 }
 
-/** Bounds memory under a flood of keys: beyond it the oldest windows are forgotten, and so the oldest blocks. */
-export const MOST_KEYS = 100_000
-
-/** Open windows and those that refuse, with separate bounds: a flood of new keys unblocks nobody. */
-class Kept {
-  readonly #open = new BoundedMap<Meter>(MOST_KEYS)
-  readonly #blocked = new BoundedMap<Meter>(MOST_KEYS)
-
-  get(key: string): Meter | undefined {
-    return this.#blocked.get(key) ?? this.#open.get(key)
-  }
-
-  set(key: string, meter: Meter, isBlocked: boolean): void {
-    this.delete(key)
-    ;(isBlocked ? this.#blocked : this.#open).set(key, meter)
-  }
-
-  delete(key: string): void {
-    this.#open.delete(key)
-    this.#blocked.delete(key)
-  }
-}
+/** Bounds memory under a flood of keys: see `BoundedMap`. */
+export const MOST_KEYS = 200_000
 
 export class Meters {
-  #enforced = new Kept()
+  #enforced = new BoundedMap<Meter>(MOST_KEYS)
   /** Keys of report-only rules, kept apart so that they never push out those of enforced ones. */
-  #observed = new Kept()
+  #observed = new BoundedMap<Meter>(MOST_KEYS)
 
   /** The window of `key` as of `now`; an edited limit applies at once, also to windows and blocks that have begun. */
   read(key: string, demand: MeterDemand, now: number): Meter {
@@ -56,7 +36,7 @@ export class Meters {
   charge(key: string, meter: Meter, demand: MeterDemand): Meter {
     if (demand.afterAnswer !== undefined) return meter
     const charged = { ...meter, used: meter.used + costOf(demand) }
-    this.#of(key).set(key, charged, isOver(charged, demand))
+    this.#of(key).set(key, charged, useOf(charged, demand))
     return charged
   }
 
@@ -67,7 +47,8 @@ export class Meters {
   chargeLate(key: string, demand: MeterDemand, units: number, now: number): void {
     const meter = this.#running(key, now) ?? freshAt(now, demand)
     const used = Math.max(meter.used, Math.min(demand.quota, meter.used + units))
-    if (used > 0) this.#of(key).set(key, { ...meter, used }, isOver(meter, demand))
+    const charged = { ...meter, used }
+    if (used > 0) this.#of(key).set(key, charged, useOf(charged, demand))
   }
 
   /** Notes a refusal: the first one in a window counts and begins the block. Returns the window after it. */
@@ -75,7 +56,7 @@ export class Meters {
     const refused = refusedBy(meter, demand, now)
     const kept = this.#of(key)
     // An edited limit may have moved the end.
-    if (kept.get(key) !== refused) kept.set(key, refused, true)
+    if (kept.get(key) !== refused) kept.set(key, refused, 'blocked')
     return refused
   }
 
@@ -85,7 +66,8 @@ export class Meters {
     if (kept === undefined || kept.begin > at) return
     // Without this charge the quota was not passed, so the refusal that was counted is undone, too, with its block.
     const used = Math.max(0, Math.min(kept.used, demand.quota) - costOf(demand))
-    this.#of(key).set(key, { ...kept, used }, false)
+    const left = { ...kept, used }
+    this.#of(key).set(key, left, useOf(left, demand))
   }
 
   delete(key: string): void {
@@ -93,8 +75,8 @@ export class Meters {
   }
 
   clear(): void {
-    this.#enforced = new Kept()
-    this.#observed = new Kept()
+    this.#enforced = new BoundedMap(MOST_KEYS)
+    this.#observed = new BoundedMap(MOST_KEYS)
   }
 
   #running(key: string, now: number): Meter | undefined {
@@ -102,7 +84,7 @@ export class Meters {
     return kept !== undefined && kept.end > now ? kept : undefined
   }
 
-  #of(key: string): Kept {
+  #of(key: string): BoundedMap<Meter> {
     return isReportOnlyKey(key) ? this.#observed : this.#enforced
   }
 }
@@ -135,4 +117,9 @@ export function countOf(meter: Meter, { quota }: MeterDemand, violated: boolean,
 
 function isOver({ used }: Meter, { quota }: MeterDemand): boolean {
   return used > quota
+}
+
+function useOf(meter: Meter, demand: MeterDemand): Use {
+  if (isOver(meter, demand)) return 'blocked'
+  return meter.used * 2 > demand.quota ? 'most' : 'little'
 }

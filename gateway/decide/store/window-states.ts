@@ -2,6 +2,7 @@
 import type { Window } from '../../types.js'
 import { type Epoch, lastOf, type Spent, tokens } from './algorithm.js'
 import { algorithmOf, lastsMs, lifetimeMs } from './algorithms.js'
+import { BoundedMap, type Use } from './bounded-map.js'
 
 /** All that must be known of windows to keep what was spent in them, whatever policy lists them. */
 type Shape = readonly Pick<Window, 'name' | 'ms'>[]
@@ -26,7 +27,7 @@ const NO_OTHERS: readonly Other[] = []
 /** Windows of former policies that a key keeps, at most. */
 const MOST_OTHERS = 8
 
-/** Under a flood of distinct keys the oldest are forgotten early: memory stays bounded, their quotas start again. */
+/** Beyond it keys are forgotten early, as `BoundedMap` says, and their quotas start again. */
 const MOST_KEYS = 250_000
 
 const LITTLE = 8
@@ -36,8 +37,8 @@ const SHORT_MS = 3_600_000
 
 export class WindowStates {
   readonly #epoch: Epoch
-  readonly #short = new Generations()
-  readonly #long = new Generations()
+  #short = new States()
+  #long = new States()
   readonly #shapes = new Shapes()
 
   constructor(epoch: Epoch) {
@@ -51,13 +52,13 @@ export class WindowStates {
   read(key: string, windows: readonly Window[], now: number, looks = false): Spent[] {
     const kept = this.#get(key)
     const lifetime = lifetimeOf(windows, kept)
-    if (!looks) (lifetime > SHORT_MS ? this.#long : this.#short).turn(lifetime, now)
+    if (!looks) (lifetime > SHORT_MS ? this.#long : this.#short).forgetOver(lifetime, now)
     if (kept === undefined) return windows.map(() => [])
     let lists: Spent[]
     if (isShape(kept.shape, windows)) lists = looks ? copied(listsOf(kept)) : listsOf(kept)
     else {
       const moved = under(this.#shapes.of(windows), kept, now)
-      if (!looks) this.#set(key, moved, lifetime)
+      if (!looks) this.#set(key, moved, lifetime, windows)
       lists = moved.spent
     }
     for (let i = 0; i < windows.length; i += 1) {
@@ -73,7 +74,7 @@ export class WindowStates {
     const shape =
       before !== undefined && isShape(before.shape, windows) ? before.shape : this.#shapes.of(windows)
     const kept = { shape, spent: onlyToken(state) ?? state, others: before?.others ?? NO_OTHERS }
-    this.#set(key, kept, lifetimeOf(windows, before))
+    this.#set(key, kept, lifetimeOf(windows, before), windows)
   }
 
   #get(key: string): Kept | undefined {
@@ -81,10 +82,10 @@ export class WindowStates {
   }
 
   /** A key has one place: what stayed behind in the other would count again after the next edit. */
-  #set(key: string, kept: Kept, lifetime: number): void {
+  #set(key: string, kept: Kept, lifetime: number, windows: readonly Window[]): void {
     const [own, other] = lifetime > SHORT_MS ? [this.#long, this.#short] : [this.#short, this.#long]
     other.delete(key)
-    own.set(key, kept)
+    own.set(key, kept, useOf(kept, windows))
   }
 
   delete(key: string): void {
@@ -93,50 +94,45 @@ export class WindowStates {
   }
 
   clear(): void {
-    this.#short.clear()
-    this.#long.clear()
+    this.#short = new States()
+    this.#long = new States()
   }
 }
 
-/**
- * Keys live in two generations. A key that spends moves to the young one; at each turn the old one is dropped as a
- * whole, so unused keys cost nothing to forget.
- */
-class Generations {
-  #young = new Map<string, Kept>()
-  #old = new Map<string, Kept>()
-  #turnAt = 0
+/** Most keys that are forgotten at once because their windows are over. */
+const AT_ONCE = 64
+
+/** Windows of similar length. */
+class States extends BoundedMap<Kept> {
   #lifetimeMs = 0
 
-  get(key: string): Kept | undefined {
-    return this.#young.get(key) ?? this.#old.get(key)
+  constructor() {
+    super(MOST_KEYS)
   }
 
-  set(key: string, kept: Kept): void {
-    this.#young.set(key, kept)
-    if (this.#young.size >= MOST_KEYS) this.#turnAt = Number.NEGATIVE_INFINITY
+  /** Forgets keys that have not spent for longer than any window: a few with each call, so none takes long. */
+  forgetOver(lifetime: number, now: number): void {
+    this.#lifetimeMs = Math.max(this.#lifetimeMs, lifetime)
+    const before = now - this.#lifetimeMs
+    this.forgetWhile(kept => lastAt(kept) <= before, AT_ONCE)
   }
+}
 
-  delete(key: string): void {
-    this.#young.delete(key)
-    this.#old.delete(key)
-  }
+/** When a key spent last. */
+function lastAt({ spent, others }: Kept): number {
+  let last = typeof spent === 'number' ? spent : Number.NEGATIVE_INFINITY
+  if (typeof spent !== 'number') for (const list of spent) last = Math.max(last, lastOf(list) ?? last)
+  for (const other of others) last = Math.max(last, lastOf(other.spent) ?? last)
+  return last
+}
 
-  clear(): void {
-    this.#young.clear()
-    this.#old.clear()
+/** How much is used up of the window that has least left. */
+function useOf({ spent }: Kept, windows: readonly Window[]): Use {
+  for (let i = 0; i < windows.length; i += 1) {
+    const count = typeof spent === 'number' ? 1 : tokens(spent[i] ?? [])
+    if (count * 2 > (windows[i] as Window).quota) return 'most'
   }
-
-  turn(lifetime: number, now: number): void {
-    if (lifetime > this.#lifetimeMs) {
-      this.#lifetimeMs = lifetime
-      this.#turnAt = now + lifetime
-    }
-    if (now < this.#turnAt) return
-    this.#old = this.#young
-    this.#young = new Map()
-    this.#turnAt = now + this.#lifetimeMs
-  }
+  return 'little'
 }
 
 /** One object per shape: asks may bring windows of their own for each request. */
