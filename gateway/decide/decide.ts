@@ -38,6 +38,50 @@ export class Decider {
   /** Returns a promise only if a remote store must be awaited: counting in this process costs no extra turn. */
   decide(request: DecideRequest): Verdict | Promise<Verdict> {
     const verdict = new GatheredVerdict(this.#parts.onSlots)
+    const { enforced, observed } = this.#ask(request, verdict)
+    const { id } = request.facts
+    if (!verdict.allowed || enforced.length === 0 || this.#denied(enforced, verdict)) {
+      return this.#observe(observed, verdict, id)
+    }
+    return this.#enforce(enforced, observed, verdict, request)
+  }
+
+  /**
+   * The refusal of a request whose body has not been read, by rules that do not need it; undefined if they let it pass,
+   * and then nothing is charged. The counters are only read first, because the charge of an admitted request is one step
+   * for all of its rules.
+   */
+  refuseUnread(request: DecideRequest): Verdict | undefined | Promise<Verdict | undefined> {
+    const { store } = this.#parts
+    const { id } = request.facts
+    const verdict = new GatheredVerdict(this.#parts.onSlots)
+    const { enforced, observed } = this.#ask(request, verdict)
+    if (!verdict.allowed || this.#denied(enforced, verdict)) return this.#observe(observed, verdict, id)
+    const judge = (answers: readonly Answer[]) => {
+      if (!answers.every(({ granted }) => granted)) {
+        this.#record(enforced, answers, verdict)
+        return this.#observe(observed, verdict, id)
+      }
+      // There is room again since the counters were read.
+      store.giveBack(enforced, answers)
+      return undefined
+    }
+    const refuse = (seen: readonly Answer[]) => {
+      if (seen.every(({ granted }) => granted)) return undefined
+      const answers = store.take(enforced, id)
+      return answers instanceof Promise ? answers.then(judge) : judge(answers)
+    }
+    const seen = enforced.length === 0 ? [] : store.peek(enforced)
+    return seen instanceof Promise ? seen.then(refuse) : refuse(seen)
+  }
+
+  /** Forgets that `key` was refused. */
+  forget(key: string): void {
+    this.#denials.forget(key)
+  }
+
+  /** The questions of a request's rules; outcomes that need no store go into the verdict. */
+  #ask(request: DecideRequest, verdict: GatheredVerdict) {
     const enforced: Question[] = []
     const observed: Question[] = []
     for (let i = 0; i < request.matched.length; i += 1) {
@@ -50,16 +94,7 @@ export class Decider {
       if ('result' in question) verdict.add(question)
       else (question.rule.mode === 'enforce' ? enforced : observed).push(question)
     }
-    const { id } = request.facts
-    if (!verdict.allowed || enforced.length === 0 || this.#denied(enforced, verdict)) {
-      return this.#observe(observed, verdict, id)
-    }
-    return this.#enforce(enforced, observed, verdict, request)
-  }
-
-  /** Forgets that `key` was refused. */
-  forget(key: string): void {
-    this.#denials.forget(key)
+    return { enforced, observed }
   }
 
   #enforce(

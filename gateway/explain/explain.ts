@@ -164,7 +164,7 @@ class Explainer {
   async #decide(request: DecideRequest): Promise<{ rules: ExplainedRule[]; answer: ExplainedAnswer }> {
     const { questions } = this.#options.counters
     const { policy } = this.#options.loaded.compiled
-    const verdict = await this.#look(request)
+    const verdict = await this.#verdict(request)
     const rules: ExplainedRule[] = []
     for (const one of request.matched) {
       // After a refusal the gateway asks no further rules, but an explanation covers every rule.
@@ -175,6 +175,17 @@ class Explainer {
       rules.push(explainedRule(one, request, outcome, questions, methods))
     }
     return { rules, answer: explainedAnswer(verdict, request.facts, this.#settings) }
+  }
+
+  /** As in the pipeline, rules that do not need the body are asked before it is read. */
+  async #verdict(request: DecideRequest): Promise<Verdict> {
+    const { facts, matched, bodyPrefix } = request
+    if (bodyPrefix !== undefined) {
+      const others = matched.filter(one => !needsBody(one, facts))
+      const unread = await this.#look({ ...request, matched: others, bodyPrefix: undefined })
+      if (!unread.allowed) return unread
+    }
+    return this.#look(request)
   }
 
   async #look(request: DecideRequest): Promise<Verdict> {

@@ -41,6 +41,8 @@ export interface Rooms {
   /** Reports the first bytes of the body while it streams on. */
   tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
   decide(request: DecideRequest): Verdict | Promise<Verdict>
+  /** The refusal by rules that do not need the body; undefined, without any charge, if they let the request pass. */
+  refuseUnread(request: DecideRequest): Verdict | undefined | Promise<Verdict | undefined>
   sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void
   finished(event: Finished): void
   /** Called once for each request, when its response and the upstream's part have both ended. */
@@ -64,8 +66,9 @@ export function createPipeline(rooms: Rooms): Pipeline {
         const looking = body === undefined ? [] : matched.filter(one => rooms.needsBody(one, facts))
         const forward = () => passage.forward()
         if (body === undefined || looking.length === 0) judge(passage, matched, forward)
-        else if (looking.some(({ rule }) => rule.mode === 'enforce')) lookThenJudge(passage, body, forward)
-        else judgeThenWatch(passage, body, looking, forward)
+        else if (looking.some(({ rule }) => rule.mode === 'enforce')) {
+          lookThenJudge(passage, body, looking, forward)
+        } else judgeThenWatch(passage, body, looking, forward)
       })
     },
 
@@ -106,30 +109,49 @@ export function createPipeline(rooms: Rooms): Pipeline {
   ): void | Promise<void> {
     const { facts, project, storeCalled } = passage
     const startedAt = performance.now()
-    const settle = (verdict: Verdict): void => {
-      passage.judgedAt = performance.now()
-      passage.limiterUs = Math.round((passage.judgedAt - startedAt) * 1000)
-      const rejection = passage.settle(verdict)
-      if (passage.res.closed) verdict.release()
-      else if (rejection === undefined) forward()
-      else passage.refuse(rejection)
-    }
+    const settled = (verdict: Verdict) => settle(passage, verdict, startedAt, forward)
     const { prefix: bodyPrefix, isLate: isBodyLate } = peeked ?? {}
     const verdict = rooms.decide({ facts, project, matched, bodyPrefix, isBodyLate, storeCalled })
-    if (!(verdict instanceof Promise)) return settle(verdict)
-    passage.judged = verdict.then(settle).catch(error => passage.abandon(error))
+    if (!(verdict instanceof Promise)) return settled(verdict)
+    passage.judged = verdict.then(settled).catch(error => passage.abandon(error))
     return passage.judged
   }
 
-  /** For an enforced rule with its key in the body: waits for the first bytes of the body. */
-  function lookThenJudge(passage: Passage, body: IncomingBody, forward: () => void): void {
-    passage.judged = rooms
-      .peekBody(body, passage.facts)
-      .then(peeked => {
+  function settle(passage: Passage, verdict: Verdict, startedAt: number, forward: () => void): void {
+    passage.judgedAt = performance.now()
+    passage.limiterUs = Math.round((passage.judgedAt - startedAt) * 1000)
+    const rejection = passage.settle(verdict)
+    if (passage.res.closed) verdict.release()
+    else if (rejection === undefined) forward()
+    else passage.refuse(rejection)
+  }
+
+  /**
+   * For an enforced rule with its key in the body: waits for the first bytes of the body, unless the other rules refuse
+   * the request anyway.
+   */
+  function lookThenJudge(
+    passage: Passage,
+    body: IncomingBody,
+    looking: readonly Matched[],
+    forward: () => void,
+  ): void {
+    const { facts, project, storeCalled } = passage
+    const startedAt = performance.now()
+    const go = (refusal: Verdict | undefined): void | Promise<void> => {
+      if (refusal !== undefined) return settle(passage, refusal, startedAt, forward)
+      return rooms.peekBody(body, facts).then(peeked => {
         passage.body = peeked.body
         return judge(passage, passage.matched, forward, peeked)
       })
-      .catch(error => passage.abandon(error))
+    }
+    const matched = passage.matched.filter(one => !looking.includes(one))
+    const refusal = rooms.refuseUnread({ facts, project, matched, storeCalled })
+    if (refusal === undefined || refusal instanceof Promise) {
+      passage.judged = Promise.resolve(refusal)
+        .then(go)
+        .catch(error => passage.abandon(error))
+    } else go(refusal)
   }
 
   /** For report-only rules with their key in the body: they read it while it streams on, so they delay nothing. */

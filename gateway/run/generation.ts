@@ -155,6 +155,7 @@ export class Generation {
       peekBody: (body, { network }) => peekBody(body, PEEK_BYTES, PEEK_MS, memoryOf(network)),
       tapBody: (body, onPrefix) => tapBody(body, PEEK_BYTES, onPrefix),
       decide: request => decider.decide(request),
+      refuseUnread: request => decider.refuseUnread(request),
       sendRejection,
       finished: event => {
         for (const observer of observers) observer.finished(event)

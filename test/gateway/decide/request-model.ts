@@ -156,6 +156,7 @@ export class Model {
       }) as Partial<Facts> as Facts,
     needsBody: () => false,
     decide: request => this.#decider.decide(request),
+    refuseUnread: request => this.#decider.refuseUnread(request),
     sendRejection: (_req, res) => res.cut(),
     finished() {},
     ended() {},
