@@ -98,25 +98,36 @@ t.test('how an upstream reads requests is part of what applies', async t => {
 })
 
 t.test('every setting that decides about requests is listed, without secrets', async t => {
-  const url = 'url: "http://127.0.0.1:9", connections: 10'
-  const before = changed(t, {
-    'gateway.yaml': [['welcome: { embedded: welcome }', `welcome: { ${url} }`]],
+  const shipped = changed(t, {
+    'gateway.yaml': [['welcome: { embedded: welcome }', 'welcome: { APP }']],
   })
-  const after = `${before}-next`
-  cpSync(before, after, { recursive: true })
-  const file = join(after, 'gateway.yaml')
-  const settings = 'url: "http://127.0.0.2:9", connections: 20, maxBody: 1000, timeouts: { head: 5s }'
-  const more = `
+  const written = (name: string, app: string, settings: string) => {
+    const folder = `${shipped}-${name}`
+    cpSync(shipped, folder, { recursive: true })
+    const file = join(folder, 'gateway.yaml')
+    const text = readFileSync(file, 'utf8').replace('APP', app)
+    writeFileSync(file, text.replace(/^(listen|redis|store|drain|log):.*\n(?: .*\n)*/gm, '') + settings)
+    return folder
+  }
+  const before = written(
+    'before',
+    'url: "http://127.0.0.1:9", connections: 10, timeouts: { head: 30s }',
+    `
+store: { instances: 1, deadline: 25ms }
+listen: { headTimeout: 10s, maxConnections: 10000, maxConnectionsPerClient: 1000, maxEventLoopDelay: 500ms, workers: 1 }
+`,
+  )
+  const after = written(
+    'after',
+    'url: "http://127.0.0.2:9", connections: 20, maxBody: 1000, timeouts: { head: 5s }',
+    `
 store: { instances: 3, deadline: 1s }
 redis: "redis://user:hidden-password@127.0.0.1:6379/1"
 listen: { headTimeout: 3s, maxConnections: 20, maxConnectionsPerClient: 10, maxEventLoopDelay: 1s, workers: 2 }
 drain: 20s
 log: { access: all }
-`
-  const text = readFileSync(file, 'utf8')
-    .replace(url, settings)
-    .replace(/^(listen|redis|store|drain|log):.*\n(?: .*\n)*/gm, '')
-  writeFileSync(file, text + more)
+`,
+  )
   const { code, out, err } = await sluice(['diff', before, after], { columns: 1000 })
   t.match({ code, err }, { code: 1, err: '' })
   t.equal(
