@@ -2,10 +2,8 @@
 import type { Path, UnplacedProblem } from './problem.js'
 import { HOST_NAME_PATTERN, type ProjectEntry } from './projects-schema.js'
 import { unknownName } from './readable.js'
+import { BY_CLIENT, BY_HOST } from './words.js'
 
-/** Prefixes of the names of unknown callers; hosts need no declaration. */
-const BY_HOST = 'host:'
-const BY_CLIENT = 'client:'
 const HOST_NAME = new RegExp(HOST_NAME_PATTERN)
 
 /** Why an entry or condition cannot name unknown callers by this id; undefined when it can, and for all other ids. */

@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { DeclaredWord, NamedMap, Strict, Version } from './fields.js'
 import { OverrideSchema } from './quota-schema.js'
-import { ENVIRONMENTS, PLANS } from './words.js'
+import { BY_CLIENT, BY_HOST, ENVIRONMENTS, PLANS, TOGETHER } from './words.js'
 
 /** A host name in the form under which requests are counted. */
 export const HOST_NAME_PATTERN = '^(\\[[0-9a-f:.]+\\]|[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)$'
@@ -16,9 +16,9 @@ export const HostName = (description?: string) =>
 
 const ProjectEntry = Strict({
   id: Type.String({
-    pattern: '^[A-Za-z0-9._:-]{1,128}$',
-    expected: 'an id of 1 to 128 letters, digits, ".", "_", "-" or ":"',
-    description: 'Stable id: limits are counted by it.',
+    pattern: `^(?!${BY_CLIENT}|${BY_HOST}|${TOGETHER}$)[A-Za-z0-9._:-]{1,128}$`,
+    expected: `an id of 1 to 128 letters, digits, ".", "_", "-" or ":", and not one of an unknown caller (${BY_CLIENT}, ${BY_HOST}, ${TOGETHER})`,
+    description: `Stable id: limits are counted by it. ${BY_CLIENT}…, ${BY_HOST}… and ${TOGETHER} stand for unknown callers.`,
   }),
   plan: DeclaredWord({ description: 'Subscription plan.', examples: [...PLANS] }),
   environment: DeclaredWord({ description: 'Environment of the project.', examples: [...ENVIRONMENTS] }),

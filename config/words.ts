@@ -37,6 +37,17 @@ export function columnsOf(selectors: readonly Selector[], words: PlanWords): Set
 export const COUNT_UNKNOWN_BY = ['client', 'host', 'together'] as const
 export type CountUnknownBy = (typeof COUNT_UNKNOWN_BY)[number]
 
+/** Prefixes of the ids of unknown callers. No project of projects.yaml may have such an id. */
+export const BY_CLIENT = 'client:'
+export const BY_HOST = 'host:'
+/** The id of all unknown callers that are counted together. */
+export const TOGETHER = 'unknown:all'
+
+/** True for the ids that unknown callers have, by any setting. */
+export function isUnknownCaller(id: string): boolean {
+  return id.startsWith(BY_CLIENT) || id.startsWith(BY_HOST) || id === TOGETHER
+}
+
 /**
  * `unknownProject` of gateway.yaml: a plan of the spec, in its production environment; a plan and environment, and
  * what is counted by; or `reject`.

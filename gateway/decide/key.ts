@@ -1,5 +1,6 @@
 /** Counter keys: the parts of a rule's key, joined so that two different keys cannot be mistaken for one another. */
 import { createHash } from 'node:crypto'
+import { BY_CLIENT } from '../../config/words.js'
 import { KEY_SPACE } from '../redis-keys.js'
 import type { Facts, KeyPart, Project, Rule } from '../types.js'
 
@@ -46,8 +47,8 @@ export function isReportOnlyKey(key: string): boolean {
   return isWithoutProject(key) ? key.endsWith('}:r') : key.startsWith('}:r:', key.indexOf('}'))
 }
 
-/** Prefix of the counter keys of unknown callers that are counted by project: their ids are `client:` and an address. */
-const UNKNOWN_PROJECT = `${KEY_SPACE}{client:`
+/** Prefix of the counter keys of unknown callers that are counted by project. */
+const UNKNOWN_PROJECT = `${KEY_SPACE}{${BY_CLIENT}`
 
 /**
  * Which rule counts by this counter key: its space, kind and id. Unknown callers count apart from configured projects,

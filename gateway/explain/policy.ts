@@ -3,10 +3,17 @@ import { isIP } from 'node:net'
 import { pluginConfig, type RuleEntry } from '../../config/policy-schema.js'
 import { unknownHostFault } from '../../config/project-names.js'
 import { unknownName } from '../../config/readable.js'
-import { type CountUnknownBy, countsUnknownBy } from '../../config/words.js'
+import {
+  BY_CLIENT,
+  BY_HOST,
+  type CountUnknownBy,
+  countsUnknownBy,
+  isUnknownCaller,
+  TOGETHER,
+} from '../../config/words.js'
 import type { PolicyOf } from '../admin/inspect.js'
 import { NotFound } from '../admin/refusals.js'
-import { BY_CLIENT, BY_HOST, isUnknownCaller, TOGETHER, unknownCallers } from '../identify/unknown.js'
+import { unknownCallers } from '../identify/unknown.js'
 import { clientAddress, networkOf, TrustedProxies } from '../listen/client.js'
 import { methodsOf } from '../policy/policy.js'
 import type { Loaded } from '../run/load.js'

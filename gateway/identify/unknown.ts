@@ -1,12 +1,14 @@
 /** Whom a request counts for when no identifier knows its project: the setting `unknownProject`. */
-import { columnOfUnknown, countsUnknownBy, type UnknownProject } from '../../config/words.js'
+import {
+  BY_CLIENT,
+  BY_HOST,
+  columnOfUnknown,
+  countsUnknownBy,
+  TOGETHER,
+  type UnknownProject,
+} from '../../config/words.js'
 import type { Facts, Project } from '../types.js'
 
-/** Prefixes that keep the ids of unknown callers apart from those of configured projects. */
-export const BY_CLIENT = 'client:'
-export const BY_HOST = 'host:'
-/** The id of all unknown callers that are counted together. */
-export const TOGETHER = 'unknown:all'
 /** Stands for the hosts beyond the first hundred. */
 const OTHER_HOSTS = `${BY_HOST}others`
 
@@ -50,9 +52,4 @@ export function unknownCallers(
     if (by === 'together') return { id: TOGETHER, ...column, alias }
     return hosts.takesApart(host) ? { id: alias, ...column } : { id: OTHER_HOSTS, ...column, alias }
   }
-}
-
-/** True for the ids that unknown callers have, by any setting. */
-export function isUnknownCaller(id: string): boolean {
-  return id.startsWith(BY_CLIENT) || id.startsWith(BY_HOST) || id === TOGETHER
 }

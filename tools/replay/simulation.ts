@@ -2,11 +2,11 @@
  * A gateway without a network: the compiled policy, the decider and the counters that `serve` uses, on a clock set by
  * the log.
  */
-import type { PlanWords } from '../../config/words.js'
+import { isUnknownCaller, type PlanWords } from '../../config/words.js'
 import { Decider } from '../../gateway/decide/decide.js'
 import { type DecideRequest, Questions } from '../../gateway/decide/question.js'
 import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
-import { isUnknownCaller, UnknownHosts, unknownCallers } from '../../gateway/identify/unknown.js'
+import { UnknownHosts, unknownCallers } from '../../gateway/identify/unknown.js'
 import { isDenied, judgementWith } from '../../gateway/pipeline/access.js'
 import { enter, type Walk } from '../../gateway/pipeline/enter.js'
 import type { Limiter } from '../../gateway/plugin.js'
