@@ -34,7 +34,7 @@ export class Places {
 
   constructor(most: number) {
     this.#most = most
-    this.#mostOfOne = Math.ceil((most * 3) / 4)
+    this.#mostOfOne = Math.max(1, Math.floor((most * 3) / 4))
     this.#share = Math.max(1, Math.floor(most / 16))
   }
 

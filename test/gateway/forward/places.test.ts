@@ -48,6 +48,15 @@ t.test('one client never takes all places, and others are admitted at once', asy
   t.ok(others.every(({ state }) => state === 'held'))
 })
 
+t.test('few places are shared, too: with two or more, one is always left for others', async t => {
+  for (const most of [2, 3, 4]) {
+    const places = new Places(most)
+    const greedy = Array.from({ length: most }, () => new Request(places, 'greedy').enter())
+    t.equal(greedy.filter(({ state }) => state === 'held').length, most - 1)
+    t.equal(new Request(places, 'other').enter().state, 'held')
+  }
+})
+
 t.test(
   'when several clients have taken all places, each newcomer gets one from those that hold many',
   async t => {
@@ -111,6 +120,7 @@ t.test('places are never lost, never given twice, and nobody waits in vain', asy
       fc.array(step, { maxLength: 80 }),
       async (most, steps) => {
         const places = new Places(most)
+        const mostOfOne = Math.max(1, Math.floor((most * 3) / 4))
         const all: Request[] = []
         const of = (state: State) => all.filter(one => one.state === state)
         for (const [at, { client, leaver, enters, slow }] of steps.entries()) {
@@ -124,9 +134,9 @@ t.test('places are never lost, never given twice, and nobody waits in vain', asy
           const held = of('held')
           const ofClient = (name: string) => held.filter(one => one.client === name).length
           if (held.length > most || places.size !== held.length + of('waiting').length) return false
-          for (const one of held) if (ofClient(one.client) > Math.ceil((most * 3) / 4)) return false
+          for (const one of held) if (ofClient(one.client) > mostOfOne) return false
           for (const one of of('waiting')) {
-            if (held.length < most && ofClient(one.client) < Math.ceil((most * 3) / 4)) return false
+            if (held.length < most && ofClient(one.client) < mostOfOne) return false
           }
         }
         for (const one of all) if (one.state !== 'gone') one.leave()
