@@ -43,6 +43,11 @@ class List<Value> {
 /** How much a key has used up: within a rule, each kind makes room for its own. */
 export type Use = 'little' | 'most' | 'blocked'
 
+/** Whether most of a quota is used up. */
+export function useOf(used: number, quota: number): Use {
+  return used * 2 > quota ? 'most' : 'little'
+}
+
 /** The entries of one rule. */
 class Share<Value> {
   readonly rule: string
@@ -111,7 +116,7 @@ export class BoundedMap<Value> {
     return forgotten
   }
 
-  /** Forgets the oldest entries of one rule after the other while they are over, at most `most` of them. */
+  /** Forgets the oldest entries of one rule while they are over, at most `most` of each use; the next call, of another. */
   forgetWhile(isOver: (value: Value) => boolean, most: number): void {
     const share = this.#shares[this.#next % this.#shares.length]
     this.#next = (this.#next + 1) % Math.max(1, this.#shares.length)

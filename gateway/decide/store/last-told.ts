@@ -3,7 +3,7 @@
  * outage adds at most this instance's share of what was left, never a fresh quota.
  */
 import type { Demand } from '../../types.js'
-import { BoundedMap } from './bounded-map.js'
+import { BoundedMap, useOf } from './bounded-map.js'
 import { type Answer, type Ask, type Count, sameQuota } from './store.js'
 
 /** The counts of Redis's last answer. Times in milliseconds. */
@@ -37,7 +37,8 @@ export class LastTold {
       const { key, demand } = asks[i] as Ask
       const { store, counts } = answers[i] as Answer
       if (demand.kind === 'slots' || store === 'none') continue
-      this.#heard.set(key, { demand, counts, at }, counts.some(isMostUsed) ? 'most' : 'little')
+      const uses = counts.map(({ quota, used = 0 }) => useOf(used, quota))
+      this.#heard.set(key, { demand, counts, at }, uses.includes('most') ? 'most' : 'little')
     }
   }
 
@@ -51,8 +52,4 @@ export class LastTold {
   forget(key: string): void {
     this.#heard.delete(key)
   }
-}
-
-function isMostUsed({ quota, used = 0 }: Count): boolean {
-  return used * 2 > quota
 }

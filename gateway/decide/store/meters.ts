@@ -4,7 +4,7 @@
  */
 import type { MeterDemand } from '../../types.js'
 import { isReportOnlyKey } from '../key.js'
-import { BoundedMap, type Use } from './bounded-map.js'
+import { BoundedMap, type Use, useOf } from './bounded-map.js'
 import { type Count, costOf, counted } from './store.js'
 
 /** A window: what was spent in it, the first refused request included, and when it begins and ends. */
@@ -36,7 +36,7 @@ export class Meters {
   charge(key: string, meter: Meter, demand: MeterDemand): Meter {
     if (demand.afterAnswer !== undefined) return meter
     const charged = { ...meter, used: meter.used + costOf(demand) }
-    this.#of(key).set(key, charged, useOf(charged, demand))
+    this.#of(key).set(key, charged, useIn(charged, demand))
     return charged
   }
 
@@ -48,7 +48,7 @@ export class Meters {
     const meter = this.#running(key, now) ?? freshAt(now, demand)
     const used = Math.max(meter.used, Math.min(demand.quota, meter.used + units))
     const charged = { ...meter, used }
-    if (used > 0) this.#of(key).set(key, charged, useOf(charged, demand))
+    if (used > 0) this.#of(key).set(key, charged, useIn(charged, demand))
   }
 
   /** Notes a refusal: the first one in a window counts and begins the block. Returns the window after it. */
@@ -67,7 +67,7 @@ export class Meters {
     // Without this charge the quota was not passed, so the refusal that was counted is undone, too, with its block.
     const used = Math.max(0, Math.min(kept.used, demand.quota) - costOf(demand))
     const left = { ...kept, used }
-    this.#of(key).set(key, left, useOf(left, demand))
+    this.#of(key).set(key, left, useIn(left, demand))
   }
 
   delete(key: string): void {
@@ -119,7 +119,6 @@ function isOver({ used }: Meter, { quota }: MeterDemand): boolean {
   return used > quota
 }
 
-function useOf(meter: Meter, demand: MeterDemand): Use {
-  if (isOver(meter, demand)) return 'blocked'
-  return meter.used * 2 > demand.quota ? 'most' : 'little'
+function useIn(meter: Meter, demand: MeterDemand): Use {
+  return isOver(meter, demand) ? 'blocked' : useOf(meter.used, demand.quota)
 }

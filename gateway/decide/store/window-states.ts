@@ -2,7 +2,7 @@
 import type { Window } from '../../types.js'
 import { type Epoch, lastOf, type Spent, tokens } from './algorithm.js'
 import { algorithmOf, lastsMs, lifetimeMs } from './algorithms.js'
-import { BoundedMap, type Use } from './bounded-map.js'
+import { BoundedMap, type Use, useOf } from './bounded-map.js'
 
 /** All that must be known of windows to keep what was spent in them, whatever policy lists them. */
 type Shape = readonly Pick<Window, 'name' | 'ms'>[]
@@ -85,7 +85,7 @@ export class WindowStates {
   #set(key: string, kept: Kept, lifetime: number, windows: readonly Window[]): void {
     const [own, other] = lifetime > SHORT_MS ? [this.#long, this.#short] : [this.#short, this.#long]
     other.delete(key)
-    own.set(key, kept, useOf(kept, windows))
+    own.set(key, kept, useIn(kept, windows))
   }
 
   delete(key: string): void {
@@ -127,10 +127,10 @@ function lastAt({ spent, others }: Kept): number {
 }
 
 /** How much is used up of the window that has least left. */
-function useOf({ spent }: Kept, windows: readonly Window[]): Use {
+function useIn({ spent }: Kept, windows: readonly Window[]): Use {
   for (let i = 0; i < windows.length; i += 1) {
     const count = typeof spent === 'number' ? 1 : tokens(spent[i] ?? [])
-    if (count * 2 > (windows[i] as Window).quota) return 'most'
+    if (useOf(count, (windows[i] as Window).quota) === 'most') return 'most'
   }
   return 'little'
 }
