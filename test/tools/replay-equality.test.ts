@@ -97,7 +97,7 @@ unknownProject: { plan: developer, environment: production, countBy: ${countBy} 
   const slow: Promise<Received>[] = []
   for (let i = 0; i < actions; i++) {
     clock.ms += 1 + Math.floor(random() * (random() < 0.06 ? 20_000 : 150))
-    if (held.length > 0 && random() < 0.15) {
+    if (held.length > 0 && random() < 0.05) {
       held.shift()?.()
       await slow.shift()
       ended += 1

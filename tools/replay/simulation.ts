@@ -37,20 +37,17 @@ export class Simulation {
   readonly #decider: Decider
   readonly #loaded: Loaded
   readonly #limiters: ReadonlyMap<string, Limiter<unknown>>
-  readonly #store: VirtualStore
+  readonly #store = new VirtualStore()
   readonly #walk: Walk
   readonly #projects: ReadonlyMap<string, Project>
   readonly #planWords: PlanWords
   /** Whom unknown callers count for; undefined when they are rejected. */
   readonly #callerOf: ReturnType<typeof unknownCallers>
-  #now = 0
 
   /** @throws {Failure} when a plugin cannot be created */
   constructor(loaded: Loaded) {
     const { config, compiled } = loaded
     this.#loaded = loaded
-    const now = () => this.#now
-    this.#store = new VirtualStore(now)
     this.#limiters = createLimiters(loaded, toolsOf(config, quiet))
     const limiters = new Map(
       [...this.#limiters].map(([name, limiter]) => [name, this.#store.untimed(limiter)]),
@@ -59,13 +56,13 @@ export class Simulation {
       // E-mail addresses and flow ids are hashed already, so any secret will do.
       questions: new Questions(limiters, Buffer.alloc(0), quiet),
       store: this.#store,
-      now,
+      now: this.#store.now,
       onSlots: () => {},
       onLost(error) {
         throw error
       },
     })
-    this.#walk = compiled.walk(undefined, new Access(compiled.access, undefined, now))
+    this.#walk = compiled.walk(undefined, new Access(compiled.access, undefined, this.#store.now))
     this.#projects = new Map(config.projects.map(project => [project.id, project]))
     this.#planWords = config.planWords
     this.#callerOf = unknownCallers(config.gateway.unknownProject, new UnknownHosts())
@@ -73,8 +70,7 @@ export class Simulation {
 
   /** Judges requests in order of time; a late one is judged at the current time. */
   async judge({ at, facts, project: logged, durationMs = 0, status }: Traffic): Promise<Judged> {
-    this.#now = Math.max(this.#now, at)
-    this.#store.begin(durationMs)
+    this.#store.begin(at, durationMs)
     if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
     const { identify } = this.#walk
     const entered = enter(facts, {

@@ -6,27 +6,39 @@ import type { Demand } from '../../gateway/types.js'
 import { TimeHeap } from '../log/heap.js'
 
 export class VirtualStore extends MemoryStore {
-  readonly #now: () => number
+  readonly #clock: { ms: number }
   readonly #ends = new TimeHeap<() => void>()
   /** How long the slots of a demand may be held. */
   readonly #maxHolds = new WeakMap<Demand, number>()
   #durationMs = 0
 
-  constructor(now: () => number) {
-    super(now)
-    this.#now = now
+  constructor() {
+    const clock = { ms: 0 }
+    super(() => clock.ms)
+    this.#clock = clock
   }
 
-  /** A request of this duration begins now: first releases what has ended by now. */
-  begin(durationMs: number): void {
+  /** The time in the log, in milliseconds. */
+  readonly now = (): number => this.#clock.ms
+
+  /**
+   * A request of this duration begins `at` this time, or now if that is past: first ends what has ended by then, each
+   * at its own time, because a rule may charge when a request ends.
+   */
+  begin(at: number, durationMs: number): void {
+    const begins = Math.max(this.#clock.ms, at)
+    while ((this.#ends.next ?? Number.POSITIVE_INFINITY) <= begins) {
+      const ended = this.#ends.take()
+      this.#clock.ms = ended?.at ?? begins
+      ended?.value()
+    }
+    this.#clock.ms = begins
     this.#durationMs = durationMs
-    const now = this.#now()
-    while ((this.#ends.next ?? Number.POSITIVE_INFINITY) <= now) this.#ends.take()?.value()
   }
 
   /** Calls `end` when the current request has ended. */
   atEnd(end: () => void): void {
-    this.#ends.add(this.#now() + this.#durationMs, end)
+    this.#ends.add(this.now() + this.#durationMs, end)
   }
 
   /** The limiter without the timers that `maxHold` would set, which run on the real clock. */
@@ -48,7 +60,7 @@ export class VirtualStore extends MemoryStore {
     for (const [i, { release }] of answers.entries()) {
       if (release === undefined) continue
       const maxHold = this.#maxHolds.get((asks[i] as Ask).demand) ?? Number.POSITIVE_INFINITY
-      if (maxHold < this.#durationMs) this.#ends.add(this.#now() + maxHold, release)
+      if (maxHold < this.#durationMs) this.#ends.add(this.now() + maxHold, release)
     }
     return answers
   }
