@@ -52,7 +52,7 @@ export interface Project {
   readonly environment: Environment
   /** True when it was identified by a credential that was checked. */
   readonly verified?: boolean | undefined
-  /** Its name in entries and conditions if not `id`: `host:NAME` for an unknown caller that is not counted by host. */
+  /** Its name in entries and conditions, and for upstreams, if not `id`: `host:NAME` for an unknown caller that is not counted by host. */
   readonly alias?: string | undefined
   /** The network that an unknown caller is counted by. Its id contains it, so logs and lists show another name. */
   readonly client?: string | undefined

@@ -147,19 +147,21 @@ const projectTexts = new WeakMap<Project, string>()
 
 /**
  * Cached, since it is the same for all requests of a project. The values may come from a plugin, which must not be able
- * to inject lines.
+ * to inject lines. An unknown caller is named by its host, whatever it is counted by: what an upstream stores for a
+ * project must not depend on the address that its user has today.
  */
 function projectFields(project: Project): string {
   const known = projectTexts.get(project)
   if (known !== undefined) return known
-  const { id, plan, environment } = project
-  for (const value of [id, plan, environment]) {
+  const { id, alias, plan, environment } = project
+  const name = alias ?? id
+  for (const value of [name, plan, environment]) {
     if (!VALUE.test(value))
       throw new Error(
         `a project's id, plan or environment cannot be sent as a field: ${JSON.stringify(value)}`,
       )
   }
-  const parts = { 'x-sluice-project': id, 'x-sluice-plan': plan, 'x-sluice-environment': environment }
+  const parts = { 'x-sluice-project': name, 'x-sluice-plan': plan, 'x-sluice-environment': environment }
   // `join` makes one flat string: a concatenation would be cached as a chain of strings, with three times the memory.
   const text = Object.entries(parts)
     .flatMap(([name, value]) => [name, ': ', value, '\r\n'])

@@ -125,8 +125,14 @@ function revisionOf({ gateway, projects, planWords, policies, access }: Config):
   // Selectors without plans or environments stand for all declared words, so these count too.
   const declared = hasOwnWords(planWords) ? [planWords] : []
   const added = [...(closed.length > 0 ? [{ closed }] : []), ...declared]
-  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...added])
+  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...added], sorted)
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+}
+
+/** The order in which keys are written, or filled in by default, changes nothing. */
+function sorted(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** What the listener would throw at start. */

@@ -62,6 +62,19 @@ t.test('what a plan or a map without countBy says is counted by client too', asy
   }
 })
 
+t.test(
+  'an upstream knows an unknown caller by its Host, whatever address it has and however it is counted',
+  async t => {
+    for (const countBy of ['client', 'host', 'together']) {
+      const settings = `unknownProject: { plan: growth, environment: production, countBy: ${countBy} }`
+      const { from } = await start(t, { settings })
+      for (const client of [v4(), v6()]) {
+        t.equal((await from(client, 'Someone.example')).body, 'host:someone.example', countBy)
+      }
+    }
+  },
+)
+
 t.test('countBy: host counts a hundred hosts apart, countBy: together all callers at once', async t => {
   const setting = (by: string) => `unknownProject: { plan: growth, environment: production, countBy: ${by} }`
   const byHost = await start(t, { settings: setting('host') })

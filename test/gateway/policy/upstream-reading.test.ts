@@ -174,6 +174,8 @@ t.test('the revision depends on each of these settings', async t => {
   for (const upstreamSettings of [
     '',
     'pathParameters: literal',
+    'pathParameters: literal, caseInsensitivePaths: false',
+    'caseInsensitivePaths: false, pathParameters: literal',
     'pathParameters: refuse',
     'caseInsensitivePaths: true',
     'methodOverride: x-http-method',
