@@ -101,6 +101,7 @@ function respelled(path: string, dice: Iterator<number>, withinSlashes: readonly
   return spelt
 }
 
+const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i
 const SLASHES = ['/', '/', '//', '/./', '/x/../', '/%2e/', '/y/%2E%2e/', '///', '/.//', '/a/b/../.././']
 
 for (const [name, routerOptions] of Object.entries(ROUTERS)) {
@@ -180,7 +181,8 @@ for (const [name, routerOptions] of Object.entries(ROUTERS)) {
       let refused = 0
       await fc.assert(
         fc.asyncProperty(target, fc.constantFrom('GET', 'POST'), async (target, method) => {
-          const direct = await ask(upstream, { method, target })
+          // The gateway resolves dot segments before it counts; this router would serve them as if they were names.
+          const direct = DOT_SEGMENT.test(target) ? [] : [await ask(upstream, { method, target })]
           const answer = await ask(gateway.url, { method, target })
           const said = answer.status === 400 && answer.json().code
           if (said === 'bad-target') {
@@ -188,7 +190,9 @@ for (const [name, routerOptions] of Object.entries(ROUTERS)) {
             return true
           }
           served += 1
-          const meant = [direct, answer].flatMap(({ headers }) => bucketOfRoute.get(headers['x-route']) ?? [])
+          const meant = [...direct, answer].flatMap(
+            ({ headers }) => bucketOfRoute.get(headers['x-route']) ?? [],
+          )
           return meant.every(bucket => bucket === bucketOf(answer)) && spends(answer, bucketOf(answer))
         }),
         { numRuns: 250 },

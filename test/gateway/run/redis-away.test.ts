@@ -34,10 +34,14 @@ limits:
 
 /** How many requests of a project's minute Redis has counted. */
 const COUNT = `local key = redis.call('KEYS', '*{' .. ARGV[1] .. '}:e:*')[1]
-local lists = { cmsgpack.unpack(redis.call('GET', key)) }
-local sum = 0
-for i = 2, #lists[4], 2 do sum = sum + lists[4][i] end
-return sum`
+local stored = cmsgpack.unpack(redis.call('GET', key))
+for i = 3, #stored, 3 do
+  if stored[i] == 'sustained' then
+    local sum = 0
+    for j = 2, #stored[i + 2], 2 do sum = sum + stored[i + 2][j] end
+    return sum
+  end
+end`
 
 async function startAll(t: Test) {
   const redis = await startRedis()

@@ -200,16 +200,17 @@ t.test('private and loopback targets are refused unless allowed, as addresses an
   const DATA_DIR = t.testdir()
   const lenient = await startService(t, { WEBHOOK_ALLOW_PRIVATE, DATA_DIR })
   const byAddress = await hooked(lenient, receiver.url)
+  const byName = await hooked(lenient, receiver.url.replace('127.0.0.1', 'localhost'))
   await lenient.close()
   const service = await startService(t, { DATA_DIR, WEBHOOK_ALLOW_HTTP: 'true' })
-  const body = { tenant: 't', product: 'p', webhook_url: receiver.url, webhook_secret: secret }
-  t.match(await service.manage('POST', '', body), {
-    status: 400,
-    body: {
-      error: { message: /127\.0\.0\.1 is not a public address; WEBHOOK_ALLOW_PRIVATE=true allows it/ },
-    },
-  })
-  const byName = await hooked(service, receiver.url.replace('127.0.0.1', 'localhost'))
+  for (const host of ['127.0.0.1', 'localhost']) {
+    const webhook_url = receiver.url.replace('127.0.0.1', host)
+    const { status, body } = await service.manage('POST', '', {
+      ...{ tenant: 't', product: 'p', webhook_url, webhook_secret: secret },
+    })
+    t.equal(status, 400, host)
+    t.match(body.error.message, `${host} is not a public address; WEBHOOK_ALLOW_PRIVATE=true allows it`)
+  }
   for (const [{ id, secret }, name] of [
     [byAddress, 'a'],
     [byName, 'b'],

@@ -13,10 +13,11 @@ t.test('hostile bodies are refused or stored as plain data', async t => {
     '{"userName":{"$ne":null}}',
     '{"userName":"\\ud800","active":{"$gt":""}}',
     '\u0000',
+    JSON.stringify(okta('a\u0000')),
   ]
   for (const body of refused) t.equal((await scim('POST', '/Users', body)).status, 400, body.slice(0, 40))
   t.equal(({} as { polluted?: number }).polluted, undefined)
-  const odd = okta('x\u0000\'"; DROP TABLE resources; --', {
+  const odd = okta('x\'"; DROP TABLE resources; --', {
     'a.b': { $where: '1' },
     deep: [[{ password: 'canary' }]],
   })
@@ -25,8 +26,7 @@ t.test('hostile bodies are refused or stored as plain data', async t => {
   const read = (await scim('GET', `/Users/${body.id}`)).body
   t.same([read['a.b'], read.deep], [{ $where: '1' }, [[{}]]], 'all but the password')
   t.equal(
-    (await scim('GET', `/Users${find(`userName eq "x\\u0000'\\"; drop table resources; --"`)}`)).body
-      .totalResults,
+    (await scim('GET', `/Users${find(`userName eq "x'\\"; drop table resources; --"`)}`)).body.totalResults,
     1,
   )
   t.notOk(JSON.stringify([await scim('GET', '/Users'), service.logged]).includes('canary'))
