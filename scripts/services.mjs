@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { installPython } from './lib/python.mjs'
 import { Failure, inProject, onPath, run, say, script } from './lib/run.mjs'
+import { installStores, STORES } from './lib/stores.mjs'
 
 await script(() => {
   redis()
@@ -15,6 +16,7 @@ await script(() => {
   systemd()
   libfaketime()
   deployChecks()
+  stores()
 })
 
 function redis() {
@@ -115,6 +117,12 @@ function deployChecks() {
     buildGo('deploy', source, binary)
   }
   say('checks of deploy/: found')
+}
+
+/** Servers other than the distribution's Redis, for `npm run stores`. */
+function stores() {
+  installStores()
+  say(`${STORES.map(({ name }) => name).join(', ')}: found`)
 }
 
 /** Builds a program as the Go module in scripts/services pins it. */

@@ -1,5 +1,6 @@
 /** `sluice check`: everything that is wrong with a configuration, or probably not meant, without running it. */
 
+import { type Examined, examineRedis } from '../gateway/decide/store/examine.js'
 import { Failure, type Loaded, listProblems, load, type Unloadable } from '../gateway/run/load.js'
 import { didYouMean } from './arguments.js'
 import { defineCommand, type ExitCode, NO_OPERANDS, Unusable } from './command.js'
@@ -19,6 +20,7 @@ export const check = defineCommand({
     config: CONFIG,
     table: { type: 'boolean', help: 'also show the limits that apply in the end, by plan and environment' },
     project: { type: 'string', value: 'ID', help: 'show the limits of this project, overrides included' },
+    connect: { type: 'boolean', help: 'also connect to the configured Redis, and say whether it can count' },
     strict: { type: 'boolean', help: 'treat warnings as faults: exit code 1' },
     'report-only-days': {
       type: 'string',
@@ -29,6 +31,8 @@ export const check = defineCommand({
     json: { type: 'boolean', help: 'one JSON object instead of text' },
   },
   details: `Reports every problem at once, as file:line:col path: sentence. When there is none, it warns of likely mistakes: patterns and rules that never take effect, buckets without a quota, numbers that are never reached, rules that have been report-only for long. Notes name keys that have no bound. docs/reference/errors.md explains each sentence.
+
+With --connect, a Redis that cannot count is a fault. It connects from here, as the gateway would.
 
 Exit code 0 when good, 1 when not. Warnings leave it at 0, except with --strict; notes never count.`,
   example:
@@ -46,7 +50,9 @@ Exit code 0 when good, 1 when not. Warnings leave it at 0, except with --strict;
       for (const one of limits) writeLimits(one, io)
       writeEndpointLimits(endpointLimits(loaded), io)
     }
-    return exitCode(findings, values.strict)
+    const redis = values.connect ? await examined(loaded) : undefined
+    if (redis !== undefined) io.out(`${redis.text}\n`)
+    return redis?.counts === false ? 1 : exitCode(findings, values.strict)
   },
 })
 
@@ -61,6 +67,7 @@ async function loadTried(path: string, env: NodeJS.ProcessEnv): Promise<Loaded |
 
 interface Asked {
   readonly config: string
+  readonly connect: boolean
   readonly table: boolean
   readonly project: string | undefined
   readonly strict: boolean
@@ -77,8 +84,17 @@ async function checkAsJson(asked: Asked, reportOnlyDays: number, io: Io): Promis
   const findings = lint(loaded, { now: Date.now(), reportOnlyDays })
   const tables = limits && { limits, rules: endpointLimits(loaded) }
   const { revision } = loaded.compiled.policy
-  io.out(`${JSON.stringify({ good: true, revision, findings, ...tables }, null, 2)}\n`)
-  return exitCode(findings, asked.strict)
+  const redis = asked.connect ? await examined(loaded) : undefined
+  const good = redis?.counts !== false
+  io.out(`${JSON.stringify({ good, revision, findings, redis, ...tables }, null, 2)}\n`)
+  return good ? exitCode(findings, asked.strict) : 1
+}
+
+/** What the configured Redis is like; without one, each process counts for itself. */
+function examined({ config }: Loaded): Promise<Examined> {
+  const { redis } = config.gateway
+  if (redis !== '') return examineRedis(redis)
+  return Promise.resolve({ counts: true, text: 'No Redis is configured: each process counts for itself.' })
 }
 
 function limitsAsked(loaded: Loaded, { table, project }: Asked): LimitsOf[] | undefined {

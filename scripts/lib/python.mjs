@@ -16,7 +16,7 @@ export function installPython(name, requirements) {
   const programs = join(folder, 'bin')
   if (existsSync(mark) && readFileSync(mark, 'utf8') === wanted) return programs
   if (!onPath('python3')) throw new Failure('python3 is missing: install it with its module venv')
-  say(`${name}: installing ${list.match(/^[\w.-]+/gm).join(', ')} from PyPI ...`)
+  say(`${name}: installing ${list.match(/^\w[\w.-]*/gm).join(', ')} from PyPI ...`)
   mkdirSync(folder, { recursive: true })
   run('python3', ['-m', 'venv', '--clear', folder], 'no virtual environment; on Debian, install python3-venv')
   const pip = ['install', '--quiet', '--disable-pip-version-check', '--requirement', requirements]

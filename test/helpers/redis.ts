@@ -42,7 +42,7 @@ export interface RedisServer {
 
 /** A `redis-server` for one test, to pause, kill and restart. Call `redisCommand(t)` first. */
 export async function startRedis(...options: string[]): Promise<RedisServer> {
-  const command = findCommand(['redis-server'])
+  const command = redisServer()
   if (!command) throw new Error('redis-server is not on PATH')
   const child = await startServer({
     command,
@@ -55,9 +55,14 @@ export async function startRedis(...options: string[]): Promise<RedisServer> {
   return asRedis(child)
 }
 
+/** `npm run stores` runs the tests on other servers. */
+function redisServer(): string | undefined {
+  return process.env.REDIS_SERVER || findCommand(['redis-server'])
+}
+
 /** The path of `redis-server`, or undefined after reporting the test as skipped (a failure in CI). */
 export function redisCommand(t: Test): string | undefined {
-  const command = findCommand(['redis-server'])
+  const command = redisServer()
   if (!command) reportMissing(t, 'redis-server', 'install it with `npm run services` or your package manager')
   return command
 }
@@ -167,7 +172,7 @@ async function introduce(nodes: readonly RedisServer[], busPorts: readonly numbe
 /** A Sentinel that monitors the master on that port of 127.0.0.1 under the name `main`. */
 export async function startSentinel(master: Pick<RedisServer, 'port'>): Promise<RedisServer> {
   const child = await startServer({
-    command: findCommand(['redis-server']) as string,
+    command: redisServer() as string,
     args(port, folder) {
       const file = join(folder, 'sentinel.conf')
       writeFileSync(
