@@ -1,7 +1,7 @@
 /** What the gateway would do with a request, step by step, by the code that would do it (`sluice explain`). */
 import type { Gateway } from '../../config/gateway-schema.js'
 import { type Asked, UnknownQuestion } from '../admin/explain.js'
-import { type Counters, lookingDecider } from '../decide/dry-run.js'
+import type { Counters } from '../decide/dry-run.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { DecideRequest } from '../decide/question.js'
 import { GatewayError } from '../errors.js'
@@ -16,27 +16,25 @@ import { refusal } from '../pipeline/answer.js'
 import { enter } from '../pipeline/enter.js'
 import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
 import { Access, type Ruling } from '../policy/access.js'
-import { methodsOf } from '../policy/policy.js'
 import { type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
 import type { Runtime } from '../run/acts/runtime.js'
 import type { Loaded } from '../run/load.js'
-import type { Facts, Matched, Mode, Project, Rule, Verdict } from '../types.js'
+import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import { explainedAccess, withAccess } from './access.js'
 import {
   type ExplainedAnswer,
   type ExplainedRule,
   explainedAnswer,
   explainedRefusal,
-  explainedRule,
   NO_ANSWER,
-  outcomeOf,
   pairs,
 } from './explained.js'
+import { verdictOn } from './verdict.js'
 
 /** Plain data, fit for JSON. */
 export type Explanation = Awaited<ReturnType<typeof explain>>
 
-export interface ExplainedProject extends Project {
+export interface ExplainedProject extends Pick<Project, 'id' | 'plan' | 'environment' | 'verified'> {
   /** The identifier that found it; `given` if only the question names it, `nobody` if neither did. */
   readonly by: string
   /** The identifiers in their order, with what each found; those after the first that found a project are not asked. */
@@ -71,7 +69,8 @@ class Explainer {
   readonly #host: string
   #credential: string | undefined
   #facts: Facts | undefined
-  #project: ExplainedProject | undefined
+  #project: Project | undefined
+  #explainedProject: ExplainedProject | undefined
   #upstream: string | undefined
   #matched: readonly Matched[] = []
   #ruling: Ruling | undefined
@@ -96,8 +95,9 @@ class Explainer {
         const { status, fields } = SERVER_OPTIONS
         return this.#told([], { ...NO_ANSWER, status, fields: pairs(fields) })
       }
-      const { rules, answer } = await this.#decide(request)
-      return this.#told(rules, answer)
+      const { loaded, counters } = this.#options
+      const { verdict, rules } = await verdictOn(request, loaded.compiled.policy, counters)
+      return this.#told(rules, explainedAnswer(verdict, request.facts, this.#settings))
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       const rejection = { code: error.code, detail: error.message, requestId: this.#facts?.id ?? '' }
@@ -155,43 +155,11 @@ class Explainer {
       this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { takesApart })(facts)
     const isFound = found !== undefined && found.id === project.id
     const by = isFound ? (asked.at(-1)?.identifier as string) : this.#given === undefined ? 'nobody' : 'given'
-    const { id, plan, environment, alias, client } = project
+    const { id, plan, environment } = project
     const verified = isFound && found?.verified === true
-    this.#project = { id, plan, environment, verified, by, asked }
-    return { id, plan, environment, verified, alias, client }
-  }
-
-  async #decide(request: DecideRequest): Promise<{ rules: ExplainedRule[]; answer: ExplainedAnswer }> {
-    const { questions } = this.#options.counters
-    const { policy } = this.#options.loaded.compiled
-    const verdict = await this.#verdict(request)
-    const rules: ExplainedRule[] = []
-    for (const one of request.matched) {
-      // After a refusal the gateway asks no further rules, but an explanation covers every rule.
-      const outcome =
-        outcomeOf(verdict, one) ?? outcomeOf(await this.#look({ ...request, matched: [one] }), one)
-      const endpoint = policy.rules.find(({ rule }) => rule === one.rule)
-      const methods = endpoint && methodsOf(endpoint)
-      rules.push(explainedRule(one, request, outcome, questions, methods))
-    }
-    return { rules, answer: explainedAnswer(verdict, request.facts, this.#settings) }
-  }
-
-  /** As in the pipeline, rules that do not need the body are asked before it is read. */
-  async #verdict(request: DecideRequest): Promise<Verdict> {
-    const { facts, matched, bodyPrefix } = request
-    if (bodyPrefix !== undefined) {
-      const others = matched.filter(one => !needsBody(one, facts))
-      const unread = await this.#look({ ...request, matched: others, bodyPrefix: undefined })
-      if (!unread.allowed) return unread
-    }
-    return this.#look(request)
-  }
-
-  async #look(request: DecideRequest): Promise<Verdict> {
-    const verdict = await lookingDecider(this.#options.counters).decide(request)
-    await verdict.settled
-    return verdict
+    this.#explainedProject = { id, plan, environment, verified, by, asked }
+    this.#project = { ...project, verified }
+    return this.#project
   }
 
   #told(rules: readonly ExplainedRule[], answer: ExplainedAnswer) {
@@ -213,7 +181,7 @@ class Explainer {
         /** What makes it so, such as `header authorization`; null without, or if an identifier has checked one. */
         credential: this.#credential ?? null,
       },
-      project: this.#project ?? null,
+      project: this.#explainedProject ?? null,
       upstream: this.#upstream ?? null,
       /** Entries that deny or exempt it, the enforced one first. */
       access: explainedAccess(this.#ruling, this.#options.runtime?.kept.contents.access),

@@ -87,6 +87,31 @@ t.test('explain says why a rule does not apply to the request', async t => {
   t.notMatch(out, 'Bearer')
 })
 
+t.test('a condition on the host of unknown callers holds in the reasons, too', async t => {
+  const folder = t.testdir({
+    'gateway.yaml': `version: 1
+upstreams: { app: { url: "http://127.0.0.1:9" } }
+routes: [{ path: /**, upstream: app }]`,
+    'projects.yaml': 'version: 1\nprojects: []',
+    policies: {
+      'volumetric.yaml': `version: 1
+kind: volumetric
+rules:
+  - id: shop
+    match: ["*"]
+    when: { projects: ["host:shop.example"], authenticated: true }
+    key: [client-ip]
+    quota: { requests: 5, per: 60s }`,
+    },
+  })
+  const reasonFor = async (host: string) => {
+    const asked = ['POST', '/', '--host', host, '--config', folder, '--json']
+    return (JSON.parse((await sluice(['explain', ...asked])).out) as Explanation).passed
+  }
+  t.match(await reasonFor('shop.example'), [{ rule: 'shop', why: 'when', unmet: 'authenticated' }])
+  t.match(await reasonFor('other.example'), [{ rule: 'shop', why: 'when', unmet: 'projects' }])
+})
+
 t.test('the project is found as in the gateway, or taken from --project', async t => {
   t.match(await asJson('GET', '/', '--host', 'dev.localhost'), { project: { id: 'developer', by: 'host' } })
   t.match(await asJson('GET', 'http://globex.localhost/'), {
