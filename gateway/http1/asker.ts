@@ -1,7 +1,9 @@
-/** The user of a connection to an upstream, and what can go wrong there. */
+/** The user and the owner of a connection to an upstream, and what can go wrong there. */
 import type { Fields, Takeover } from '../message.js'
 import type { ClientConnection } from './client-connection.js'
+import type { Deadlines } from './deadlines.js'
 import type { ParsedResponse } from './message.js'
+import type { Silence } from './silence.js'
 
 /** How a request can fail: no connection, the connection broke, a timeout, or a response that is not valid HTTP. */
 export type ConnectionFault = 'no-connection' | 'gone' | 'silent' | 'invalid'
@@ -25,4 +27,23 @@ export interface Asker {
   onSwitch?(head: ParsedResponse, takeover: Takeover): void
   /** `heard` is true when at least one byte of the response has arrived. */
   onFault(fault: ConnectionFault, error: Error, heard: boolean): void
+}
+
+/** Limits in ms: to connect, from the end of the request to the response head, and between bytes of its body. */
+export interface WaitingTimes {
+  readonly connectMs: number
+  readonly headMs: number
+  readonly idleMs: number
+}
+
+/** The owner of a connection. */
+export interface Home {
+  readonly times: WaitingTimes
+  readonly deadlines: Deadlines
+  /** Connections that must be silent for a while before they are free. */
+  readonly silence: Silence<ClientConnection>
+  /** The connection can carry another request. `told` holds the fields of its last response, if there was one. */
+  onFree(connection: ClientConnection, told: Fields | undefined): void
+  onUnreachable(error: Error): void
+  onClosed(connection: ClientConnection): void
 }

@@ -1,41 +1,17 @@
 /** One connection to an upstream, and the requests it carries, one after another. */
 import type { Socket } from 'node:net'
 import type { Fields } from '../message.js'
-import type { Asker, ConnectionFault } from './asker.js'
+import type { Asker, ConnectionFault, Home } from './asker.js'
 import type { Connector, SocketReader } from './connector.js'
-import type { Deadlines, Timed } from './deadlines.js'
+import type { Timed } from './deadlines.js'
 import { isPersistent } from './framing.js'
 import type { Framing, ParsedResponse } from './message.js'
 import { RequestWriter } from './request-writer.js'
 import { ResponseReader, type ResponseSink } from './response-reader.js'
+import { SILENCE_MS } from './silence.js'
 
 const NEVER = Number.POSITIVE_INFINITY
 const NO_TRAILERS: readonly string[] = []
-/** How long a connection must be silent after a response that a faulty upstream may follow with a body. */
-const SILENCE_MS = 500
-/** Most connections of one pool that are watched for that. For another one, the longest silent one is free earlier. */
-const MOST_WATCHED = 512
-
-/** Limits in ms: to connect, from the end of the request to the response head, and between bytes of its body. */
-export interface WaitingTimes {
-  readonly connectMs: number
-  readonly headMs: number
-  readonly idleMs: number
-}
-
-/** The owner of a connection. */
-export interface Home {
-  readonly times: WaitingTimes
-  readonly deadlines: Deadlines
-  /** Connections that must be silent for a while before they are free. */
-  readonly watched: Set<ClientConnection>
-  /** Bytes have come on a watched connection, so none is free earlier. */
-  isFaulty: boolean
-  /** The connection can carry another request. `told` holds the fields of its last response, if there was one. */
-  onFree(connection: ClientConnection, told: Fields | undefined): void
-  onUnreachable(error: Error): void
-  onClosed(connection: ClientConnection): void
-}
 
 export class ClientConnection implements Timed, SocketReader, ResponseSink {
   /** Also set by its home, while the connection is free. */
@@ -57,8 +33,6 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
   /** At least one byte of the response has arrived. */
   #heard = false
   #isPaused = false
-  /** The last response, while the connection is watched. */
-  #answer: ParsedResponse | undefined
 
   constructor(home: Home, connector: Connector, asker: Asker) {
     this.#home = home
@@ -140,10 +114,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
   }
 
   onDeadline(): void {
-    if (this.#home.watched.has(this)) {
-      this.#endWatch()
-      return
-    }
+    if (this.#home.silence.end(this)) return
     const { connectMs, headMs } = this.#home.times
     if (this.#isOpen) this.#fail('silent', new Error(`no answer within ${headMs} ms, or a pause in it`))
     else this.onGone(Object.assign(new Error(`no connection within ${connectMs} ms`), { code: 'ETIMEDOUT' }))
@@ -160,7 +131,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     if (this.#isClosed) return
     // No request is in progress, so these bytes are no response to anything.
     if (this.#asker === undefined) {
-      if (this.#home.watched.has(this)) this.#home.isFaulty = true
+      this.#home.silence.broken(this)
       this.abort()
       return
     }
@@ -235,35 +206,20 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     this.#reader.clear()
     this.resume()
     if (!stays) this.abort()
-    else if (isDoubtful) this.#watch(answer)
+    else if (isDoubtful) this.#awaitSilence(answer)
     else if (more) setImmediate(() => this.#free(answer))
     else this.#free(answer)
     asker.onEnd(this.#reader.trailers)
   }
 
-  /** Bytes that come while the connection is watched close it, so that they become no other client's response. */
-  #watch(answer: ParsedResponse): void {
-    const { watched, deadlines, isFaulty } = this.#home
-    if (watched.size >= MOST_WATCHED) {
-      if (isFaulty) {
-        this.abort()
-        return
-      }
-      const [longest] = watched
-      if (longest !== undefined) longest.#endWatch()
-    }
-    watched.add(this)
-    this.#answer = answer
-    this.deadline = deadlines.now() + SILENCE_MS
-  }
-
-  #endWatch(): void {
-    this.#home.watched.delete(this)
-    if (this.#answer !== undefined) this.#free(this.#answer)
+  /** Waits for the body that a faulty upstream may send: it must not become another client's response. */
+  #awaitSilence(answer: ParsedResponse): void {
+    const { silence, deadlines } = this.#home
+    if (silence.begin(this, () => this.#free(answer))) this.deadline = deadlines.now() + SILENCE_MS
+    else this.abort()
   }
 
   #free({ fields }: ParsedResponse): void {
-    this.#answer = undefined
     this.deadline = NEVER
     if (!this.#isClosed) this.#home.onFree(this, fields)
   }

@@ -1,9 +1,10 @@
 /** The connections to one address of an upstream. */
 import type { Fields } from '../message.js'
-import type { Asker } from './asker.js'
-import { ClientConnection, type Home, type WaitingTimes } from './client-connection.js'
+import type { Asker, Home, WaitingTimes } from './asker.js'
+import { ClientConnection } from './client-connection.js'
 import { type Address, Connector } from './connector.js'
 import type { Deadlines } from './deadlines.js'
+import { Silence } from './silence.js'
 
 /** How long an idle connection is kept when the upstream announces no timeout. */
 const KEPT_MS = 4_000
@@ -16,8 +17,7 @@ const TIMEOUT = /(?:^|[\s,])timeout=(\d{1,9})/i
 export class ConnectionPool implements Home {
   readonly times: WaitingTimes
   readonly deadlines: Deadlines
-  readonly watched = new Set<ClientConnection>()
-  isFaulty = false
+  readonly silence = new Silence<ClientConnection>()
   readonly #connector: Connector
   readonly #onUnreachable: (error: Error) => void
   readonly #all = new Set<ClientConnection>()
@@ -79,7 +79,7 @@ export class ConnectionPool implements Home {
 
   onClosed(connection: ClientConnection): void {
     this.#all.delete(connection)
-    this.watched.delete(connection)
+    this.silence.delete(connection)
     const place = this.#free.indexOf(connection)
     if (place !== -1) this.#free.splice(place, 1)
   }

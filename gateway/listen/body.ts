@@ -1,7 +1,6 @@
 /** Reads the beginning of a body that is forwarded unchanged. */
 import type { BodyReader, IncomingBody } from '../message.js'
-
-const NOTHING = Buffer.alloc(0)
+import { Prefix } from './prefix.js'
 
 /** The beginning of a body that is forwarded unchanged. */
 export interface Peeked {
@@ -12,7 +11,7 @@ export interface Peeked {
   readonly body: IncomingBody
 }
 
-/** The memory of bodies that are waited for, on behalf of one client. */
+/** The memory for bodies of one client that are waited for. */
 export interface Memory {
   /** False, and nothing is taken, when there is no more. */
   take(bytes: number): boolean
@@ -20,9 +19,9 @@ export interface Memory {
 }
 
 /**
- * Waits for the first `limitBytes` of a body, or fewer if it ends or `timeoutMs` passes first, or there is no more
- * `memory` to wait. The returned `body` then
- * yields exactly the bytes the client sends, prefix included. Rejects if the client leaves meanwhile.
+ * Waits for the first `limitBytes` of a body, or fewer if it ends, `timeoutMs` pass or the `memory` is used up first.
+ * The returned `body` then yields exactly the bytes the client sends, prefix included. Rejects if the client leaves
+ * meanwhile.
  */
 export function peekBody(
   body: IncomingBody,
@@ -56,7 +55,7 @@ export function peekBody(
 class SeenBody implements IncomingBody, BodyReader {
   readonly #source: IncomingBody
   readonly #prefix: Prefix
-  /** Called for each piece that is waited with. */
+  /** Called with the size of each piece that is kept while more is waited for. */
   readonly #onPiece: (bytes: number) => void
   /** Called once: with the prefix, or undefined if the client left. */
   readonly #onSeen: (prefix: Buffer | undefined) => void
@@ -219,53 +218,5 @@ class TappedBody implements IncomingBody, BodyReader {
     const prefix = this.#prefix
     this.#prefix = undefined
     if (prefix !== undefined) this.#onPrefix(prefix.start())
-  }
-}
-
-/**
- * The first bytes of a body, and any more that arrived before its reader. In one buffer that grows: each of many small
- * pieces would cost far more than its bytes.
- */
-class Prefix {
-  readonly #limit: number
-  #held: Buffer = NOTHING
-  #bytes = 0
-
-  constructor(limit: number) {
-    this.#limit = limit
-  }
-
-  get isEmpty(): boolean {
-    return this.#bytes === 0
-  }
-
-  get isFull(): boolean {
-    return this.#bytes >= this.#limit
-  }
-
-  add(chunk: Buffer): void {
-    const bytes = this.#bytes + chunk.length
-    if (this.#bytes === 0) this.#held = chunk
-    else {
-      if (bytes > this.#held.length) {
-        const larger = Buffer.allocUnsafeSlow(2 * bytes)
-        this.#held.copy(larger, 0, 0, this.#bytes)
-        this.#held = larger
-      }
-      chunk.copy(this.#held, this.#bytes)
-    }
-    this.#bytes = bytes
-  }
-
-  /** The prefix, cut to the limit. */
-  start(): Buffer {
-    return this.#held.subarray(0, Math.min(this.#bytes, this.#limit))
-  }
-
-  takeAll(): Buffer {
-    const all = this.#held.subarray(0, this.#bytes)
-    this.#held = NOTHING
-    this.#bytes = 0
-    return all
   }
 }

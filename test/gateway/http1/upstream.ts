@@ -1,7 +1,7 @@
 /** A pool of connections to a scripted upstream, and a client of the pool. */
 import type { Test } from 'tap'
-import type { Asker, ConnectionFault } from '../../../gateway/http1/asker.js'
-import type { ClientConnection, WaitingTimes } from '../../../gateway/http1/client-connection.js'
+import type { Asker, ConnectionFault, WaitingTimes } from '../../../gateway/http1/asker.js'
+import type { ClientConnection } from '../../../gateway/http1/client-connection.js'
 import { Deadlines } from '../../../gateway/http1/deadlines.js'
 import type { Framing, ParsedResponse } from '../../../gateway/http1/message.js'
 import { ConnectionPool } from '../../../gateway/http1/pool.js'
