@@ -1,7 +1,7 @@
 /** The services that run inside the gateway's process, as far as a configuration knows them. */
 import type { Gateway } from './gateway-schema.js'
 
-/** Each with the cookies by which it knows its users again. */
+/** Each with the cookies by which it recognises its users. */
 const SERVICES: Readonly<Record<string, readonly string[]>> = {
   directory: [],
   identity: ['sluice_identity'],

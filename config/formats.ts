@@ -1,4 +1,4 @@
-/** Formats of strings: addresses of upstreams, Redis and networks; days, timestamps and time zones; ciphers and headers. */
+/** Formats of strings: addresses of upstreams, Redis and networks; days, moments and time zones; ciphers, headers. */
 import { isIP } from 'node:net'
 import { getCiphers } from 'node:tls'
 import { HOP_BY_HOP_FIELDS, METHOD_OVERRIDE_FIELDS, REPLACED_FIELDS } from './words.js'

@@ -4,8 +4,9 @@ import { DeclaredWord, NamedMap, Strict, Version } from './fields.js'
 import { OverrideSchema } from './quota-schema.js'
 import { BY_CLIENT, BY_HOST, ENVIRONMENTS, PLANS, TOGETHER } from './words.js'
 
-/** A host name in the form under which requests are counted. */
+/** Matches a host name in the form under which requests are counted. */
 export const HOST_NAME_PATTERN = '^(\\[[0-9a-f:.]+\\]|[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)$'
+/** A setting that is such a name. */
 export const HostName = (description?: string) =>
   Type.String({
     pattern: HOST_NAME_PATTERN,

@@ -95,6 +95,7 @@ function whySkipped(
   return isUnlimited(one.rule) ? 'unlimited' : 'when'
 }
 
+/** One window, or the slots, of a rule. */
 export function explainedCounter(reading: Reading) {
   const { policy, quota, windowMs, calendar, cost, used, left, resetMs, violated } = reading
   return {

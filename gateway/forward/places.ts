@@ -7,7 +7,7 @@ const WAITING = 1024
 export interface Occupant {
   /** The client it is counted for: an IPv4 address or IPv6 network. */
   readonly client: string
-  /** Since when it waits for its client to send or to read, in ms of `performance.now()`; undefined while it does not. */
+  /** Since when it waits for its client to send or read, in ms of `performance.now()`; undefined while it does not. */
   readonly waitsSince: number | undefined
   /** It has been given a place. */
   go(): void
@@ -16,10 +16,9 @@ export interface Occupant {
 }
 
 /**
- * No client holds more than three quarters of the places, so there is always room for others, even if every place is
- * taken by requests that wait for the upstream. Clients that wait take turns, the one with the fewest places first. If
- * several clients have filled the places together, a client that holds more than a sixteenth loses a request that waits
- * for its client.
+ * No client holds more than three quarters of the places, so one alone never keeps others out. Clients that wait take
+ * turns, the one with the fewest places first. If several clients have filled the places together, one that holds more
+ * than a sixteenth loses a request that waits for its client.
  */
 export class Places {
   readonly #most: number
@@ -108,7 +107,7 @@ export class Places {
     if (client === undefined || queue === undefined) return undefined
     const [next] = queue
     this.stopWaiting(next as Occupant)
-    // The client’s other requests wait for its next turn.
+    // The client's other requests wait for its next turn.
     if (queue.size > 0) {
       this.#queues.delete(client)
       this.#queues.set(client, queue)

@@ -15,7 +15,7 @@ export interface AnswerHead {
 export class Relay {
   /** The head has been written, so no other response can be sent. */
   begun = false
-  /** Since when the client must read before more can be sent, in ms of `performance.now()`; undefined while it need not. */
+  /** Since when the client must read before more is sent, in ms of `performance.now()`; undefined while it need not. */
   waitsSince: number | undefined
   readonly #res: OutgoingResponse
   readonly #head: AnswerHead

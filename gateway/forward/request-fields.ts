@@ -21,7 +21,8 @@ export type FieldSettings = Pick<UpstreamSettings, 'fingerprintHeaders' | 'proxy
 
 /**
  * The fate of a field by its name. Names are compared by their letters and digits alone: a CGI-style server gives the
- * application `X~Real.IP`, `X_Real_IP` and `X-Real-IP` under one name. Only the usual spelling of a name has its own fate.
+ * application `X~Real.IP`, `X_Real_IP` and `X-Real-IP` under one name. Only the usual spelling of a name has a fate of
+ * its own.
  */
 export class RequestFields {
   readonly #exact: ReadonlyMap<string, Fate>

@@ -24,7 +24,7 @@ export class Upload implements BodyReader, Timed {
   /** Undefined before the start and after the end of the upload. */
   #connection: ClientConnection | undefined
 
-  /** Calls `onFailure` when the client pauses for too long or is too slow, sends more than the upstream takes, or breaks off. */
+  /** Calls `onFailure` when the client is too slow, sends more than the upstream takes, or breaks off. */
   constructor(
     body: IncomingBody,
     head: Fields,

@@ -49,13 +49,13 @@ export interface Http2Listener {
 }
 
 /**
- * Requests in progress have the limits of connections: over HTTP/1.1 each has a connection of its own, and here it costs
- * as much memory. A connection has `headTimeoutMs` to send a first request. `clientOf` maps an address to the client that it counts
- * for; undefined for a proxy, which carries many clients.
+ * Requests in progress have the limits of connections: over HTTP/1.1 each has a connection of its own, and here it
+ * costs as much memory. A connection has `headTimeout` to send a first request. `clientOf` maps an address to the
+ * client that it counts for; undefined for a proxy, which carries many clients.
  */
 export function createHttp2Listener(
   handlers: StreamHandlers,
-  { headTimeout: headTimeoutMs, maxConnections, maxConnectionsPerClient, turnedAway }: ListenerSettings,
+  { headTimeout, maxConnections, maxConnectionsPerClient, turnedAway }: ListenerSettings,
   clientOf: (address: string) => string | undefined,
 ): Http2Listener {
   const requests = new Shares(maxConnections, maxConnectionsPerClient)
@@ -131,7 +131,7 @@ export function createHttp2Listener(
       stopWaiting()
       leave(constants.NGHTTP2_NO_ERROR)
     }
-    waitFor(headTimeoutMs)
+    waitFor(headTimeout)
     const spend = allowance(calm)
     const client = clientOf(peer.address)
     const takeBack = () => {

@@ -57,6 +57,7 @@ export interface Pipeline {
   upgrade(req: IncomingRequest, res: OutgoingResponse, takeOver: () => Takeover): void
 }
 
+/** The steps of a request, in their order. */
 export function createPipeline(rooms: Rooms): Pipeline {
   return {
     request(req, res) {

@@ -78,7 +78,7 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
 
   /**
    * The rules that apply: at most one enforced and one report-only bucket, each with its trial, then every endpoint
-   * rule whose `when` holds. A CORS preflight is a request like others: two fields that a client may add exempt nobody.
+   * rule whose `when` holds. A CORS preflight is a request like others, as any client can send its fields.
    */
   function match(facts: Facts, project: Project): Matched[] {
     const matched: Matched[] = []

@@ -1,7 +1,6 @@
 /** Where a request goes: by host and path, unless the path is closed. */
 import type { Facts } from '../types.js'
-import type { Found } from './trie.js'
-import { PathTrie } from './trie.js'
+import { type Found, PathTrie } from './trie.js'
 
 /** Paths that are answered 404 whatever routes say. All that an entry names must hold; letter case is ignored. */
 export interface ClosedEntry {

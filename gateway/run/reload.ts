@@ -125,12 +125,10 @@ export class Reloader {
   }
 
   async #run(trigger: Trigger): Promise<Reloaded> {
-    const before = this.#inForce.compiled.policy.revision
-    const loaded = this.#inForce
+    const before = this.#inForce
     const reloaded = await this.#attempt()
     this.#last = { ...reloaded, trigger, at: new Date() }
-    const moved = loaded === this.#inForce ? [] : movedCounters(loaded, this.#inForce, MOST_COUNTERS)
-    this.#tell(reloaded, trigger, before, moved)
+    this.#tell(reloaded, trigger, before)
     this.#options.onResult(reloaded)
     return reloaded
   }
@@ -172,7 +170,7 @@ export class Reloader {
     }
   }
 
-  #tell(reloaded: Reloaded, trigger: Trigger, before: string, moved: readonly string[]): void {
+  #tell(reloaded: Reloaded, trigger: Trigger, before: Loaded): void {
     const { log } = this.#options
     const { revision } = reloaded
     if (reloaded.result === 'refused') {
@@ -181,12 +179,17 @@ export class Reloader {
       return
     }
     const { needsRestart } = reloaded
-    const counters = moved.length > 0 && { counters: moved }
-    if (needsRestart.length === 0)
-      log.info({ trigger, revision, before, ...counters }, 'Configuration reloaded')
+    const counters = movedCounters(before, this.#inForce, MOST_COUNTERS)
+    const told = {
+      trigger,
+      revision,
+      before: before.compiled.policy.revision,
+      ...(counters.length > 0 && { counters }),
+    }
+    if (needsRestart.length === 0) log.info(told, 'Configuration reloaded')
     else {
       const message = `Configuration reloaded, except for ${listed(needsRestart, 'and')}: that needs a restart`
-      log.warn({ trigger, revision, before, ...counters, needsRestart }, message)
+      log.warn({ ...told, needsRestart }, message)
     }
   }
 }

@@ -19,8 +19,8 @@ local function meter_of(first)
   }
 end
 
--- `ended_by_it`: false for what is left of an earlier request, whose limit may have been edited since: its length ends no
--- window.
+-- `ended_by_it`: whether the meter's length may end the window; not for what is left of an earlier request, whose limit
+-- may have been edited since.
 local function read_meter(key, meter, now, ended_by_it)
   local packed = redis.call('GET', key)
   -- A plain number is a counter of another version: ignored.

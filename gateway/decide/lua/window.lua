@@ -1,10 +1,10 @@
 -- The state of a windows key: what was spent, what is lent out, and when it stops counting. A library, prepended to the
 -- scripts that count. Prepended to it: algorithms.lua.
 --
--- A key holds, in MessagePack, one list: when it was written, the leases (instance, tokens, end, …), then per window its
--- name, its length and a list of time, count, … A window is known by its name, so policies that list other windows, or
--- the same in another order, keep each other's counts. Ends are kept as distances from the time of writing; times rise,
--- and each is kept as the distance from the one before, the first as that from the time of writing.
+-- A key holds, in MessagePack, one list: when it was written, the leases (instance, tokens, end, …), then per window
+-- its name, its length and a list of time, count, … A window is known by its name, so policies that list other windows,
+-- or the same in another order, keep each other's counts. Ends are kept as distances from the time of writing; times
+-- rise, and each is kept as the distance from the one before, the first as that from the time of writing.
 
 -- Windows of other policies that a key keeps, at most.
 local MOST_OTHERS = 8

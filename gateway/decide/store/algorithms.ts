@@ -12,6 +12,7 @@ const ALGORITHMS: Record<Algorithm, WindowAlgorithm> = {
   'token-bucket': tokenBucket,
 }
 
+/** How a window counts. */
 export function algorithmOf({ algorithm, calendar }: Window): WindowAlgorithm {
   return calendar === undefined ? ALGORITHMS[algorithm] : calendarWindow
 }

@@ -116,7 +116,10 @@ export class BoundedMap<Value> {
     return forgotten
   }
 
-  /** Forgets the oldest entries of one rule while they are over, at most `most` of each use; the next call, of another. */
+  /**
+   * Forgets the oldest entries of a rule while they are over, at most `most` of each use. The next call looks at another
+   * rule.
+   */
   forgetWhile(isOver: (value: Value) => boolean, most: number): void {
     const share = this.#shares[this.#next % this.#shares.length]
     this.#next = (this.#next + 1) % Math.max(1, this.#shares.length)

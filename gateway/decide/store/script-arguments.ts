@@ -22,9 +22,9 @@ interface Known {
 const known = new WeakMap<readonly Window[], Known>()
 
 /**
- * Name, quota, length in microseconds and algorithm of each window. Instead of a length, a calendar window has the starts of
- * three periods and the end of the last; Redis chooses among them by its own clock, so that gateways whose clocks
- * differ agree.
+ * Name, quota, length in microseconds and algorithm of each window. Instead of a length, a calendar window has the
+ * starts of three periods and the end of the last; Redis chooses among them by its own clock, so that gateways whose
+ * clocks differ agree.
  *
  * @param wall milliseconds since the epoch; called for calendar windows only
  */

@@ -1,7 +1,8 @@
 /**
- * A Redis Cluster, or what hides one behind one address, keeps keys in slots, and a script can access only one of them. What a request asks of other slots
- * than its project's is asked first, as a reservation. It is confirmed when everything was granted and given back
- * otherwise, so a refused request charges nothing, and a mere reservation never begins a block.
+ * A Redis Cluster, even one that hides behind a single address, keeps keys in slots, and a script can access only one
+ * of them. What a request asks of other slots than its project's is asked first, as a reservation. It is confirmed when
+ * everything was granted and given back otherwise, so a refused request charges nothing, and a mere reservation never
+ * begins a block.
  */
 import { isWithoutProject } from '../key.js'
 import { hashTag } from './hash-slot.js'

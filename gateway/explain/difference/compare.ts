@@ -23,6 +23,7 @@ export interface ProjectChange extends Change {
   readonly as: string | null
 }
 
+/** All differences, as plain data. */
 export function compare(before: Loaded, after: Loaded) {
   return {
     /** Buckets by plan and environment; those that changed alike stand together. */
@@ -37,10 +38,12 @@ export function compare(before: Loaded, after: Loaded) {
   }
 }
 
+/** True when nothing differs. */
 export function isSame(difference: PolicyDifference): boolean {
   return Object.values(difference).every(list => list.length === 0)
 }
 
+/** The buckets that differ, by plan and environment. */
 export function compareLimits(before: Loaded, after: Loaded) {
   const words = bothWords(before.config.planWords, after.config.planWords)
   // Columns with the same rules share a table.
@@ -90,6 +93,7 @@ function quotaFields(config: BucketConfig): FieldValues {
   }
 }
 
+/** The endpoint rules that differ. */
 export function compareRules(before: Loaded, after: Loaded) {
   const [old, now] = [rulesOf(before), rulesOf(after)]
   return changesOf(old, now).map(change => ({
