@@ -8,8 +8,8 @@ import { complaintsOf, waitedMs } from './process.mjs'
 import { BURST, gatewayYaml, hostOf, POLICIES, projectsYaml } from './settings.mjs'
 
 /** @returns `each` (the processes) and what both report together */
-export async function startGateways(t, { url: redis, env }, upstream) {
-  const folder = writeConfig(t, gatewayYaml(redis, upstream), POLICIES)
+export async function startGateways(t, { url: redis, env, policies = POLICIES }, upstream) {
+  const folder = writeConfig(t, gatewayYaml(redis, upstream), policies)
   writeFileSync(join(folder, 'projects.yaml'), projectsYaml())
   const each = await Promise.all([gatewayProcess(t, folder, env), gatewayProcess(t, folder, env)])
   const agent = new Agent({ keepAlive: true })

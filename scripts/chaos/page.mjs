@@ -10,20 +10,21 @@ const PAGE = inProject('docs', 'faults.md')
 export function writeFaults(sections) {
   const notes = readFileSync(inProject('scripts', 'chaos', 'notes.md'), 'utf8').trim()
   const machine = `Measured on ${cpus().length} cores, with Node ${process.versions.node}.`
-  const parts = sections.map(
-    ({ title, note, columns, rows }) =>
-      `${headOf(title)}${note}\n\n${tableFrom(['fault', ...columns], rows.map(textsOf))}\n`,
-  )
-  writeFileSync(PAGE, `# Faults\n\n${notes}\n\n${machine}\n\n${parts.join('\n')}`)
+  writeFileSync(PAGE, `# Faults\n\n${notes}\n\n${machine}\n\n${sections.map(sectionText).join('\n')}`)
 }
 
-/** Replaces the rows that were measured anew. */
+/** Replaces the rows that were measured anew; appends a section that the page lacks. */
 export function updateFaults(sections) {
   let page = readFileSync(PAGE, 'utf8')
-  for (const { title, rows } of sections) {
-    for (const row of rows) {
+  for (const section of sections) {
+    const start = page.indexOf(headOf(section.title))
+    if (start < 0) {
+      page += `\n${sectionText(section)}`
+      continue
+    }
+    for (const row of section.rows) {
       const texts = textsOf(row)
-      const from = page.indexOf(`\n| ${texts[0]} |`, page.indexOf(headOf(title))) + 1
+      const from = page.indexOf(`\n| ${texts[0]} |`, start) + 1
       if (from === 0) continue
       page = `${page.slice(0, from)}| ${texts.join(' | ')} |${page.slice(page.indexOf('\n', from))}`
     }
@@ -32,6 +33,9 @@ export function updateFaults(sections) {
 }
 
 const headOf = title => `## ${title}\n\n`
+
+const sectionText = ({ title, note, columns, rows }) =>
+  `${headOf(title)}${note}\n\n${tableFrom(['fault', ...columns], rows.map(textsOf))}\n`
 
 const textsOf = ({ name, cells }) => [name, ...cells.map(cellText)]
 

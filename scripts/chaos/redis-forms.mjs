@@ -5,9 +5,15 @@ import { join } from 'node:path'
 import { hashSlot } from '../../dist/gateway/decide/store/hash-slot.js'
 import { makeCertificate } from '../../dist/test/helpers/certificates.js'
 import { freePort } from '../../dist/test/helpers/child-server.js'
-import { startCluster, startRedis, startSentinel } from '../../dist/test/helpers/redis.js'
+import {
+  startCluster,
+  startOneNodeCluster,
+  startRedis,
+  startSentinel,
+} from '../../dist/test/helpers/redis.js'
 import { waitUntil } from '../../dist/test/helpers/wait.js'
 import { behindProxy } from './redis-node.mjs'
+import { BY_CLIENT, POLICIES } from './settings.mjs'
 
 const DEBUG = ['--enable-debug-command', 'local']
 const SLOTS = 16_384
@@ -17,12 +23,19 @@ const ROLES_WITHIN_MS = 40_000
 /**
  * By name, how to start one. Each has the `url` that the gateway is given, `env` for its process, `master()` (the node
  * that counts now), `counts(project)` (whether that node keeps a project's counters), `stop`, and depending on the form
- * `replica()`, `sentinel`, or `nodes` and `others`. `backWithinMs` is set where it differs from the default.
+ * `replica()`, `sentinel`, or `nodes` and `others`. `backWithinMs` and `policies` are set where they differ from the
+ * defaults.
  */
 export const FORMS = {
   async single() {
     const node = await behindProxy(await startRedis(...DEBUG))
     return alone(node, `redis://127.0.0.1:${node.port}`)
+  },
+
+  /** Reached like one server, but a script over two slots is refused; a second rule makes each request need two. */
+  async 'one address'() {
+    const node = await behindProxy(await startOneNodeCluster(...DEBUG))
+    return { ...alone(node, `redis://127.0.0.1:${node.port}`), policies: { ...POLICIES, ...BY_CLIENT } }
   },
 
   async tls() {

@@ -12,6 +12,7 @@ import { PROJECTS } from './settings.mjs'
 
 const TITLES = {
   single: 'Redis',
+  'one address': 'A Cluster behind one address',
   tls: 'Redis over TLS',
   sentinel: 'Redis with Sentinel',
   cluster: 'Redis Cluster',
@@ -26,6 +27,7 @@ const SHORT = {
     'SCRIPT FLUSH',
     'busy script, SCRIPT KILL',
   ],
+  'one address': ['restart, empty'],
   tls: ['reset'],
   sentinel: ['SENTINEL FAILOVER'],
   cluster: ['slot moved', 'replica promoted'],

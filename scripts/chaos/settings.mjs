@@ -27,6 +27,14 @@ rules: [{ id: watch, match: [GET /], reads: true, key: [project], quota: { reque
 `,
 }
 
+/** A rule whose counters lie in another slot than the project's. */
+export const BY_CLIENT = {
+  'clients.yaml': `version: 1
+kind: volumetric
+rules: [{ id: clients, match: [GET /], reads: true, key: [client-ip], quota: { requests: 1000000, per: 1m }, mode: enforce }]
+`,
+}
+
 /** @returns gateway.yaml for that Redis */
 export const gatewayYaml = (redis, upstream) => `version: 1
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }
