@@ -45,6 +45,13 @@ routes: [{ path: /**, upstream: app }]
   matchList(t, seen.closest, [{ rule: 'all', project: 'acme', used: 30, quota: 30 }])
   t.match(seen.store, { kind: 'redis', state: 'ok' })
 
+  const forwarded = { host: 'acme.localhost', connection: 'close', 'x-forwarded-for': '198.51.100.7' }
+  await send(gateway.url, { headers: forwarded })
+  const told = await live.next('the forwarded field', one => one.untrusted_forwarding !== null)
+  t.match(told.untrusted_forwarding, { field: 'x-forwarded-for', from: '127.0.0.0/24' })
+  const state = (await send(`${gateway.adminUrl}/state`)).json()
+  t.match(state.untrustedForwarding, { field: 'x-forwarded-for' }, 'whichever worker saw it')
+
   const { revision } = seen
   writeFileSync(join(folder, 'policies', 'limits.yaml'), oneBucket(60))
   await live.next('the new revision', one => one.revision !== revision)

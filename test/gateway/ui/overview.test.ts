@@ -103,6 +103,15 @@ t.test('the operator’s page', async t => {
     await ask.getByText('There is no project "nobody" in this configuration.').waitFor()
   })
 
+  await t.test('a proxy that trustedProxies lacks is named', async () => {
+    await send(gateway.url, { headers: { host: 'acme.localhost', 'x-forwarded-for': '198.51.100.7' } })
+    await attention
+      .getByText(
+        /^Requests from 127\.0\.0\.0\/24 name their clients in x-forwarded-for, which is not believed/,
+      )
+      .waitFor()
+  })
+
   await t.test('a refused reload shows its problems, and a good one what it changed', async t => {
     const file = join(gateway.folder, 'policies', 'limits.yaml')
     writeFileSync(file, 'version: 1\nkind: project-limits\nbuckets: 5\n')
