@@ -4,6 +4,11 @@ import { connect as connectTls, createSecureContext, type SecureContext } from '
 
 /** Most bytes of one read. */
 const BUFFER = 64 * 1024
+/**
+ * Most bytes of one read from a WebSocket's upstream. As much waits for a client that does not read, and there may be
+ * thousands of those.
+ */
+const TUNNEL_BUFFER = 8 * 1024
 /** Reads up to this many bytes are copied out of the buffer, which is cheaper than a new buffer. */
 const COPIED = 4 * 1024
 /** Idle time before the first TCP keep-alive probe. */
@@ -56,7 +61,9 @@ export class Connector {
   /** Like `connect`, but reads by `data` events, so that another reader can take the socket over. */
   connectForTakeover(reader: SocketReader): Socket {
     if (this.#address.tls !== undefined) return this.connect(reader)
-    const socket = connect(this.#options())
+    const buffer = Buffer.allocUnsafeSlow(TUNNEL_BUFFER)
+    const callback = (count: number): boolean => socket.push(Buffer.from(buffer.subarray(0, count)))
+    const socket: Socket = connect({ ...this.#options(), onread: { buffer, callback } })
     socket.on('connect', () => reader.onOpen()).on('data', chunk => reader.onBytes(chunk, false))
     return listen(socket, reader)
   }
