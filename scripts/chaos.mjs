@@ -5,6 +5,7 @@
  * warned.
  */
 import { parseArgs } from 'node:util'
+import { memorySections } from './chaos/memory.mjs'
 import { mongoSections } from './chaos/mongodb.mjs'
 import { updateFaults, writeFaults } from './chaos/page.mjs'
 import { receiverSections } from './chaos/receivers.mjs'
@@ -16,7 +17,7 @@ const { values } = parseArgs({
   options: { short: { type: 'boolean', default: false }, only: { type: 'string' } },
 })
 const { short, only } = values
-const PARTS = [...redisParts, mongoSections, upstreamSections, receiverSections]
+const PARTS = [...redisParts, mongoSections, upstreamSections, receiverSections, memorySections]
 /** The figures on the page are measured with nothing else running. */
 const atOnce = short ? 2 : 1
 

@@ -1,0 +1,130 @@
+/** Clients that begin something and never finish it. */
+import { connect as connectHttp2 } from 'node:http2'
+import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+
+const HOST = 'globex.localhost'
+const MIB = 1024 * 1024
+const CHUNK = Buffer.alloc(256 * 1024, 'a')
+
+/** 16 KiB of a TLS handshake record, of which the last byte is missing. */
+const HALF_HANDSHAKE = Buffer.concat([
+  Buffer.from([22, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb]),
+  Buffer.alloc(16_000),
+])
+
+/** Writes that many bytes as the other end takes them. */
+function fill(stream, bytes) {
+  let left = bytes
+  const more = () => {
+    while (left > 0) {
+      const piece = CHUNK.subarray(0, Math.min(left, CHUNK.length))
+      left -= piece.length
+      if (!stream.write(piece)) return
+    }
+  }
+  stream.on('drain', more)
+  more()
+}
+
+const quiet = stream => stream.on('error', () => undefined)
+
+/** Opens TCP connections; each sends `text`, then `then(socket)`. */
+const overTcp =
+  (text, then = () => undefined) =>
+  ({ port, address }) => {
+    const socket = quiet(connect({ port, host: '127.0.0.1', localAddress: address }))
+    socket.on('connect', () => {
+      socket.write(text)
+      then(socket)
+    })
+    return () => socket.destroy()
+  }
+
+/** One HTTP/2 connection with `streams` requests at a time, each given to `each`. */
+const overHttp2 =
+  (streams, head, each, settings = {}) =>
+  ({ port, address, ca }) => {
+    const createConnection = () =>
+      connectTls({
+        port,
+        host: '127.0.0.1',
+        localAddress: address,
+        ca,
+        servername: 'localhost',
+        ALPNProtocols: ['h2'],
+      })
+    const session = quiet(
+      connectHttp2(`https://localhost:${port}`, { createConnection, settings, maxSessionMemory: 1000 }),
+    )
+    session.on('connect', () => {
+      for (let i = 0; i < streams; i++) {
+        if (session.destroyed) return
+        const stream = quiet(session.request({ ':authority': HOST, ...head }, { endStream: false }))
+        each(stream)
+      }
+    })
+    return () => session.destroy()
+  }
+
+const post = (path, length) =>
+  `POST ${path} HTTP/1.1\r\nHost: ${HOST}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${length}\r\n\r\n`
+const post2 = (path, length) => ({
+  ':method': 'POST',
+  ':path': path,
+  'content-type': 'application/x-www-form-urlencoded',
+  'content-length': String(length),
+})
+const upgrade = path =>
+  `GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
+
+/** By name: whether it needs TLS, and what opens one connection; that returns what closes it. */
+export const KINDS = {
+  'TLS handshake': { tls: true, open: overTcp(HALF_HANDSHAKE) },
+  'idle connection over TLS': {
+    tls: true,
+    open: ({ port, address, ca }) => {
+      const socket = quiet(
+        connectTls({
+          port,
+          host: '127.0.0.1',
+          localAddress: address,
+          ca,
+          servername: 'localhost',
+          ALPNProtocols: ['h2'],
+        }),
+      )
+      socket.once('secureConnect', () =>
+        socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1'),
+      )
+      return () => socket.destroy()
+    },
+  },
+  'request head': {
+    open: overTcp(`GET / HTTP/1.1\r\nHost: ${HOST}\r\n${`x-a: ${'a'.repeat(990)}\r\n`.repeat(31)}`),
+  },
+  'body to an embedded service': {
+    open: overTcp(post('/self-service/registration', MIB), socket => fill(socket, MIB - 1)),
+  },
+  'body to an embedded service, HTTP/2': {
+    tls: true,
+    open: overHttp2(100, post2('/self-service/registration', MIB), stream => fill(stream, MIB - 1)),
+  },
+  'body to an upstream that does not read, HTTP/2': {
+    tls: true,
+    open: overHttp2(100, post2('/app/deaf', 100 * MIB), stream => fill(stream, 2 * MIB)),
+  },
+  'body whose e-mail address is looked for, HTTP/2': {
+    tls: true,
+    open: overHttp2(100, post2('/app/mail', 65_000), stream => fill(stream, 64_000)),
+  },
+  'answer not read': {
+    open: overTcp(`GET /app/large HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, socket => socket.pause()),
+  },
+  'answer not read, HTTP/2': {
+    tls: true,
+    open: overHttp2(100, { ':path': '/app/large' }, stream => stream.end().pause(), { initialWindowSize: 0 }),
+  },
+  'WebSocket that the upstream does not accept': { open: overTcp(upgrade('/app/deaf')) },
+  'WebSocket not read': { open: overTcp(upgrade('/app/socket'), socket => socket.pause()) },
+}

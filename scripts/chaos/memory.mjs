@@ -1,0 +1,130 @@
+/** How much memory clients can make a gateway hold with what they begin and do not finish. */
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { makeCertificate } from '../../dist/test/helpers/certificates.js'
+import { gatewayProcess } from '../../dist/test/helpers/gateway-process.js'
+import { inProject } from '../lib/run.mjs'
+import { KINDS } from './memory-clients.mjs'
+import { kept, verdictRow } from './row.mjs'
+import { scope } from './scope.mjs'
+
+const MIB = 1024 * 1024
+/** What deploy/kubernetes sets, less a fifth. */
+const MOST_MIB = 400
+/** In a container of 512 MiB, Node.js chooses this for its heap. */
+const NODE_OPTIONS = '--max-old-space-size=256'
+/** Names of the columns, with the number of addresses and of connections. */
+const CLIENTS = { 'one address': [1, 1000], 'a thousand addresses': [1000, 4000] }
+const MOST_MS = 12_000
+const AT_ONCE = 100
+const PAUSE_MS = 50
+
+const NOTE = `One gateway with the files of \`config/\`, an upstream and a rule keyed by \`email-or-flow\`, and the heap of a
+container of 512 MiB (\`${NODE_OPTIONS}\`). Clients open as many connections as they get within ${MOST_MS / 1000} s, at most 1000 from one
+address and 4000 from a thousand, over HTTP/2 with 100 requests each, and finish nothing. Shown is the most resident memory.`
+
+/** @returns the same as `redisParts`; the short form measures nothing, as it takes minutes */
+export async function memorySections({ short, wants }) {
+  const kinds = Object.entries(KINDS).filter(([name]) => !short && wants(`memory / ${name}`))
+  if (kinds.length === 0) return []
+  const rows = []
+  for (const [name, kind] of kinds) rows.push(await verdictRow('memory', name, () => measure(kind)))
+  return [{ title: 'Memory', note: NOTE, columns: Object.keys(CLIENTS), rows }]
+}
+
+async function measure(kind) {
+  const cells = []
+  const opened = []
+  for (const [addresses, connections] of Object.values(CLIENTS)) {
+    const { most, open } = await hold(kind, addresses, connections)
+    cells.push(kept(`${most} MiB`, `${MOST_MIB} MiB`, most <= MOST_MIB))
+    opened.push(open)
+  }
+  return { cells, lateMs: 0, more: `${opened.join(' and ')} connections; ` }
+}
+
+/** Resolves to the most memory in MiB, and the number of connections that were opened. */
+async function hold({ tls = false, open }, addresses, connections) {
+  const t = scope()
+  try {
+    const { gateway, ca } = await startGateway(t, await startApp(t), tls)
+    const port = Number(new URL(gateway.url).port)
+    const resident = async () => Math.round((await gateway.resident()) / MIB)
+    const closers = []
+    t.teardown(() => {
+      for (const close of closers) close()
+    })
+    let most = 0
+    const until = performance.now() + MOST_MS
+    while (performance.now() < until) {
+      for (let n = 0; n < AT_ONCE && closers.length < connections; n++) {
+        closers.push(open({ port, address: addressOf(closers.length % addresses), ca }))
+      }
+      await sleep(PAUSE_MS)
+      most = Math.max(most, await resident())
+    }
+    return { most, open: closers.length }
+  } finally {
+    await t.end()
+  }
+}
+
+const addressOf = at => `127.0.${1 + Math.floor(at / 250)}.${1 + (at % 250)}`
+
+/** The shipped configuration with an upstream. */
+async function startGateway(t, app, tls) {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-memory-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  cpSync(inProject('config'), folder, { recursive: true, filter: from => !from.endsWith('.ts') })
+  const certificate = tls ? makeCertificate(folder, 'localhost') : undefined
+  const file = join(folder, 'gateway.yaml')
+  const yaml = readFileSync(file, 'utf8')
+    .replace(
+      /(listen: \{.*) \}( #.*)/,
+      `$1${tls ? ', tls: { cert: localhost.crt, key: localhost.key }' : ''} }`,
+    )
+    .replace('\nupstreams:\n', `\nupstreams:\n  app: { url: "${app}" }\n`)
+    .replace(/\nroutes:.*\n/, '\nroutes:\n  - { path: /app/**, upstream: app }\n')
+  writeFileSync(file, yaml)
+  writeFileSync(
+    join(folder, 'policies', 'mail.yaml'),
+    'version: 1\nkind: in-flight\nrules: [{ id: mail, match: [POST /app/mail], key: [project, path, email-or-flow], missing: skip, max: 1, mode: enforce }]\n',
+  )
+  const gateway = await gatewayProcess(t, folder, { PORT: '0', ADMIN_PORT: '0', NODE_OPTIONS })
+  return { gateway, ca: certificate?.cert }
+}
+
+const SWITCH =
+  'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n'
+
+/** An upstream that answers /app/large with many bytes, sends into WebSockets of /app/socket, and reads nothing. */
+async function startApp(t) {
+  const large = Buffer.alloc(16 * MIB)
+  const frame = Buffer.alloc(64 * 1024)
+  frame.set([0x82, 126, 0xff, 0xfc])
+  const server = createServer((req, res) => {
+    if (req.url === '/app/large') res.end(large)
+  })
+  server.on('upgrade', (req, socket) => {
+    socket.on('error', () => undefined)
+    if (req.url !== '/app/socket') return
+    socket.write(SWITCH)
+    for (let i = 0; i < 32; i++) socket.write(frame)
+  })
+  const sockets = new Set()
+  server.on('connection', socket => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return `http://127.0.0.1:${server.address().port}`
+}
