@@ -141,13 +141,8 @@ export class Lease {
 
   /** The report that ends the lease: what is left goes back. */
   settle(now: number): LeaseCall {
-    const call = this.#report(now, {
-      must: 0,
-      ahead: 0,
-      returned: this.#tokens,
-      held: 0,
-      demand: this.demand,
-    })
+    const { demand } = this
+    const call = this.#report(now, { must: 0, ahead: 0, returned: this.#tokens, held: 0, demand })
     this.#tokens = 0
     this.#lent = 0
     return call

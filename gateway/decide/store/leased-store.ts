@@ -14,9 +14,8 @@ import {
   type CounterStore,
   costOf,
   type LateCharge,
-  notAsked,
   refusedGroups,
-  standTogether,
+  together,
 } from './store.js'
 
 /** The store behind the leases. */
@@ -236,21 +235,6 @@ export class LeasedStore implements CounterStore {
     if (!isDone) this.#inner.giveBack([ask], [{ ...answer, store: 'redis', at: after }])
     return true
   }
-}
-
-/**
- * The answers in the order of the asks. If one ask of a group was refused, so are the others: `undo` is called for
- * those that were granted.
- */
-function together(
-  asks: readonly Ask[],
-  leased: readonly (Answer | undefined)[],
-  rest: readonly Ask[],
-  given: readonly Answer[],
-  undo?: (ask: Ask, answer: Answer) => void,
-): Answer[] {
-  const answers = asks.map((ask, i) => leased[i] ?? given[rest.indexOf(ask)] ?? notAsked(ask))
-  return standTogether(asks, answers, undo)
 }
 
 function isLeased({ demand }: Ask): boolean {

@@ -1,9 +1,9 @@
 /** The connection to Redis, whether one server, a Cluster or Sentinels. The home file of ioredis. */
-import { readFileSync } from 'node:fs'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Log } from '../../types.js'
 import { hashSlot } from './hash-slot.js'
 import { redisAddress, shownAddress } from './redis-address.js'
+import { defineScripts } from './redis-scripts.js'
 
 export type RedisClient = Redis | Cluster
 
@@ -28,6 +28,7 @@ const GREETING_MS = 2000
 /** Starts to connect; an address that cannot be reached now is tried again. */
 export function connectRedis(url: string, log: Log): RedisClient {
   const client = clientFor(url)
+  defineScripts(client)
   if (client instanceof Redis) watchSlots(client, shownAddress(url), log)
   const onError = (error: unknown) => {
     troubles.set(client, error as NodeJS.ErrnoException)
@@ -180,15 +181,4 @@ export function inOneWrite(client: RedisClient, calls: () => void): void {
   } finally {
     for (const stream of streams) stream.uncork()
   }
-}
-
-/** Libraries of `lua/` that need other libraries before them. */
-const NEEDED: Readonly<Record<string, readonly string[]>> = { window: ['algorithms'] }
-
-/** The files of `lua/` as one script, each after the libraries it needs. */
-export function script(...names: string[]): string {
-  return names
-    .flatMap(name => [...(NEEDED[name] ?? []), name])
-    .map(name => readFileSync(new URL(`../lua/${name}.lua`, import.meta.url), 'utf8'))
-    .join('\n')
 }

@@ -1,18 +1,10 @@
 /** Lends tokens from Redis: one script call for each report and its request for tokens (`lua/lease-1.lua`). */
 import { randomBytes } from 'node:crypto'
-import type { Result } from 'ioredis'
 import { calendarLength } from './calendar.js'
 import type { LeaseAnswer, LeaseCall } from './lender.js'
-import { type RedisClient, script } from './redis-connection.js'
+import type { RedisClient } from './redis-connection.js'
 import { demandArguments } from './script-arguments.js'
 import { counted } from './store.js'
-
-declare module 'ioredis' {
-  interface RedisCommander<Context> {
-    lease(key: string, ...args: (string | number)[]): Result<number[], Context>
-    peekLease(key: string, ...args: (string | number)[]): Result<number[], Context>
-  }
-}
 
 export class RedisLender {
   readonly #redis: RedisClient
@@ -23,8 +15,6 @@ export class RedisLender {
   /** @param clock microseconds, for tests in virtual time; unset means Redis's own */
   constructor(redis: RedisClient, clock?: () => number) {
     this.#redis = redis
-    redis.defineCommand('lease', { numberOfKeys: 1, lua: script('window', 'lease-1') })
-    redis.defineCommand('peekLease', { numberOfKeys: 1, lua: script('read-only', 'window', 'lease-1') })
     this.#clock = clock
   }
 

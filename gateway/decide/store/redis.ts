@@ -1,19 +1,11 @@
 /** Counters in Redis: one script call for everything that is asked together. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Result } from 'ioredis'
 import { KEY_SPACE } from '../../redis-keys.js'
 import type { Log } from '../../types.js'
 import { calendarLength } from './calendar.js'
 import { type Debt, debtOf } from './debts.js'
 import { hashTag } from './hash-slot.js'
-import {
-  connectRedis,
-  hasSlots,
-  inOneWrite,
-  type RedisClient,
-  reconnect,
-  script,
-} from './redis-connection.js'
+import { connectRedis, hasSlots, inOneWrite, type RedisClient, reconnect } from './redis-connection.js'
 import { askArguments, meterArguments } from './script-arguments.js'
 import { RedisSlots } from './slots.js'
 import {
@@ -28,17 +20,6 @@ import {
   uncounted,
 } from './store.js'
 import { type AskTally, spentBy, talliesOf } from './tally.js'
-
-declare module 'ioredis' {
-  interface RedisCommander<Context> {
-    take(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
-    peek(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
-    refund(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
-    settle(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
-    confirm(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
-    renew(key: string, member: string, ttlUs: number): Result<number, Context>
-  }
-}
 
 /** Holder for calls that take no slot. */
 const NOBODY = ''
@@ -71,12 +52,6 @@ export class RedisStore implements RemoteStore {
     this.#clock = clock
     this.#wall = wall ?? (clock === undefined ? Date.now : () => clock() / 1000)
     this.connection = connectRedis(url, log)
-    this.connection.defineCommand('take', { lua: script('window', 'meter', 'take') })
-    this.connection.defineCommand('peek', { lua: script('read-only', 'window', 'meter', 'take') })
-    this.connection.defineCommand('refund', { lua: script('window', 'meter', 'refund') })
-    this.connection.defineCommand('settle', { lua: script('window', 'meter', 'settle') })
-    this.connection.defineCommand('confirm', { lua: script('window', 'meter', 'confirm') })
-    this.connection.defineCommand('renew', { numberOfKeys: 1, lua: script('renew-1') })
     this.#slots = new RedisSlots(this.connection, log, key => reconnect(this.connection, key))
   }
 

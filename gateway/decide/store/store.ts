@@ -215,3 +215,18 @@ export function refusedGroups(asks: readonly Ask[], answers: readonly (Answer | 
 export function notAsked(ask: Ask): Answer {
   return { granted: false, unavailable: false, skipped: true, store: 'none', counts: uncounted(ask) }
 }
+
+/**
+ * The answers in the order of the asks: the known ones, and those `given` to the `rest`. If one ask of a group was
+ * refused, so are the others: `undo` is called for those that were granted.
+ */
+export function together(
+  asks: readonly Ask[],
+  known: readonly (Answer | undefined)[],
+  rest: readonly Ask[],
+  given: readonly Answer[],
+  undo?: (ask: Ask, answer: Answer) => void,
+): Answer[] {
+  const answers = asks.map((ask, i) => known[i] ?? given[rest.indexOf(ask)] ?? notAsked(ask))
+  return standTogether(asks, answers, undo)
+}

@@ -5,6 +5,7 @@ import { type Behind, LeasedStore } from '../../../gateway/decide/store/leased-s
 import type { LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
+import { defineScripts } from '../../../gateway/decide/store/redis-scripts.js'
 import type { Ask } from '../../../gateway/decide/store/store.js'
 import type { Window } from '../../../gateway/types.js'
 import { redisUrl } from '../../helpers/redis.js'
@@ -25,6 +26,7 @@ export async function connect(t: Test): Promise<((instances: number) => Bench) |
   const url = await redisUrl(t)
   if (url === undefined) return undefined
   const redis = new Redis(url)
+  defineScripts(redis)
   t.teardown(() => redis.disconnect())
   return count => {
     const bench = {
