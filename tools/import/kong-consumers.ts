@@ -1,7 +1,7 @@
 /** Kong's consumers: projects with API keys. A consumer or group with a limit of its own gets a plan of its own. */
 import { createHash } from 'node:crypto'
 import { ANY_PLAN } from './callers.js'
-import { algorithmOf, isLimiter, type KongPlugins, reference } from './kong-plugins.js'
+import { algorithmOf, isLimiter, type KongPlugins, namesOf, reference } from './kong-plugins.js'
 import { bucketQuota } from './kong-quota.js'
 import type { Migration } from './migration.js'
 import type { Section } from './source.js'
@@ -42,7 +42,8 @@ export class KongConsumers {
       listed.set(owner, [...(listed.get(owner) ?? []), credential])
     }
     for (const consumer of file.list('consumers')) {
-      this.#consumer(consumer, listed.get(consumer.text('username') ?? '') ?? [])
+      const own = namesOf(consumer).flatMap(name => listed.get(name) ?? [])
+      this.#consumer(consumer, own)
     }
     for (const plugin of keyAuth) this.#anonymous(plugin)
   }

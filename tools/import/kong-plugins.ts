@@ -85,10 +85,7 @@ export class KongPlugins {
   of(holder: Section, kind: 'service' | 'route' | 'consumer' | 'consumer_group'): readonly Section[] {
     const known = this.#read.get(holder)
     if (known !== undefined) return known
-    const names = [holder.text('name'), holder.text('username'), holder.text('id')]
-    const named = names.flatMap(name =>
-      name === undefined ? [] : (this.#references.get(`${kind} ${name}`) ?? []),
-    )
+    const named = namesOf(holder).flatMap(name => this.#references.get(`${kind} ${name}`) ?? [])
     const all = [...this.enabled(holder.list('plugins')), ...new Set(named)]
     this.#read.set(holder, all)
     for (const plugin of all)
@@ -175,10 +172,14 @@ export const algorithmOf = (plugin: Section): 'fixed-window' | 'sliding-window' 
     ? 'fixed-window'
     : 'sliding-window'
 
+const NAMES = ['name', 'username', 'id']
+
+/** What references may call a service, route, consumer or group. */
+export const namesOf = (one: Section): string[] => NAMES.flatMap(key => one.text(key) ?? [])
+
 /** The name that a reference such as `service: shop` or `service: { name: shop }` gives. */
 export function reference(of: Section, kind: string): string | undefined {
-  const section = of.section(kind)
-  return of.text(kind) ?? section.text('name') ?? section.text('username') ?? section.text('id')
+  return of.text(kind) ?? namesOf(of.section(kind))[0]
 }
 
 /** The key for `limit_by`, unless it counts by project; undefined when no key expresses it. */

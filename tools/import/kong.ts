@@ -4,7 +4,7 @@ import { importKongConf } from './kong-conf.js'
 import { KongConsumers } from './kong-consumers.js'
 import { anonymousOf, guardsAmong, guardText, KEY_AUTH, linesOf, matchersOf } from './kong-guard.js'
 import { KongLimits } from './kong-limits.js'
-import { KongPlugins, reference } from './kong-plugins.js'
+import { KongPlugins, namesOf, reference } from './kong-plugins.js'
 import type { Migration } from './migration.js'
 import { deniedNetworks } from './networks.js'
 import { literalsOf } from './nginx-regex.js'
@@ -15,6 +15,7 @@ const WANTED = {
   format: 'kong',
   name: 'Kong’s declarative configuration',
   keys: ['services', 'routes', 'consumers', 'plugins', 'upstreams', '_format_version'],
+  nullIsAbsent: true,
 }
 const READ = [
   'services',
@@ -111,7 +112,7 @@ class KongImport {
   read(): void {
     this.#file.others(READ, this.#into, 'The import does not read it.')
     const services = this.#file.list('services')
-    const named = new Map(services.map(one => [one.text('name') ?? one.text('id') ?? '', one]))
+    const named = new Map(services.flatMap(one => namesOf(one).map(name => [name, one])))
     const routes = [
       ...services.flatMap(service => service.list('routes').map(route => this.#route(route, service))),
       ...this.#file
@@ -142,7 +143,8 @@ class KongImport {
       ...(service === undefined ? [] : this.#plugins.of(service, 'service')),
       ...this.#plugins.global,
     ]
-    const paths = 'paths' in section.node ? section.texts('paths') : ['/']
+    const written = section.texts('paths')
+    const paths = written.length === 0 ? ['/'] : written
     if (section.node.strip_path !== false && paths.some(path => path !== '/'))
       this.#into.leftOut(
         section.at(),

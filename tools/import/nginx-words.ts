@@ -30,13 +30,13 @@ const CONTENT = /^(root|alias|index|try_files|fastcgi_|uwsgi_|scgi_|grpc_|memcac
 
 /** What to say about a directive that is not imported. */
 export function toldOf(name: string): { group: 'notNeeded' | 'elsewhere' | 'missing'; sentence: string } {
-  const elsewhere = ELSEWHERE[name]
+  const elsewhere = Object.hasOwn(ELSEWHERE, name) ? ELSEWHERE[name] : undefined
   if (elsewhere !== undefined) return { group: 'elsewhere', sentence: `${elsewhere}.` }
   if (NOT_NEEDED.test(name)) return { group: 'notNeeded', sentence: '' }
   if (CONTENT.test(name)) {
     return { group: 'missing', sentence: 'Requests are forwarded over HTTP, nothing else is served.' }
   }
-  const missing = MISSING[name]
+  const missing = Object.hasOwn(MISSING, name) ? MISSING[name] : undefined
   if (missing !== undefined) return { group: 'missing', sentence: `${missing}.` }
   if (/^(ssl_|proxy_ssl_)/.test(name)) return { group: 'notNeeded', sentence: '' }
   if (/^(proxy_cache|proxy_ignore|proxy_pass_)/.test(name))

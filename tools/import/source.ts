@@ -41,7 +41,7 @@ export class Section {
     return value.map((item, i) => new Section(this.#file, [...this.#path, key, i], item))
   }
 
-  /** The members that are maps themselves, by name. */
+  /** All members by name; one that is no map has no members. */
   members(): [string, Section][] {
     return Object.keys(this.node).map(key => [key, this.section(key)])
   }
@@ -53,13 +53,16 @@ export class Section {
 
   number(key: string): number | undefined {
     const value = this.node[key]
-    return typeof value === 'number' ? value : undefined
+    if (typeof value === 'number') return value
+    return typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : undefined
   }
 
-  /** The texts in the list at `key`. */
+  /** The texts in the list at `key`, which Traefik also reads from one text with commas. */
   texts(key: string): string[] {
     const value = this.node[key]
-    return Array.isArray(value) ? value.map(String) : []
+    if (Array.isArray(value)) return value.map(String)
+    const words = this.text(key)?.split(',') ?? []
+    return words.map(word => word.trim()).filter(word => word !== '')
   }
 
   /** Reports every member that is not `known`. */
@@ -77,6 +80,8 @@ export interface Wanted {
   readonly name: string
   /** It has at least one of these keys. */
   readonly keys: readonly string[]
+  /** True where a member that is null is one that is not there. */
+  readonly nullIsAbsent?: boolean
 }
 
 /** The whole file; undefined, after reporting why, when it is not a YAML map, or of another program. */
@@ -92,7 +97,14 @@ export function readYaml(text: string, wanted: Wanted, into: Migration, name?: s
       into.unreadable({ path, line, col, file: name }, message)
     }
   } else if (wanted.keys.some(key => key in nodeOf(yaml.data)))
-    return new Section({ yaml, name }, [], yaml.data)
+    return new Section({ yaml, name }, [], wanted.nullIsAbsent ? withoutNulls(yaml.data) : yaml.data)
   else into.unreadable(start, `This is not ${wanted.name}: it has none of ${listed(wanted.keys, 'and')}.`)
   return undefined
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls)
+  if (typeof value !== 'object' || value === null) return value
+  const present = Object.entries(value).filter(([, member]) => member !== null)
+  return Object.fromEntries(present.map(([key, member]) => [key, withoutNulls(member)]))
 }

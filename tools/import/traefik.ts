@@ -7,6 +7,7 @@ import { guardOf } from './traefik-guard.js'
 import { inFlight, rateLimit } from './traefik-limits.js'
 import { type Fit, fitsOf, RuleFault } from './traefik-rule.js'
 import { EntryPoints } from './traefik-static.js'
+import { refuseOtherCase } from './traefik-words.js'
 
 const WANTED = { format: 'traefik', name: 'a Traefik dynamic configuration', keys: ['http', 'entryPoints'] }
 const TURNS = 'The addresses of an upstream share the requests.'
@@ -26,6 +27,8 @@ export function importTraefik(
   const sections = files.map(({ text, file }) => readYaml(text, WANTED, into, file))
   if (sections.some(one => one === undefined)) return
   const read = sections as Section[]
+  for (const section of read) refuseOtherCase(section, into)
+  if (into.isUnreadable) return
   if (!read.some(file => 'http' in file.node)) {
     const message =
       'This is Traefik’s static configuration, without routers. Give the dynamic one, too: sluice import traefik traefik.yml dynamic.yml.'

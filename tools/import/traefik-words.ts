@@ -1,0 +1,38 @@
+/** The words of Traefik's configuration that the import looks for, as its documentation writes them. */
+import type { Migration } from './migration.js'
+import type { Section } from './source.js'
+
+const WORDS = new Map(
+  [
+    ...[
+      'http',
+      'tcp',
+      'udp',
+      'routers',
+      'services',
+      'middlewares',
+      'rule',
+      'service',
+      'priority',
+      'ruleSyntax',
+    ],
+    ...['entryPoints', 'address', 'forwardedHeaders', 'trustedIPs', 'insecure', 'proxyProtocol'],
+    ...['tls', 'options', 'clientAuth', 'chain', 'allowedHosts', 'ipAllowList', 'ipWhiteList', 'sourceRange'],
+    ...['loadBalancer', 'servers', 'url', 'passHostHeader', 'buffering', 'maxRequestBodyBytes'],
+    ...['rateLimit', 'average', 'period', 'burst', 'inFlightReq', 'amount'],
+    ...['sourceCriterion', 'requestHeaderName', 'requestHost', 'ipStrategy', 'depth', 'excludedIPs'],
+  ].map(word => [word.toLowerCase(), word]),
+)
+/** Members of these have names that their author chose. */
+const HOLDERS = ['routers', 'services', 'middlewares', 'options', 'entryPoints']
+
+/** Traefik reads `Middlewares` as `middlewares`. Passed over, it would let through what a middleware guards. */
+export function refuseOtherCase(section: Section, into: Migration, areNames = false): void {
+  for (const [key, member] of section.members()) {
+    const word = WORDS.get(key.toLowerCase())
+    if (!areNames && word !== undefined && word !== key) {
+      into.unreadable(section.at(key), `Traefik reads "${key}" as "${word}": write it so.`)
+    }
+    refuseOtherCase(member, into, !areNames && HOLDERS.includes(key))
+  }
+}
