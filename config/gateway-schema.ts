@@ -4,7 +4,6 @@ import { Duration } from './duration.js'
 import {
   DECLARED_WORD,
   DeclaredWord,
-  Name,
   NamedMap,
   Network,
   ON_STORE_ERROR_HELP,
@@ -17,7 +16,7 @@ import {
 import { AdminListener, DataListener } from './listen-schema.js'
 import { Percent } from './percent.js'
 import { observerList, type PluginSchemas, pluginEntry } from './plugin-schema.js'
-import { HostName } from './projects-schema.js'
+import { Closed, Route } from './routes-schema.js'
 import { Tracing } from './tracing-schema.js'
 import { Upstream } from './upstream-schema.js'
 import { COUNT_UNKNOWN_BY, PLANS, type UnknownProject } from './words.js'
@@ -30,44 +29,6 @@ const HeaderName = (name: string) =>
     default: name,
     description: 'Header in which a trusted proxy sends this fingerprint.',
   })
-
-const Route = Strict({
-  host: Type.Optional(
-    HostName(
-      'Host whose requests take this route. What a host does not route falls to the routes without one.',
-    ),
-  ),
-  path: Type.String({
-    pattern: '^([A-Z]+ )?/',
-    maxLength: 1024,
-    expected: 'a path pattern that begins with "/", or with a method as in "GET /path"',
-    description:
-      'Path pattern, "[METHOD ]/path"; the most specific one wins. {id} and * stand for one segment, ** for any number.',
-  }),
-  upstream: Name('Name of an entry of `upstreams`.'),
-})
-
-const path = (description: string) =>
-  Type.Optional(
-    Type.String({ pattern: '^/[!-~]*$', maxLength: 1024, expected: 'a path such as /admin', description }),
-  )
-
-const Closed = Strict(
-  {
-    host: Type.Optional(HostName('Host whose requests are meant. Default: every host.')),
-    path: path('This path alone.'),
-    prefix: path('Every path that begins so, "/admin" also /administrator.'),
-    contains: Type.Optional(
-      Type.String({
-        pattern: '^[!-~]+$',
-        maxLength: 1024,
-        expected: 'a part of a path such as /.git',
-        description: 'Every path with this text in it.',
-      }),
-    ),
-  },
-  { minProperties: 1, expected: 'a map with host, path, prefix or contains' },
-)
 
 /** Where a request goes and how this process behaves. */
 export function gatewaySchema(plugins: PluginSchemas) {
