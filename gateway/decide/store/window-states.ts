@@ -135,7 +135,13 @@ function useIn({ spent }: Kept, windows: readonly Window[]): Use {
   return 'little'
 }
 
-/** One object per shape: asks may bring windows of their own for each request. */
+/** Most shapes that are known at a time. */
+const MOST_SHAPES = 1000
+
+/**
+ * One object per shape, since asks may bring windows of their own for each request. When there are too many, all are
+ * forgotten: a shape that is known twice only costs memory.
+ */
 class Shapes {
   readonly #known = new Map<string, Shape>()
   #last: Shape = []
@@ -145,6 +151,7 @@ class Shapes {
       const name = windows.map(({ name, ms }) => `${name} ${ms}`).join('\n')
       let shape = this.#known.get(name)
       if (shape === undefined) {
+        if (this.#known.size >= MOST_SHAPES) this.#known.clear()
         shape = windows.map(({ name, ms }) => ({ name, ms }))
         this.#known.set(name, shape)
       }

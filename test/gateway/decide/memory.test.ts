@@ -73,6 +73,20 @@ t.test('keys that are set and deleted over and over leave nothing behind', async
   t.ok(map.size <= 5)
 })
 
+t.test('windows of another length in each request leave nothing behind', async t => {
+  const store = new MemoryStore(() => clock.at)
+  const before = heapUsed()
+  for (let i = 0; i < 100_000; i += 1) {
+    const windows = [
+      { name: 'until-tomorrow', quota: 10, ms: 1000 + i, algorithm: 'sliding-window' },
+    ] as const
+    take(store, 'sluice:1:{acme}:e:by-day:all', { kind: 'windows', windows, lease: false })
+  }
+  const bytes = heapUsed() - before
+  t.ok(bytes < 1_000_000, `${bytes} bytes`)
+  await store.close()
+})
+
 t.test('a full bounded map drops the key that was set longest ago', async () => {
   const operation = fc.record({ key: fc.constantFrom(...'abcdefg'), deletes: fc.boolean() })
   fc.assert(
