@@ -26,7 +26,7 @@ export class Prefix {
     if (this.#bytes === 0) this.#held = chunk
     else {
       if (bytes > this.#held.length) {
-        const larger = Buffer.allocUnsafeSlow(2 * bytes)
+        const larger = Buffer.allocUnsafeSlow(Math.max(bytes, Math.min(2 * bytes, this.#limit)))
         this.#held.copy(larger, 0, 0, this.#bytes)
         this.#held = larger
       }

@@ -49,16 +49,16 @@ export interface Lasting {
 /** How long to wait for the part of a request's body that an enforced rule's key needs. */
 const PEEK_MS = 5000
 
-/** Bytes of the bodies that are waited for: of all clients, and of each. */
-const peeked = new Shares(32 * 1024 * 1024, 8 * 1024 * 1024)
+/** Memory in bytes for bodies that are waited for: of all clients, and of each. */
+const bodyMemory = new Shares(32 * 1024 * 1024, 8 * 1024 * 1024)
 
 const memoryOf = (client: string): Memory => ({
   take(bytes) {
-    if (peeked.capOf(client, bytes) !== undefined) return false
-    peeked.take(client, bytes)
+    if (bodyMemory.capOf(client, bytes) !== undefined) return false
+    bodyMemory.take(client, bytes)
     return true
   },
-  giveBack: bytes => peeked.giveBack(client, bytes),
+  giveBack: bytes => bodyMemory.giveBack(client, bytes),
 })
 
 export class Generation {
