@@ -149,6 +149,19 @@ log: { access: all }
   )
 })
 
+t.test('routes of a host and closed paths are told as they are written', async t => {
+  const route = '{ host: shop.example, path: GET /x, upstream: welcome }'
+  const before = changed(t, { 'gateway.yaml': [['  - { path: /, upstream: welcome }', `  - ${route}`]] })
+  const after = `${before}-next`
+  cpSync(before, after, { recursive: true })
+  const file = join(after, 'gateway.yaml')
+  const text = readFileSync(file, 'utf8').replace(route, route.replace('welcome', 'identity'))
+  writeFileSync(file, `${text}\nclosed: [{ path: /admin }, { prefix: /x }]\n`)
+  const { out } = await sluice(['diff', before, after], { columns: 1000 })
+  t.match(out, '~ route shop.example GET /x welcome → identity\n')
+  t.match(out, '~ closed + {"path":"/admin"}, + {"prefix":"/x"}\n')
+})
+
 t.test('a bucket that counts by another key is said to count from the start', async t => {
   const policy = (key: string) => `version: 1
 kind: project-limits

@@ -13,16 +13,15 @@ import type { FieldValues } from './changes.js'
  */
 const APART: ReadonlySet<string> = new Set<keyof Gateway>([
   ...(['version', 'admin', 'observe', 'drain', 'projects', 'policies', 'log', 'tracing'] as const),
-  ...(['listen', 'redis', 'upstreams', 'routes', 'closed', 'retryJitter', 'store'] as const),
+  ...(['listen', 'redis', 'upstreams', 'routes', 'retryJitter', 'store'] as const),
 ])
 
 /** @param other the configuration that it is compared with */
 export function settingsOf({ config: { gateway, planWords } }: Loaded, other: Loaded): FieldValues {
-  const { closed, listen, redis, retryJitter, routes, store } = gateway
+  const { listen, redis, retryJitter, routes, store } = gateway
   const { headTimeout, maxConnections, maxConnectionsPerClient, maxEventLoopDelay, tls, workers } = listen
   return {
     ...Object.fromEntries(Object.entries(gateway).filter(([name]) => !APART.has(name))),
-    ...(closed.length > 0 && { closed }),
     retryJitter: percent(retryJitter),
     redis: redis === '' ? 'none' : shownAddress(redis),
     'store instances': store.instances,
@@ -34,7 +33,7 @@ export function settingsOf({ config: { gateway, planWords } }: Loaded, other: Lo
     'listen maxEventLoopDelay': secondsText(maxEventLoopDelay),
     ...(tls && { 'listen tls minVersion': tls.minVersion, 'listen tls ciphers': tls.ciphers }),
     ...Object.fromEntries(
-      routes.map(({ host = '', path, upstream }) => [`route ${host}${path}`, upstream] as const),
+      routes.map(({ host, path, upstream }) => [`route ${host ? `${host} ` : ''}${path}`, upstream] as const),
     ),
     ...upstreamsOf(gateway, other.config.gateway),
     ...planWords,
