@@ -78,7 +78,11 @@ t.test(
 t.test('countBy: host counts a hundred hosts apart, countBy: together all callers at once', async t => {
   const setting = (by: string) => `unknownProject: { plan: growth, environment: production, countBy: ${by} }`
   const byHost = await start(t, { settings: setting('host') })
-  t.equal(admitted(await byHost.hosts(v4(), 60)), 60)
+  t.equal(
+    admitted(await byHost.hosts(v4(), 150)),
+    105,
+    'those after the first hundred share one quota of five',
+  )
   t.equal((await byHost.from(v4(), 'made-up-1.example')).body, 'host:made-up-1.example')
   const together = await start(t, { settings: setting('together') })
   const statuses = await Promise.all(
