@@ -232,7 +232,11 @@ function without(t: Test, name: string): string {
       if (asked !== '${name}') return next(asked, context)
       throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })
     }`,
-    'register.mjs': `import { register } from 'node:module'\nregister('./hooks.mjs', import.meta.url)`,
+    // Newer versions of Node warn of `register`, older ones lack `registerHooks`.
+    'register.mjs': `import * as module from 'node:module'
+      import { resolve } from './hooks.mjs'
+      if (module.registerHooks) module.registerHooks({ resolve })
+      else module.register('./hooks.mjs', import.meta.url)`,
   })
   return `--import=${join(folder, 'register.mjs')}`
 }

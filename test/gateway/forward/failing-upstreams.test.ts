@@ -207,9 +207,10 @@ t.test('a second attempt', async t => {
 
 t.test('more requests than connections', async t => {
   const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx'
-  const { upstream, gateway, client } = await scene(t, undefined, { connections: 3, connectMs: 300 })
+  const { upstream, gateway, client } = await scene(t, undefined, { connections: 4, connectMs: 300 })
   const holders = await Promise.all(Array.from({ length: 3 }, () => clientOf(t, gateway)))
   for (const holder of holders) holder.send(POST)
+  // Three are the most of one client.
   await waitUntil('all connections to be taken', () => upstream.connections.length === 3)
 
   t.test('a request that waits too long for a connection gets 503', async t => {
