@@ -38,6 +38,9 @@ const Origin = (description: string) =>
     expected: 'an http:// or https:// address without path, query or credentials',
     description,
   })
+/** The secret between a gateway and a service that runs as a process of its own. */
+export const GATEWAY_SECRET = /^[\x21-\x7e]{16,1024}$/
+
 const external = {
   ca: Type.Optional(
     CertificateFile(
@@ -60,7 +63,7 @@ const external = {
   ),
   secret: Type.Optional(
     Type.String({
-      pattern: '^[\\x21-\\x7e]{16,1024}$',
+      pattern: GATEWAY_SECRET.source,
       secret: true,
       expected: 'a secret of 16 characters or more without spaces',
       description:

@@ -1,5 +1,6 @@
 /** `sluice directory` and `sluice identity`: a service as a process of its own, for a gateway that names it by `url`. */
 
+import { GATEWAY_SECRET } from '../config/upstream-schema.js'
 import { listenFault } from '../gateway/run/listen-fault.js'
 import { Failure } from '../gateway/run/load.js'
 import { openLog } from '../gateway/run/process-log.js'
@@ -75,13 +76,11 @@ async function serve(
   log.info({ listen: service.url }, `The ${name} service is ready on ${service.url}`)
 }
 
-const LEAST_LENGTH = 16
-
 function secretOf(env: NodeJS.ProcessEnv): string | undefined {
   const secret = variable('GATEWAY_SECRET', env)
   if (secret === '') return undefined
-  if (secret.length >= LEAST_LENGTH && /^[\x21-\x7e]+$/.test(secret)) return secret
+  if (GATEWAY_SECRET.test(secret)) return secret
   throw new Failure(
-    `GATEWAY_SECRET must have at least ${LEAST_LENGTH} characters without spaces; openssl rand -hex 24 makes one.`,
+    'GATEWAY_SECRET must have 16 to 1024 characters without spaces; openssl rand -hex 24 makes one.',
   )
 }

@@ -174,7 +174,14 @@ t.test('what keeps a service from starting is said in a sentence', async t => {
       [],
       /^The directory service cannot start: MONGODB_URL must begin/m,
     ],
-    ['identity', { GATEWAY_SECRET: 'short' }, [], /^GATEWAY_SECRET must have at least 16 characters/m],
+    ['identity', { GATEWAY_SECRET: 'short' }, [], /^GATEWAY_SECRET must have 16 to 1024 characters/m],
+    // The gateway's setting takes no longer one.
+    [
+      'identity',
+      { GATEWAY_SECRET: 'x'.repeat(1025) },
+      [],
+      /^GATEWAY_SECRET must have 16 to 1024 characters/m,
+    ],
   ]
   for (const [name, env, args, sentence] of cases) {
     const { status, out } = await start(name, env, ...args)
