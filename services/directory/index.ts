@@ -83,8 +83,8 @@ export async function open(options: OpenOptions): Promise<EmbeddedDirectory> {
 }
 
 /**
- * Starts the directory service. It runs behind the gateway and knows nothing of
- * rate limits. Throws an Error with a sentence for the operator when a setting or the database is unusable.
+ * Starts the directory service. It runs behind the gateway and knows nothing of rate limits. Throws an Error with a
+ * sentence for the operator when a setting or the database is unusable.
  */
 export async function start(options: StartOptions): Promise<DirectoryService> {
   const core = await openCore(options)

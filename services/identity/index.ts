@@ -10,8 +10,8 @@ export { SchemaError } from './form/schema-document.js'
 export type { Running, StartOptions } from './service.js'
 
 /**
- * Starts the service; see StartOptions for its settings. Throws an Error with a sentence
- * when the schema or the store cannot be used.
+ * Starts the service; see StartOptions for its settings. Throws an Error with a sentence when the schema or the store
+ * cannot be used.
  */
 export async function start(options: StartOptions): Promise<Running> {
   // Callers that only parse forms load neither the server nor the stores.

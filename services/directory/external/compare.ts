@@ -1,7 +1,7 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { foldLoginName } from '../../login-names.js'
 import type { Directory, JsonObject, Place, ResourceType } from '../model.js'
+import { folded } from '../scim/match.js'
 import type { Store } from '../store/contract.js'
 import { allMembers } from '../sync/members.js'
 import type { Item, Snapshot } from './read.js'
@@ -110,4 +110,4 @@ async function compareResources(
 
 /** The name that must be unique among the users, or groups, of a directory. */
 export const nameOf = ({ userName, displayName }: JsonObject): string =>
-  typeof userName === 'string' ? foldLoginName(userName) : String(displayName).toLowerCase()
+  typeof userName === 'string' ? folded('userName', userName) : folded('displayName', String(displayName))

@@ -96,8 +96,8 @@ export function createPull(parts: PullParts): Pull {
 
     const listen = createListener(wish.callback)
     const started = new Date(now).toISOString()
-    // Earlier releases could only read the list of users.
-    const before = last?.usersFrom === undefined && last ? 'users' : (last?.usersFrom ?? null)
+    // States of earlier releases do not say it: these could only read the list of users.
+    const before = last === undefined ? null : last.usersFrom === undefined ? 'users' : last.usersFrom
     let end: Pick<PullState, 'outcome' | 'finished' | 'problem' | 'usersFrom'> = {
       ...{ outcome: 'running', finished: null, problem: null, usersFrom: before },
     }

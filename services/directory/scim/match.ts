@@ -7,6 +7,11 @@ import { attributeValue, isObject } from './json.js'
 const exactNames = new Set(['id', 'externalid', '$ref', 'location', 'version', 'resourcetype', 'schemas'])
 /** Whether values of the attribute with this last name are compared case-sensitively. */
 export const isExact = (name: string): boolean => exactNames.has(name.toLowerCase())
+/** The form in which two values of an attribute are equal. */
+export function folded(name: string, value: string): string {
+  if (isExact(name)) return value
+  return name.toLowerCase() === 'username' ? foldLoginName(value) : value.toLowerCase()
+}
 const dateNames = new Set(['created', 'lastmodified'])
 
 /** Called with the number of values that were looked at; it may throw to end the comparison. */
@@ -64,9 +69,9 @@ function compare(value: Json, operator: Operator, literal: Literal, name: string
     return ordered(Date.parse(String(value)), operator, Date.parse(String(literal)))
   }
   const fold = (text: string): string => {
-    if (isExact(name)) return text
     // As for uniqueness: whoever has the name is found.
-    return name === 'username' && operator === 'eq' ? foldLoginName(text) : text.toLowerCase()
+    if (operator === 'eq') return folded(name, text)
+    return isExact(name) ? text : text.toLowerCase()
   }
   const [left, right] = [fold(String(value)), fold(String(literal))]
   switch (operator) {

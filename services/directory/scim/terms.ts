@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { foldLoginName } from '../../login-names.js'
 import type { Json, Resource } from '../model.js'
 import type { AttributePath, Filter } from './filter.js'
 import { isObject } from './json.js'
+import { folded } from './match.js'
 
 /** The attributes besides the id by which identity providers look up resources. externalId is case-sensitive. */
 const lookups = ['externalid', 'username', 'displayname', 'emails'] as const
@@ -16,11 +16,6 @@ type Lookup = (typeof lookups)[number]
 export function termOf(lookup: Lookup, value: string): string {
   const hash = createHash('sha256').update(folded(lookup, value))
   return `${hash.digest('base64url').slice(0, 24)}:${lookup}`
-}
-
-function folded(lookup: Lookup, value: string): string {
-  if (lookup === 'externalid') return value
-  return lookup === 'username' ? foldLoginName(value) : value.toLowerCase()
 }
 
 /** The terms under which a resource is found. */

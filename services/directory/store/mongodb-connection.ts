@@ -97,10 +97,10 @@ async function claimVersion(db: Db, collections: Collections): Promise<void> {
 
 /** Makes the lookup terms of users anew where they differ from those of this release. May be repeated. */
 async function renewTerms({ resources }: Collections): Promise<void> {
-  for await (const { _id, version, raw, terms } of resources.find({ type: 'user' })) {
-    const renewed = termsOf({ raw: JSON.parse(raw) })
-    if (renewed.join() === terms.join()) continue
-    await resources.updateOne({ _id, version }, { $set: { terms: renewed } })
+  for await (const user of resources.find({ type: 'user' })) {
+    const terms = termsOf({ raw: JSON.parse(user.raw) })
+    if (terms.join() === user.terms.join()) continue
+    await resources.updateOne({ _id: user._id, version: user.version }, { $set: { terms } })
   }
 }
 

@@ -5,12 +5,13 @@ import { sqliteFault } from '../../storage/sqlite-faults.js'
 import { atomically } from '../../storage/sqlite-transaction.js'
 import type { Log } from '../log.js'
 import type { Member } from '../model.js'
-import type { Change, Head, Store, Write } from './contract.js'
+import type { Head, Store } from './contract.js'
 import { guarded, type TellFault } from './guarded.js'
-import { deleteResource, deleteTerms, type Sql, scoped } from './sql.js'
+import { type Sql, scoped } from './sql.js'
 import { createCheckpoints, otherConnection } from './sqlite-checkpoints.js'
+import { applyChange } from './sqlite-commit.js'
 import { createDirectoryStore } from './sqlite-directories.js'
-import { createEventStore, insertEvents } from './sqlite-events.js'
+import { createEventStore } from './sqlite-events.js'
 import { createGroup, type Disk } from './sqlite-group.js'
 import { createLinkStore } from './sqlite-links.js'
 import { createPullStore } from './sqlite-pulls.js'
@@ -92,68 +93,6 @@ export function openSqlite(
   /** Sees only what is on disk, so that no event is delivered that a crash could still take back. */
   const flushed = { ...writing, all: afterFlush(all), one: afterFlush(one) } as Sql
 
-  const write = (directoryId: string, step: Write): void => {
-    switch (step.kind) {
-      case 'create':
-      case 'replace': {
-        const { id, type, tenant, product, created, modified, label, raw } = step.resource
-        const terms = JSON.stringify(step.terms)
-        const before = one<{ terms: string }>('SELECT terms FROM resources WHERE id = ?', id)?.terms
-        if (before !== undefined && before !== terms) deleteTerms(sql, id)
-        run(
-          `INSERT INTO resources (id, directory_id, type, tenant, product, created, modified, label, raw, terms)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-           ON CONFLICT (id) DO UPDATE SET
-             modified = excluded.modified, label = excluded.label, raw = excluded.raw, terms = excluded.terms`,
-          ...[id, directoryId, type, tenant, product, created, modified, label, JSON.stringify(raw), terms],
-        )
-        if (before === terms) return
-        run(
-          `INSERT INTO terms SELECT r.directory_id, r.type, value, r.number
-           FROM resources AS r, json_each(r.terms) WHERE r.id = ?`,
-          id,
-        )
-        return
-      }
-      case 'delete':
-        deleteResource(sql, step.id)
-        return
-      case 'join':
-        for (const userId of step.userIds) {
-          const display = step.displays?.[userId] ?? null
-          run(
-            'INSERT INTO memberships (group_id, user_id, display) VALUES (?, ?, ?)',
-            ...[step.groupId, userId, display],
-          )
-        }
-        return
-      case 'display':
-        for (const [userId, display] of Object.entries(step.displays)) {
-          run(
-            'UPDATE memberships SET display = ? WHERE group_id = ? AND user_id = ?',
-            ...[display, step.groupId, userId],
-          )
-        }
-        return
-      case 'leave':
-        for (const userId of step.userIds) {
-          run('DELETE FROM memberships WHERE group_id = ? AND user_id = ?', step.groupId, userId)
-        }
-    }
-  }
-
-  /** False when the head is stale. */
-  const make = (directoryId: string, head: Head, { writes, events }: Change): boolean => {
-    const moved = run(
-      'UPDATE directories SET version = version + 1, sequence = ? WHERE id = ? AND version = ?',
-      ...[head.sequence + events.length, directoryId, head.version],
-    )
-    if (moved === 0) return false
-    for (const step of writes) write(directoryId, step)
-    insertEvents(sql, directoryId, events)
-    return true
-  }
-
   const store: Store = {
     ...createDirectoryStore(writing),
     ...createEventStore(flushed),
@@ -166,7 +105,7 @@ export function openSqlite(
       return row && { version: row.version, sequence: row.sequence }
     },
     async commit(directoryId, head, change) {
-      const { result, kept } = group.join(() => make(directoryId, head, change))
+      const { result, kept } = group.join(() => applyChange(sql, directoryId, head, change))
       return result ? { kept } : undefined
     },
 

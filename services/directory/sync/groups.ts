@@ -5,7 +5,6 @@ import type { Happening } from '../events/event.js'
 import { limits } from '../limits.js'
 import type { Log } from '../log.js'
 import type { Directory, JsonObject, Resource } from '../model.js'
-import type { GroupView } from '../schemas/people.js'
 import { readGroup, viewGroup, viewListedGroup } from '../scim/group.js'
 import { fullList, isMembersStep, type MembershipPlan, planMembership } from '../scim/membership.js'
 import { applyPatch } from '../scim/patch.js'
@@ -124,10 +123,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
         if (renamed) {
           // With the same members before and after: their changes have events of their own.
           const members = await firstMembersAfter(store, group, moved)
-          const [data, before] = [result, group].map(each => viewListedGroup(each, members)) as [
-            GroupView,
-            GroupView,
-          ]
+          const [data, before] = [viewListedGroup(result, members), viewListedGroup(group, members)]
           yield { event: 'group.updated', data, before }
         }
         yield* told(result, moved)
