@@ -24,6 +24,8 @@ interface Bucket {
 
 /** A plan for every server; projects.yaml declares at most a hundred. */
 const MOST_OWNERS = 90
+/** A bucket has at most so many patterns. */
+const MOST_PATTERNS = 1000
 const EVERYBODY = ''
 
 export class Buckets {
@@ -131,5 +133,3 @@ export class Buckets {
     return [...this.#quotas.keys()].filter(scope => scope !== EVERYBODY)
   }
 }
-
-const MOST_PATTERNS = 1000

@@ -85,8 +85,9 @@ export class Doors<O extends Opened> {
   #waysInto(guarded: Guarded): Place[] {
     if (this.#guarded.size > MOST_CLOSED) return []
     const ways = this.#open.filter(open => leadsInto(open, guarded))
+    if (ways.length === 0) return []
     const areWithin = guarded.kind === 'prefix' && ways.every(({ path }) => isWithin(path, guarded.path))
-    if (ways.length === 0 || !areWithin) return ways.length === 0 ? [] : [guarded]
+    if (!areWithin) return [guarded]
     return ways.map(({ kind, path }) => ({ hosts: guarded.hosts, kind, path, rank: guarded.rank }))
   }
 }

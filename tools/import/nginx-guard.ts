@@ -84,7 +84,7 @@ function refusalText({ name, words }: Directive): string {
   return `refused by an "if ${words.join(' ')}"`
 }
 
-/** The lines of an address list; undefined when they are no addresses. */
+/** The lines of an address list. */
 export function addressLines({ access }: Guards): AddressLine[] {
   return access.map(({ name, words: [network = ''] }) => ({ allow: name === 'allow', network }))
 }
