@@ -175,6 +175,8 @@ class Explainer {
         target,
         /** The normal form, which is matched and forwarded; null when the target has none. */
         path: facts?.path ?? null,
+        /** True if `closed` in gateway.yaml names it: it gets 404, whatever routes say. */
+        closed: facts !== undefined && loaded.compiled.policy.routes.isClosed(facts),
         host: facts?.host ?? this.#host,
         client: facts?.client ?? ip,
         authenticated: facts?.authenticated ?? false,

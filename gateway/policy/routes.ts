@@ -36,11 +36,13 @@ export class Routes {
 
   /** The upstream: what a host does not route falls to the routes of every host. */
   find({ method, path, host }: Pick<Facts, 'method' | 'path' | 'host'>): Found<string> | undefined {
-    if (this.#closed.length > 0 && this.#isClosed(path, host)) return undefined
+    if (this.isClosed({ path, host })) return undefined
     return this.#hosts.get(host)?.find(method, path) ?? this.#everyHost.find(method, path)
   }
 
-  #isClosed(asked: string, host: string): boolean {
+  /** True for a path that is answered 404 whatever routes say. */
+  isClosed({ path: asked, host }: Pick<Facts, 'path' | 'host'>): boolean {
+    if (this.#closed.length === 0) return false
     const path = ended(asked.toLowerCase())
     return this.#closed.some(
       one =>

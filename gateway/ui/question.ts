@@ -5,7 +5,12 @@ import { count, length } from './format.js'
 
 /** The parts of an explanation that the page uses. */
 interface Told {
-  readonly request: { readonly method: string; readonly target: string; readonly client: string }
+  readonly request: {
+    readonly method: string
+    readonly target: string
+    readonly client: string
+    readonly closed: boolean
+  }
   readonly project: {
     readonly id: string
     readonly plan: string
@@ -85,7 +90,9 @@ function answerWords({ request, project, upstream, access, rules, passed, answer
     project === null
       ? 'no project'
       : `project ${project.id} (${project.plan}, ${project.environment}; found by ${project.by})`,
-    upstream === null ? 'no upstream' : `upstream ${upstream}`,
+    upstream === null
+      ? `no upstream${request.closed ? ': the path is closed in gateway.yaml' : ''}`
+      : `upstream ${upstream}`,
     ...access.map(
       ({ entry, action, mode, src, why }) => `access entry ${entry}: ${action}, ${mode} (${why ?? src})`,
     ),

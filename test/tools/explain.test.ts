@@ -1,3 +1,5 @@
+import { appendFileSync, cpSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Explanation } from '../../gateway/explain/explain.js'
 import { holdIdentity } from '../../services/identity/holder.js'
@@ -110,6 +112,18 @@ rules:
   }
   t.match(await reasonFor('shop.example'), [{ rule: 'shop', why: 'when', unmet: 'authenticated' }])
   t.match(await reasonFor('other.example'), [{ rule: 'shop', why: 'when', unmet: 'projects' }])
+})
+
+t.test('explain says that a path is closed, although a route leads there', async t => {
+  const folder = t.testdir()
+  cpSync('config', folder, { recursive: true })
+  appendFileSync(join(folder, 'gateway.yaml'), '\nclosed: [{ prefix: /admin/ }]\n')
+  const asked = ['explain', 'GET', '/admin/identities', '--config', folder]
+  const { out } = await sluice(asked, { columns: 200 })
+  t.match(out, 'path: /admin/identities (already in normal form), under "closed" in gateway.yaml\n')
+  t.match(out, 'Refused: 404 no-route')
+  const told = JSON.parse((await sluice([...asked, '--json'])).out) as Explanation
+  t.match(told, { request: { closed: true }, upstream: null })
 })
 
 t.test('the project is found as in the gateway, or taken from --project', async t => {

@@ -45,12 +45,13 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   lines.note(whose)
 }
 
-function pathText({ request: { path, target }, answer }: Explanation): string {
+function pathText({ request: { path, target, closed }, answer }: Explanation): string {
   if (path === null) {
     return answer.code === 'bad-target' ? 'none: the target has no normal form' : 'not looked at'
   }
   const asked = target.replace(/^https?:\/\/[^/?]*/i, '').split('?')[0]
-  return path === asked ? `${path} (already in normal form)` : `${path} (its normal form, which is forwarded)`
+  const form = path === asked ? 'already in normal form' : 'its normal form, which is forwarded'
+  return `${path} (${form})${closed ? ', under "closed" in gateway.yaml' : ''}`
 }
 
 function projectText({ id, plan, environment, by, asked }: ExplainedProject, host: string): string {
