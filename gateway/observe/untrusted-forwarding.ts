@@ -40,7 +40,7 @@ export class ForwardingWatch {
 
   /** The last such request of the past minute. */
   tell(): UntrustedForwarding | null {
-    return this.#last !== undefined && this.#now() - this.#last.at < PERIOD_MS ? this.#last : null
+    return this.#last !== undefined && isNear(this.#last.at, this.#now()) ? this.#last : null
   }
 
   #see(facts: Facts | undefined): void {
@@ -51,13 +51,18 @@ export class ForwardingWatch {
     const at = this.#now()
     const last = { field, from: networkPrefix(facts.network), at }
     this.#last = last
-    if (at - this.#loggedAt < PERIOD_MS) return
+    if (isNear(this.#loggedAt, at)) return
     this.#loggedAt = at
     this.#log.warn(
       { field, from: last.from },
       'A request names its client in a field that is not believed: if it comes from your proxy, list its address in trustedProxies, or all clients behind it count as one',
     )
   }
+}
+
+/** Either way, as the clock may have been set back since. */
+function isNear(at: number, now: number): boolean {
+  return Math.abs(now - at) < PERIOD_MS
 }
 
 /** The newest of what several processes tell. */

@@ -42,6 +42,10 @@ t.test('one line a minute, and a state as long as it goes on', async t => {
   t.equal(latestOf([null, told, { field: 'x-real-ip', from: '', at: 1 }]), told)
   now += 60_000
   t.equal(watch.tell(), null)
+  now -= 3_600_000
+  t.equal(watch.tell(), null, 'a clock that is set back prolongs nothing')
+  see({ 'x-real-ip': '192.0.2.1' })
+  t.same(lines.slice(2), [{ field: 'x-real-ip', from: '203.0.113.0/24' }], 'and silences nothing')
 })
 
 t.test('the log, the state, the live data and the metrics tell of it', async t => {
