@@ -3,10 +3,10 @@
  * Gateways, services and Redis started by the tests live at that moment, too.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { installPython } from './lib/python.mjs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Failure, inProject, root, say, script } from './lib/run.mjs'
+import { installStores } from './lib/stores.mjs'
 
 /** The clocks of Berlin change at 01:00 UTC. */
 const BERLIN = 'Europe/Berlin'
@@ -27,14 +27,15 @@ const BROWSER = /helpers\/browser\.js/
 await script(() => {
   const library = findLibrary()
   const files = dependentTests()
-  const redis = redisFolder()
+  // Debian's Redis does not run under libfaketime, because of its allocator.
+  const { server } = installStores().find(({ name }) => name === 'Valkey 9.1')
   for (const { at, zone = 'UTC' } of MOMENTS) {
     say(`${files.length} test files at ${at}, in ${zone}`)
     const seconds = Math.round((Date.parse(at) - Date.now()) / 1000)
     const env = {
       ...process.env,
       ...{ LD_PRELOAD: library, FAKETIME: `+${seconds}`, FAKETIME_DONT_FAKE_MONOTONIC: '1', TZ: zone },
-      PATH: `${redis}${delimiter}${process.env.PATH}`,
+      ...{ REDIS_SERVER: server, REDIS_URL: '' },
     }
     const { status } = spawnSync(process.execPath, [inProject('scripts', 'test.mjs'), ...files], {
       cwd: root,
@@ -61,17 +62,4 @@ function findLibrary() {
   const library = folders.map(folder => join(folder, 'faketime', 'libfaketime.so.1')).find(existsSync)
   if (library === undefined) throw new Failure('libfaketime is missing: apt-get install libfaketime')
   return library
-}
-
-/** A folder with a `redis-server` that runs under libfaketime: Debian's does not, because of its allocator. */
-function redisFolder() {
-  const programs = installPython('dates', inProject('scripts', 'services', 'dates-requirements.txt'))
-  const [python] = readdirSync(join(programs, '..', 'lib'))
-  const packages = join(programs, '..', 'lib', python, 'site-packages')
-  const folder = join(programs, '..', 'redis')
-  mkdirSync(folder, { recursive: true })
-  const server = readdirSync(packages, { recursive: true }).find(name => name.endsWith('/valkey-server'))
-  if (!existsSync(join(folder, 'redis-server')))
-    symlinkSync(join(packages, server), join(folder, 'redis-server'))
-  return folder
 }

@@ -3,8 +3,8 @@
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { freePort } from '../bench/processes.mjs'
 import { installPython } from '../lib/python.mjs'
 import { inProject } from '../lib/run.mjs'
 import { startGateway } from './gateway.mjs'
@@ -134,14 +134,4 @@ server { listen 127.0.0.1:${port}; location / { return 200 "${values.join('\n')}
     /start|nginx\//,
   )
   return { ...server, port }
-}
-
-/** A port that has just been free. */
-function freePort() {
-  return new Promise(resolve => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address()
-      probe.close(() => resolve(port))
-    })
-  })
 }
