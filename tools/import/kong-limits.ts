@@ -1,10 +1,10 @@
 /** Kong's rate-limiting plugins: buckets by consumer or address, rules by header. */
 
 import { ANY_PLAN } from './callers.js'
-import type { KongRoute } from './kong.js'
 import type { KongConsumers } from './kong-consumers.js'
 import { algorithmOf, type KongPlugins, keyOf, LIMITERS } from './kong-plugins.js'
 import { bucketQuota, meterQuotas } from './kong-quota.js'
+import type { KongRoute } from './kong-route.js'
 import type { Migration } from './migration.js'
 import type { Section } from './source.js'
 

@@ -1,14 +1,13 @@
 /** Kong's declarative configuration: services, routes, what guards them, limits (developer.konghq.com). */
-import type { Place } from './doors.js'
 import { importKongConf } from './kong-conf.js'
 import { KongConsumers } from './kong-consumers.js'
-import { anonymousOf, guardsAmong, guardText, KEY_AUTH, linesOf, matchersOf } from './kong-guard.js'
+import { anonymousOf, guardText, KEY_AUTH, linesOf } from './kong-guard.js'
 import { KongLimits } from './kong-limits.js'
 import { KongPlugins, namesOf, reference } from './kong-plugins.js'
+import { type KongRoute, readRoute } from './kong-route.js'
 import type { Migration } from './migration.js'
 import { deniedNetworks } from './networks.js'
-import { literalsOf } from './nginx-regex.js'
-import { asLiteral, below } from './paths.js'
+import { asLiteral } from './paths.js'
 import { readYaml, type Section } from './source.js'
 
 const WANTED = {
@@ -18,38 +17,8 @@ const WANTED = {
   nullIsAbsent: true,
 }
 const READ = [
-  'services',
-  'routes',
-  'consumers',
-  'consumer_groups',
-  'keyauth_credentials',
-  'plugins',
-  'upstreams',
-  '_format_version',
-  '_transform',
-  '_info',
-  '_comment',
-]
-const ROUTE = [
-  'name',
-  'id',
-  'service',
-  'paths',
-  'hosts',
-  'methods',
-  'headers',
-  'snis',
-  'sources',
-  'destinations',
-  'expression',
-  'protocols',
-  'strip_path',
-  'plugins',
-  'tags',
-  'regex_priority',
-  'request_buffering',
-  'response_buffering',
-  'created_at',
+  ...['services', 'routes', 'consumers', 'consumer_groups', 'keyauth_credentials', 'plugins', 'upstreams'],
+  ...['_format_version', '_transform', '_info', '_comment'],
 ]
 const SERVICE = [
   'name',
@@ -68,19 +37,6 @@ const SERVICE = [
   'enabled',
   'created_at',
 ]
-
-/** A route with the patterns and places it stands for. */
-export interface KongRoute {
-  readonly name: string
-  readonly section: Section
-  readonly service: Section | undefined
-  readonly match: readonly string[]
-  readonly places: readonly (Place & { readonly patterns: readonly string[] })[]
-  /** Its plugins, the nearest first. */
-  readonly plugins: readonly Section[]
-  readonly guards: readonly Section[]
-  readonly matchers: string | undefined
-}
 
 /** Reads `text` into the migration. @param conf the text and name of kong.conf, if it was given */
 export function importKong(
@@ -114,10 +70,14 @@ class KongImport {
     const services = this.#file.list('services')
     const named = new Map(services.flatMap(one => namesOf(one).map(name => [name, one])))
     const routes = [
-      ...services.flatMap(service => service.list('routes').map(route => this.#route(route, service))),
+      ...services.flatMap(service =>
+        service.list('routes').map(route => readRoute(route, service, this.#plugins, this.#into)),
+      ),
       ...this.#file
         .list('routes')
-        .map(route => this.#route(route, named.get(reference(route, 'service') ?? ''))),
+        .map(route =>
+          readRoute(route, named.get(reference(route, 'service') ?? ''), this.#plugins, this.#into),
+        ),
     ]
     const upstreams = new Map(services.map(service => [service, this.#service(service)]))
     const waived = this.#waived(routes)
@@ -132,53 +92,6 @@ class KongImport {
     new KongLimits(this.#into, this.#plugins, consumers, this.#knowsClients).read(open)
     this.#bodies(routes, upstreams)
     this.#plugins.tellUnused()
-  }
-
-  #route(section: Section, service: Section | undefined): KongRoute {
-    section.others(ROUTE, this.#into, 'Routes have no counterpart of it.')
-    if (service === undefined) this.#into.leftOut(section.at(), 'a route of no service of this file.')
-    const name = section.text('name') ?? `${service?.text('name') ?? 'route'}-route`
-    const plugins = [
-      ...this.#plugins.of(section, 'route'),
-      ...(service === undefined ? [] : this.#plugins.of(service, 'service')),
-      ...this.#plugins.global,
-    ]
-    const written = section.texts('paths')
-    const paths = written.length === 0 ? ['/'] : written
-    if (section.node.strip_path !== false && paths.some(path => path !== '/'))
-      this.#into.leftOut(
-        section.at(),
-        'strip_path. Requests reach the upstream with the path they came with.',
-      )
-    const methods = section.texts('methods').map(method => method.toUpperCase())
-    const hosts = section.texts('hosts').map(host => host.toLowerCase().replace(/:\d+$/, ''))
-    const criteria = ['hosts', 'paths', 'methods', 'headers', 'snis'].filter(
-      key => key in section.node,
-    ).length
-    const places = paths.flatMap((path): KongRoute['places'] => {
-      const common = {
-        hosts: hosts.some(host => host.includes('*')) ? [] : hosts,
-        ...(methods.length > 0 && { methods }),
-      }
-      if (path.startsWith('~')) {
-        const priority = section.number('regex_priority') ?? 0
-        return literalsOf(`^${path.slice(1).replace(/^\^/, '')}`).map(one => ({
-          ...common,
-          ...one,
-          rank: [criteria, 1, priority],
-          patterns: [],
-        }))
-      }
-      const whole = below(path)
-      const patterns = methods.length === 0 ? [whole] : methods.map(method => `${method} ${whole}`)
-      return [{ ...common, kind: 'prefix' as const, path, rank: [criteria, 0, path.length], patterns }]
-    })
-    const match = places.flatMap(({ patterns }) => patterns)
-    return {
-      ...{ name, section, service, match, places, plugins },
-      guards: guardsAmong(plugins, this.#plugins),
-      matchers: matchersOf(section),
-    }
   }
 
   /** Guards that hold for every route, and that the whole gateway can keep up: by name. */

@@ -1,5 +1,5 @@
 /** What guards a server or location of nginx: addresses, credentials, certificates, refusals. */
-import type { AddressLine } from './networks.js'
+import { type AddressLine, deniedNetworks } from './networks.js'
 import type { Directive } from './nginx-text.js'
 
 /** How requests are guarded at some level of the file; each level inherits from the one around it. */
@@ -85,6 +85,17 @@ function refusalText({ name, words }: Directive): string {
 }
 
 /** The lines of an address list. */
-export function addressLines({ access }: Guards): AddressLine[] {
+function addressLines({ access }: Guards): AddressLine[] {
   return access.map(({ name, words: [network = ''] }) => ({ allow: name === 'allow', network }))
+}
+
+/** The networks that one address list refuses everywhere; undefined when places have different ones, or none. */
+export function networksDenied(places: readonly Guards[]): string[] | undefined {
+  const [lines = [], ...others] = places.map(addressLines)
+  if (lines.every(({ allow }) => allow)) return undefined
+  const text = JSON.stringify(lines)
+  if (others.some(one => JSON.stringify(one) !== text)) return undefined
+  // With "satisfy any", credentials would do as well.
+  if (places.some(({ asking }) => asking.size > 0)) return undefined
+  return deniedNetworks(lines)
 }

@@ -1,4 +1,4 @@
-/** Directives of nginx that become no part of the files: without effect here, or to be written elsewhere. */
+/** Directives of nginx: which are imported, and which have no effect here or are to be written elsewhere. */
 
 /** What has no counterpart because it concerns how nginx works, not what it lets through or forwards. */
 const NOT_NEEDED =
@@ -27,6 +27,22 @@ const MISSING: Readonly<Record<string, string>> = {
   proxy_next_upstream: 'An address that does not answer is left out for a while',
 }
 const CONTENT = /^(root|alias|index|try_files|fastcgi_|uwsgi_|scgi_|grpc_|memcached_)/
+
+const READ = new Set([
+  ...['proxy_pass', 'limit_req', 'limit_conn', 'limit_req_zone', 'limit_conn_zone', 'upstream', 'geo', 'map'],
+  ...[
+    'limit_req_dry_run',
+    'limit_conn_dry_run',
+    'server_name',
+    'set_real_ip_from',
+    'real_ip_header',
+    'real_ip_recursive',
+  ],
+  ...['client_max_body_size', 'proxy_connect_timeout', 'proxy_read_timeout', 'events', 'http', 'set'],
+])
+
+/** True for directives that become part of the files. */
+export const isRead = (name: string): boolean => READ.has(name)
 
 /** What to say about a directive that is not imported. */
 export function toldOf(name: string): { group: 'notNeeded' | 'elsewhere' | 'missing'; sentence: string } {

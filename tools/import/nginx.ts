@@ -1,8 +1,7 @@
 /** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
 import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
-import { deniedNetworks } from './networks.js'
-import { addressLines, type Guards, guardIn, guardsOf, isGuard, NO_GUARDS } from './nginx-guard.js'
+import { type Guards, guardIn, guardsOf, isGuard, NO_GUARDS, networksDenied } from './nginx-guard.js'
 import { Includes, type NamedFile } from './nginx-include.js'
 import { Variables } from './nginx-key.js'
 import { type Limit, NginxLimits } from './nginx-limits.js'
@@ -10,10 +9,10 @@ import { literalsOf } from './nginx-regex.js'
 import { importRealIp, namesOf, narrowListen, onlyRedirects } from './nginx-servers.js'
 import { type Directive, NginxFault, parseNginx } from './nginx-text.js'
 import { NGINX_DEFAULTS, NginxUpstreams, settingsOf } from './nginx-upstreams.js'
-import { toldOf } from './nginx-words.js'
+import { isRead, toldOf } from './nginx-words.js'
 import type { UpstreamSettings } from './parts.js'
 import { asLiteral, below } from './paths.js'
-import { foreignFile } from './programs.js'
+import { foreignFile, jsonOf } from './programs.js'
 
 /** What a block inherits from the blocks around it. */
 interface Context {
@@ -60,14 +59,6 @@ export function importNginx(text: string, into: Migration, named: NamedFile): vo
   } catch (error) {
     if (!(error instanceof NginxFault)) throw error
     into.unreadable(error, error.message)
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return text.trimStart().startsWith('{') ? JSON.parse(text) : undefined
-  } catch {
-    return undefined
   }
 }
 
@@ -173,19 +164,9 @@ class NginxImport {
     const projects = hosts.length === 0 ? [] : this.#into.callers.ofHosts(hosts, one)
     const narrow = this.#isNarrowTold ? narrowListen(block) : undefined
     const guards = narrow === undefined ? outer.guards : { ...outer.guards, refusing: [narrow] }
-    const isRouted = hosts.length === projects.length || projects.length > 0
-    this.#block(
-      block,
-      {
-        ...outer,
-        // A guard of a server with a pattern in its name holds for hosts that nobody can list.
-        hosts: patterns.length > 0 && hosts.length === 0 ? [] : hosts,
-        projects,
-        guards,
-        isRouted: isRouted && !(hosts.length === 0 && patterns.length > 0),
-      },
-      one,
-    )
+    // A guard of a server with only patterns for names holds for hosts that nobody can list.
+    const isRouted = hosts.length === 0 ? patterns.length === 0 : projects.length > 0
+    this.#block(block, { ...outer, hosts, projects, guards, isRouted }, one)
   }
 
   #location(one: Directive, outer: Context): void {
@@ -226,15 +207,8 @@ class NginxImport {
   /** An address list that holds everywhere is written as access rules. */
   #denyEverywhere(): boolean {
     const [first] = this.#takers
-    const lines = first === undefined ? [] : addressLines(first.context.guards)
-    if (first === undefined || !lines.some(({ allow }) => !allow)) return false
-    const text = JSON.stringify(lines)
-    if (!this.#takers.every(({ context }) => JSON.stringify(addressLines(context.guards)) === text))
-      return false
-    // With "satisfy any", credentials would do as well.
-    if (this.#takers.some(({ context: { guards } }) => guards.asking.size > 0)) return false
-    const networks = deniedNetworks(lines)
-    if (networks === undefined) return false
+    const networks = networksDenied(this.#takers.map(({ context }) => context.guards))
+    if (first === undefined || networks === undefined) return false
     this.#into.deny(networks, first.context.guards.access[0] ?? first.at)
     return true
   }
@@ -266,17 +240,3 @@ const rankOf = ({ hosts }: Context, kind: number, length: number): number[] => [
   kind,
   length,
 ]
-
-const READ = new Set([
-  ...['proxy_pass', 'limit_req', 'limit_conn', 'limit_req_zone', 'limit_conn_zone', 'upstream', 'geo', 'map'],
-  ...[
-    'limit_req_dry_run',
-    'limit_conn_dry_run',
-    'server_name',
-    'set_real_ip_from',
-    'real_ip_header',
-    'real_ip_recursive',
-  ],
-  ...['client_max_body_size', 'proxy_connect_timeout', 'proxy_read_timeout', 'events', 'http', 'set'],
-])
-const isRead = (name: string): boolean => READ.has(name)

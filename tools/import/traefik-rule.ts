@@ -1,5 +1,7 @@
 /** Traefik's router rules: paths, methods and hosts, and what else they ask for (doc.traefik.io, 'Routers', 'Rule'). */
+import type { Place } from './doors.js'
 import { literalsOf } from './nginx-regex.js'
+import { asLiteral, below } from './paths.js'
 
 /** One combination of conditions that satisfies a rule, or more requests than that where `besides` says so. */
 export interface Fit {
@@ -153,4 +155,26 @@ function joined(left: Fit, right: Fit): Fit {
   )
   const besides = [...left.besides, ...right.besides, ...twice.map(key => `two ${key}s`)]
   return { ...right, ...left, besides }
+}
+
+/** The place that a fit stands for; with a parameter in its path, all that begins as the path before it. */
+export function placeOf(
+  { path: written = '/', kind: of = 'prefix', method, host }: Fit,
+  rank: readonly number[],
+): Place {
+  const mark = written.indexOf('{')
+  const [kind, path] = mark < 0 ? [of, written] : (['prefix', written.slice(0, mark)] as const)
+  return {
+    hosts: host === undefined ? [] : [host],
+    kind,
+    path,
+    rank,
+    ...(method !== undefined && { methods: [method] }),
+  }
+}
+
+/** The pattern of a fit. A `{id}` of Traefik 2 stays a parameter. */
+export function patternOf({ path = '/', kind = 'prefix', method }: Fit): string {
+  const whole = kind === 'exact' ? asLiteral(path) : below(path)
+  return method === undefined ? whole : `${method} ${whole}`
 }

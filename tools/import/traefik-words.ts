@@ -36,3 +36,9 @@ export function refuseOtherCase(section: Section, into: Migration, areNames = fa
     refuseOtherCase(member, into, !areNames && HOLDERS.includes(key))
   }
 }
+
+/** The name without its provider: `limit@file` is `limit`. */
+export const plain = (name: string): string => {
+  const at = name.lastIndexOf('@')
+  return at > 0 ? name.slice(0, at) : name
+}

@@ -1,13 +1,13 @@
 /** Traefik's configuration: routers, services, what guards them, rateLimit and inFlightReq (doc.traefik.io). */
 import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
-import { asLiteral, below } from './paths.js'
+import { below } from './paths.js'
 import { readYaml, type Section } from './source.js'
 import { guardOf } from './traefik-guard.js'
 import { inFlight, rateLimit } from './traefik-limits.js'
-import { type Fit, fitsOf, RuleFault } from './traefik-rule.js'
+import { type Fit, fitsOf, patternOf, placeOf, RuleFault } from './traefik-rule.js'
 import { EntryPoints } from './traefik-static.js'
-import { refuseOtherCase } from './traefik-words.js'
+import { plain, refuseOtherCase } from './traefik-words.js'
 
 const WANTED = { format: 'traefik', name: 'a Traefik dynamic configuration', keys: ['http', 'entryPoints'] }
 const TURNS = 'The addresses of an upstream share the requests.'
@@ -97,14 +97,7 @@ class TraefikImport {
 
   #router(name: string, router: Section): void {
     const read = [
-      'rule',
-      'service',
-      'middlewares',
-      'entryPoints',
-      'tls',
-      'priority',
-      'ruleSyntax',
-      'observability',
+      ...['rule', 'service', 'middlewares', 'entryPoints', 'tls', 'priority', 'ruleSyntax', 'observability'],
     ]
     router.others(read, this.#into, 'Routes have no counterpart of it.')
     const fits = this.#fitsOf(router)
@@ -249,31 +242,4 @@ class TraefikImport {
       `maxBody is of the whole upstream "${upstream}", for all routers that lead there.`,
     )
   }
-}
-
-function placeOf(
-  { path: written = '/', kind: of = 'prefix', method, host }: Fit,
-  rank: readonly number[],
-): Place {
-  const mark = written.indexOf('{')
-  const [kind, path] = mark < 0 ? [of, written] : (['prefix', written.slice(0, mark)] as const)
-  return {
-    hosts: host === undefined ? [] : [host],
-    kind,
-    path,
-    rank,
-    ...(method !== undefined && { methods: [method] }),
-  }
-}
-
-/** A `{id}` of Traefik 2 stays a parameter. */
-function patternOf({ path = '/', kind = 'prefix', method }: Fit): string {
-  const whole = kind === 'exact' ? asLiteral(path) : below(path)
-  return method === undefined ? whole : `${method} ${whole}`
-}
-
-/** The name without its provider: `limit@file` is `limit`. */
-const plain = (name: string): string => {
-  const at = name.lastIndexOf('@')
-  return at > 0 ? name.slice(0, at) : name
 }
