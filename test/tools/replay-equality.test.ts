@@ -76,7 +76,7 @@ async function sendTraffic(t: Test, countBy: string, actions: number): Promise<T
     settings: `trustedProxies: [127.0.0.1]
 log: { decisions: all }
 unknownProject: { plan: developer, environment: production, countBy: ${countBy} }`,
-    timeouts: '{ connect: 100s, head: 100s, idle: 100s }',
+    timeouts: '{ connect: 100s, head: 1h, idle: 1h }',
     policies: POLICIES,
   })
   const clock = holdClocks(t, Date.UTC(2026, 0, 5))
