@@ -84,8 +84,8 @@ async function startGateway(t, app, tls) {
   const file = join(folder, 'gateway.yaml')
   const yaml = readFileSync(file, 'utf8')
     .replace(
-      /(listen: \{.*) \}( #.*)/,
-      `$1${tls ? ', tls: { cert: localhost.crt, key: localhost.key }' : ''} }`,
+      /^(listen: [^#\n]*) \} #/m,
+      `$1${tls ? ', tls: { cert: localhost.crt, key: localhost.key }' : ''} } #`,
     )
     .replace('\nupstreams:\n', `\nupstreams:\n  app: { url: "${app}" }\n`)
     .replace(/\nroutes:.*\n/, '\nroutes:\n  - { path: /app/**, upstream: app }\n')
