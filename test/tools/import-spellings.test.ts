@@ -84,6 +84,20 @@ keyauth_credentials: [{ key: bob-key-0123456789, consumer: { id: 22222222-2222-4
   t.match(read('projects.yaml'), 'apiKeyHashes')
 })
 
+t.test('Kong: a plugin without names for its key keeps the default one beside others', async t => {
+  const { read } = await imported(
+    t,
+    'kong',
+    kong(`
+routes:
+  - { name: one, paths: [/one], strip_path: false, service: app, plugins: [{ name: key-auth, config: { key_names: [x-key] } }] }
+  - { name: two, paths: [/two], strip_path: false, service: app, plugins: [{ name: key-auth }] }
+consumers: [{ username: bob, keyauth_credentials: [{ key: bob-key-0123456789 }] }]
+`),
+  )
+  t.match(read('gateway.yaml'), /header: x-key \}\n.*header: apikey \}/)
+})
+
 t.test('nginx: a directive may have the name of a property that every object has', async t => {
   const { err } = await imported(
     t,

@@ -19,13 +19,15 @@ const KEY_AUTH_CONFIG = [
   'realm',
 ]
 
+const DEFAULT_HEADER = 'apikey'
+
 export class KongConsumers {
   readonly #into: Migration
   readonly #plugins: KongPlugins
   readonly #groups = new Map<string, Section>()
   /** The kind of plugin that the limit of a plan replaces. */
   readonly kinds = new Map<string, string>()
-  #headers: string[] = ['apikey']
+  readonly #headers = new Set<string>()
 
   constructor(into: Migration, plugins: KongPlugins) {
     this.#into = into
@@ -35,6 +37,7 @@ export class KongConsumers {
   /** @param keyAuth the plugins of that name, wherever they hold */
   read(file: Section, keyAuth: readonly Section[]): void {
     for (const plugin of keyAuth) this.#keyAuth(plugin)
+    if (keyAuth.length === 0) this.#headers.add(DEFAULT_HEADER)
     for (const group of file.list('consumer_groups')) this.#groups.set(group.text('name') ?? '', group)
     const listed = new Map<string, Section[]>()
     for (const credential of file.list('keyauth_credentials')) {
@@ -52,10 +55,7 @@ export class KongConsumers {
     const config = plugin.section('config')
     config.others(KEY_AUTH_CONFIG, this.#into, 'The identifier api-key has no such setting.')
     const names = config.texts('key_names').map(name => name.replaceAll('_', '-'))
-    if (names.length > 0)
-      this.#headers = [
-        ...new Set([...names, ...this.#headers.filter(one => one !== 'apikey' || names.includes(one))]),
-      ]
+    for (const name of names.length === 0 ? [DEFAULT_HEADER] : names) this.#headers.add(name)
     if (config.node.hide_credentials === true) {
       this.#into.changed(
         config.at('hide_credentials'),
