@@ -7,21 +7,16 @@ import { PatternError, parsePattern } from '../../gateway/policy/pattern.js'
 import { printable } from '../text.js'
 import { type BucketParts, Buckets } from './buckets.js'
 import { ANY_PLAN, Callers } from './callers.js'
-import { type ClosedPath, Doors, type Opened, type Place } from './doors.js'
+import { type ClosedPath, Doors, type Place } from './doors.js'
 import { Findings } from './findings.js'
 import { type FileKind, faultIn } from './fits.js'
 import { plainName } from './group.js'
 import type { Origin, RuleParts } from './parts.js'
 import { asNormal, Places } from './paths.js'
 import type { WindowQuota } from './rate.js'
+import { type Routed, routesThrough } from './routes.js'
 import { Upstreams } from './upstreams.js'
 import { From, yamlText } from './yaml-text.js'
-
-/** A place with a route: its patterns lead to the upstream. */
-interface Routed extends Opened {
-  readonly patterns: readonly string[]
-  readonly upstream: string
-}
 
 export class Migration {
   readonly findings: Findings
@@ -267,36 +262,7 @@ export class Migration {
   }
 
   #gateway(): object {
-    const { open, dropped, guarded, ...resolved } = this.#doors.resolve()
-    for (const one of guarded) {
-      const where = one.isClosed
-        ? 'It is under "closed" and answers 404.'
-        : 'No route leads there: it answers 404.'
-      this.lost(one.at, `${shown(one)} was ${one.what}. ${where}`)
-    }
-    for (const one of dropped) {
-      this.lost(
-        one.at,
-        `the route of ${one.patterns.join(', ')}. It is below a path that is closed, so it answers 404, too.`,
-      )
-    }
-    const routes = new Map<string, From>()
-    const targets = new Map<string, string>()
-    for (const one of open) {
-      for (const host of one.hosts.length === 0 ? [undefined] : one.hosts) {
-        for (const path of one.patterns) {
-          const key = `${host ?? ''} ${path}`
-          const present = targets.get(key)
-          if (present === undefined) {
-            targets.set(key, one.upstream)
-            const entry = { ...(host !== undefined && { host }), path, upstream: one.upstream }
-            routes.set(key, new From(this.placeOf(one.at), entry))
-          } else if (present !== one.upstream) {
-            this.leftOut(one.at, `the route of ${path} to ${one.upstream}. It goes to ${present} already.`)
-          }
-        }
-      }
-    }
+    const { open, routes, ...resolved } = routesThrough(this.#doors, this)
     const start = { line: 1, col: 1 }
     const isShut = routes.size === 0
     const closed = isShut ? [{ prefix: '/' }] : resolved.closed
@@ -350,11 +316,3 @@ const asWritten = (entry: ClosedPath): object =>
       key === 'host' ? text : asNormal(text),
     ]),
   )
-
-/** A place as a reader of the other file knows it. */
-function shown({ hosts, kind, path }: Place): string {
-  const [host] = hosts
-  const where = host === undefined ? '' : `${host}${hosts.length > 1 ? ' …' : ''} `
-  if (kind === 'contains') return `${where}every path with "${path}"`
-  return `${where}${kind === 'exact' ? path : `${path}${path.endsWith('/') ? '' : '/'}**`}`
-}
