@@ -12,8 +12,13 @@ export function mistakeAmong(
   offsets: readonly number[],
   text: string,
 ): { readonly offset: number; readonly message: string } | undefined {
+  let [start, end] = [0, -1]
   for (const offset of offsets) {
-    const start = text.lastIndexOf('\n', offset - 1) + 1
+    // A line may hold a hundred thousand errors, and is read for the first one.
+    if (offset >= start && offset <= end) continue
+    start = text.lastIndexOf('\n', offset - 1) + 1
+    end = text.indexOf('\n', offset)
+    if (end === -1) end = text.length
     const line = text.slice(start, start + LONGEST_LINE).split('\n', 1)[0] ?? ''
     for (const [mistake, sentence] of MISTAKES) {
       const found = mistake.exec(line)

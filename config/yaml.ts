@@ -11,6 +11,8 @@ const MAX_DEPTH = 64
 const MAX_ALIASES = 100
 const MAX_ALIASED_NODES = 10_000
 const MAX_SYNTAX_FAULTS = 10
+const TOO_DEEP = `Nested deeper than ${MAX_DEPTH} levels.`
+const TOO_MANY_ALIASES = `More than ${MAX_ALIASES} aliases, counting those inside aliased values. Write them out.`
 /** Keys that would read or write an object's prototype in some consumer. */
 export const UNSAFE_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
 
@@ -79,9 +81,8 @@ class Reader {
     try {
       documents = compose(text)
     } catch (error) {
-      if (!(error instanceof TooDeep)) throw error
-      const message = `Nested deeper than ${MAX_DEPTH} levels.`
-      return [{ path: [], offset: error.offset, message }]
+      if (!(error instanceof TooMuch)) throw error
+      return [{ path: [], offset: error.offset, message: error.message }]
     }
     const [document, second] = documents
     if (document === undefined) return [{ path: [], offset: 0, message: 'The file is empty.' }]
@@ -120,9 +121,7 @@ class Reader {
   }
 
   #value(node: ParsedNode | null, mark: Mark): unknown {
-    if (mark.depth > MAX_DEPTH) {
-      return this.#fault(mark.value, mark.path, `Nested deeper than ${MAX_DEPTH} levels.`)
-    }
+    if (mark.depth > MAX_DEPTH) return this.#fault(mark.value, mark.path, TOO_DEEP)
     if (this.#insideAlias && ++this.#aliasedNodes > MAX_ALIASED_NODES) {
       if (this.#aliasedNodes === MAX_ALIASED_NODES + 1) {
         const message = `Aliases stand for more than ${MAX_ALIASED_NODES} values. Write them out.`
@@ -161,8 +160,7 @@ class Reader {
   #alias(node: Extract<ParsedNode, { source: string; resolve: unknown }>, mark: Mark): unknown {
     this.#aliases += 1
     if (this.#aliases > MAX_ALIASES) {
-      const message = `More than ${MAX_ALIASES} aliases, counting those inside aliased values. Write them out.`
-      if (this.#aliases === MAX_ALIASES + 1) this.#fault(mark.value, mark.path, message)
+      if (this.#aliases === MAX_ALIASES + 1) this.#fault(mark.value, mark.path, TOO_MANY_ALIASES)
       return undefined
     }
     const target = this.#document && node.resolve(this.#document)
@@ -188,19 +186,19 @@ class Reader {
   }
 }
 
-/** Thrown for text that is nested too deeply. */
-class TooDeep extends Error {
+/** Thrown for text that is nested too deeply, or has too many aliases, before anything is made of it. */
+class TooMuch extends Error {
   readonly offset: number
 
-  constructor(offset: number) {
-    super()
+  constructor(message: string, offset: number) {
+    super(message)
     this.offset = offset
   }
 }
 
 /**
- * Like the package's `parseAllDocuments`, but lexes the text only once, checking its depth on the way. @throws
- * {TooDeep}
+ * Like the package's `parseAllDocuments`, but lexes the text only once, checking its depth and aliases on the
+ * way. @throws {TooMuch}
  */
 function compose(text: string): Document.Parsed[] {
   // The package's own check of unique keys takes quadratic time; #map checks them instead.
@@ -216,12 +214,13 @@ function* tokensOf(text: string): Generator<CST.Token> {
 
 /**
  * Limits the depth: the package's composer recurses, so text nested a hundred thousand levels deep would crash the
- * process.
+ * process. Limits the aliases: hundreds of thousands would take seconds until they are refused.
  */
 function* boundedLexemes(text: string): Generator<string> {
   let offset = 0
   let flow = 0
   let indicators = 0
+  let aliases = 0
   let lineStart = true
   const indents: number[] = []
   for (const lexeme of new Lexer().lex(text)) {
@@ -246,6 +245,11 @@ function* boundedLexemes(text: string): Generator<string> {
       case 'explicit-key-ind':
         indicators += 1
         break
+      case 'alias':
+        aliases += 1
+        indicators = 0
+        if (aliases > MAX_ALIASES) throw new TooMuch(TOO_MANY_ALIASES, offset)
+        break
       case 'space':
       case 'anchor':
       case 'tag':
@@ -253,7 +257,7 @@ function* boundedLexemes(text: string): Generator<string> {
       default:
         indicators = 0
     }
-    if (Math.max(flow, indicators, indents.length) > MAX_DEPTH) throw new TooDeep(offset)
+    if (Math.max(flow, indicators, indents.length) > MAX_DEPTH) throw new TooMuch(TOO_DEEP, offset)
     if (!ZERO_WIDTH.has(lexeme)) offset += lexeme.length
     yield lexeme
   }

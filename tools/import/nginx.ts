@@ -12,7 +12,8 @@ import { NGINX_DEFAULTS, NginxUpstreams, settingsOf } from './nginx-upstreams.js
 import { isRead, toldOf } from './nginx-words.js'
 import type { UpstreamSettings } from './parts.js'
 import { asLiteral, below } from './paths.js'
-import { foreignFile, jsonOf } from './programs.js'
+import { foreignFile } from './programs.js'
+import { dataOf } from './source.js'
 
 /** What a block inherits from the blocks around it. */
 interface Context {
@@ -39,7 +40,7 @@ const WANTED = 'nginx configuration'
 
 /** Reads `text` into the migration, and the files that it includes. */
 export function importNginx(text: string, into: Migration, named: NamedFile): void {
-  const foreign = foreignFile('nginx', WANTED, text, jsonOf(text))
+  const foreign = foreignFile('nginx', WANTED, text, undefined)
   if (foreign !== undefined) {
     into.unreadable({ line: 1, col: 1 }, foreign)
     return
@@ -58,7 +59,10 @@ export function importNginx(text: string, into: Migration, named: NamedFile): vo
     new NginxImport(into).read(directives)
   } catch (error) {
     if (!(error instanceof NginxFault)) throw error
-    into.unreadable(error, error.message)
+    // YAML and JSON are no text that nginx reads either: whose they are helps more than the first word that does not fit.
+    const other = foreignFile('nginx', WANTED, text, dataOf(text))
+    if (other === undefined) into.unreadable(error, error.message)
+    else into.unreadable({ line: 1, col: 1 }, other)
   }
 }
 

@@ -140,12 +140,3 @@ export const OTHER_PROGRAMS: Readonly<Record<string, string>> = {
   ingress:
     'Kubernetes Ingresses are not read. Of ingress-nginx, save what "nginx -T" prints in its pod, and use "sluice import nginx".',
 }
-
-/** What a text holds that begins as JSON does, for `foreignFile`; undefined when it is none. */
-export function jsonOf(text: string): unknown {
-  try {
-    return text.trimStart().startsWith('{') ? JSON.parse(text) : undefined
-  } catch {
-    return undefined
-  }
-}

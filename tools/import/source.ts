@@ -73,6 +73,15 @@ export class Section {
   }
 }
 
+/** References to environment variables have no meaning here. */
+const parsed = (text: string): YamlFile => parseYaml(text, scalar => ({ value: scalar }))
+
+/** What a text holds; undefined when it is neither YAML nor JSON. */
+export function dataOf(text: string): unknown {
+  const { faults, data } = parsed(text)
+  return faults.length === 0 ? data : undefined
+}
+
 /** What a file must be. */
 export interface Wanted {
   readonly format: string
@@ -86,8 +95,7 @@ export interface Wanted {
 
 /** The whole file; undefined, after reporting why, when it is not a YAML map, or of another program. */
 export function readYaml(text: string, wanted: Wanted, into: Migration, name?: string): Section | undefined {
-  // References to environment variables have no meaning here.
-  const yaml = parseYaml(text, scalar => ({ value: scalar }))
+  const yaml = parsed(text)
   const isSound = yaml.faults.length === 0
   const foreign = foreignFile(wanted.format, wanted.name, text, isSound ? yaml.data : undefined)
   const start = { line: 1, col: 1, file: name }
