@@ -92,7 +92,7 @@ export const DataListener = Strict(
       minimum: 1,
       maximum: MOST_CONNECTIONS,
       description:
-        'Most open connections, and most HTTP/2 requests in progress, of all clients together; each worker has its share. When all connections are in use, an idle one is closed to make room; if none is idle, the new one is refused. The default fits into 512 MiB of memory.',
+        'Most open connections, and most HTTP/2 requests in progress, of all clients together; each worker has its share. When all connections are in use, an idle one is closed to make room; if none is idle, the new one is refused. The default fits into 768 MiB of memory.',
     }),
     maxConnectionsPerClient: Type.Integer({
       default: 1_000,

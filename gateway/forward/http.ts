@@ -11,6 +11,7 @@ import { answerFields, interimFields, upstreamRequestFields } from './headers.js
 import type { Occupant } from './places.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
+import type { Stalled, Stalls } from './stalls.js'
 import type { Exchange, Transport, UpstreamSettings } from './transport.js'
 import { Upload } from './upload.js'
 
@@ -19,22 +20,27 @@ const BODYLESS: Framing = { kind: 'none', bytes: 0 }
 const CHUNKED: Framing = { kind: 'chunked', bytes: 0 }
 
 /** Forwards plain HTTP requests, with one object for each request that connects its client and its upstream. */
-export function createHttpTransport(settings: UpstreamSettings, backends: Backends): Transport {
+export function createHttpTransport(
+  settings: UpstreamSettings,
+  backends: Backends,
+  stalls: Stalls,
+): Transport {
   const fields = new RequestFields(settings)
   return {
     forward(exchange) {
-      new Forwarding(exchange, settings, fields, backends).start()
+      new Forwarding(exchange, settings, fields, backends, stalls).start()
     },
   }
 }
 
 /** One request in progress. */
-class Forwarding implements Asker, ResponseWatcher, Occupant, Timed {
+class Forwarding implements Asker, ResponseWatcher, Occupant, Stalled, Timed {
   /** When the wait for a place at the backend is given up. */
   deadline = NEVER
   readonly #exchange: Exchange
   readonly #settings: UpstreamSettings
   readonly #backends: Backends
+  readonly #stalls: Stalls
   readonly #attempts: Attempts
   readonly #framing: Framing
   readonly #head: string
@@ -49,11 +55,18 @@ class Forwarding implements Asker, ResponseWatcher, Occupant, Timed {
   #clientLeft = false
   #ended = false
 
-  constructor(exchange: Exchange, settings: UpstreamSettings, fields: RequestFields, backends: Backends) {
+  constructor(
+    exchange: Exchange,
+    settings: UpstreamSettings,
+    fields: RequestFields,
+    backends: Backends,
+    stalls: Stalls,
+  ) {
     const { req, facts, project, body = req.body } = exchange
     this.#exchange = exchange
     this.#settings = settings
     this.#backends = backends
+    this.#stalls = stalls
     this.#attempts = new Attempts(backends, settings.timeouts.headMs, this)
     this.#framing = framingOf(body)
     this.#head =
@@ -61,8 +74,11 @@ class Forwarding implements Asker, ResponseWatcher, Occupant, Timed {
       upstreamRequestFields(req, facts, project, fields, settings) +
       framingFields(this.#framing, req.fields)
     if (body === undefined) return
-    const giveUp = (code: ErrorCode): void => this.#giveUp(code)
-    this.#upload = new Upload(body, req.fields, fields, settings, backends.deadlines, giveUp)
+    const events = {
+      onFailure: (code: ErrorCode) => this.#giveUp(code),
+      onBlocked: () => stalls.begin(this),
+    }
+    this.#upload = new Upload(body, req.fields, fields, settings, backends.deadlines, events)
   }
 
   start(): void {
@@ -134,6 +150,7 @@ class Forwarding implements Asker, ResponseWatcher, Occupant, Timed {
   }
 
   onSendable(): void {
+    this.#stalls.end(this)
     this.#upload?.onSendable()
   }
 
@@ -159,17 +176,26 @@ class Forwarding implements Asker, ResponseWatcher, Occupant, Timed {
     if (this.#clientLeft) {
       // Do not discard an endless stream for ever: once the slot is released, there is no reason to read on.
       if (!this.#exchange.keepUpstream) this.#withdraw()
-    } else if (this.#relay?.write(chunk) === false) this.#connection?.pause()
+    } else if (this.#relay?.write(chunk) === false) this.#awaitReader()
   }
 
   onReadEnd(): void {
-    if (!this.#clientLeft && this.#relay?.flush() === false) this.#connection?.pause()
+    if (!this.#clientLeft && this.#relay?.flush() === false) this.#awaitReader()
+  }
+
+  #awaitReader(): void {
+    this.#connection?.pause()
+    this.#stalls.begin(this)
   }
 
   onEnd(trailers: readonly string[]): void {
     const relay = this.#clientLeft ? undefined : this.#relay
     this.#finish()
     relay?.end(trailers)
+  }
+
+  onMostStalled(): void {
+    this.#giveUp('overloaded', 'it waited for a side that did not read, and so did too many others')
   }
 
   onFault(fault: ConnectionFault, error: Error, heard: boolean): void {
@@ -215,12 +241,14 @@ class Forwarding implements Asker, ResponseWatcher, Occupant, Timed {
 
   /** The client can take more of the response. */
   onDrain(): void {
+    this.#stalls.end(this)
     this.#relay?.onDrain()
     this.#connection?.resume()
   }
 
   /** The response has been sent, or the client has left. */
   onClose(): void {
+    this.#stalls.end(this)
     if (this.#ended || this.#clientLeft) return
     this.#clientLeft = true
     const sent = this.#upload === undefined || this.#upload.complete
@@ -253,6 +281,7 @@ class Forwarding implements Asker, ResponseWatcher, Occupant, Timed {
   #finish(): void {
     if (this.#ended) return
     this.#ended = true
+    this.#stalls.end(this)
     this.#upload?.stop()
     this.#leaveQueue()
     this.#attempts.leave()

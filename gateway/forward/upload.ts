@@ -9,6 +9,13 @@ import type { UpstreamSettings } from './transport.js'
 
 const NEVER = Number.POSITIVE_INFINITY
 
+export interface UploadEvents {
+  /** The client is too slow, sends more than the upstream takes, or breaks off. */
+  onFailure(code: ErrorCode): void
+  /** The upstream must read first. */
+  onBlocked(): void
+}
+
 /** Passes a client's request body on to the upstream. */
 export class Upload implements BodyReader, Timed {
   /** Set only while the upstream could take more than the client sends. */
@@ -18,20 +25,19 @@ export class Upload implements BodyReader, Timed {
   readonly #fields: RequestFields
   readonly #deadlines: Deadlines
   readonly #pace: Pace
-  readonly #onFailure: (code: ErrorCode) => void
+  readonly #events: UploadEvents
   /** Bytes left of the upstream's `maxBody`. */
   #room: number
   /** Undefined before the start and after the end of the upload. */
   #connection: ClientConnection | undefined
 
-  /** Calls `onFailure` when the client is too slow, sends more than the upstream takes, or breaks off. */
   constructor(
     body: IncomingBody,
     head: Fields,
     fields: RequestFields,
     { timeouts, maxBody = NEVER }: Pick<UpstreamSettings, 'timeouts' | 'maxBody'>,
     deadlines: Deadlines,
-    onFailure: (code: ErrorCode) => void,
+    events: UploadEvents,
   ) {
     this.#body = body
     this.#head = head
@@ -39,7 +45,7 @@ export class Upload implements BodyReader, Timed {
     this.#deadlines = deadlines
     this.#pace = new Pace(timeouts.idleMs)
     this.#room = maxBody
-    this.#onFailure = onFailure
+    this.#events = events
   }
 
   /** True when the client has sent the whole body. */
@@ -80,12 +86,13 @@ export class Upload implements BodyReader, Timed {
     if (this.#connection === undefined) return
     this.#room -= chunk.length
     this.#pace.moved(chunk.length, this.#deadlines.now())
-    if (this.#room < 0) this.#onFailure('body-too-large')
+    if (this.#room < 0) this.#events.onFailure('body-too-large')
     else if (this.#connection.send(chunk)) this.#awaitClient()
     else {
       this.deadline = NEVER
       this.#pace.rest(this.#deadlines.now())
       this.#body.pause()
+      this.#events.onBlocked()
     }
   }
 
@@ -98,11 +105,11 @@ export class Upload implements BodyReader, Timed {
   onAbort(): void {
     if (this.#connection === undefined) return
     this.#rest()
-    this.#onFailure('bad-framing')
+    this.#events.onFailure('bad-framing')
   }
 
   onDeadline(): void {
-    this.#onFailure('request-timeout')
+    this.#events.onFailure('request-timeout')
   }
 
   #awaitClient(): void {

@@ -11,7 +11,30 @@ export const GOODBYE_MS = 2_000
 export function closeLingering(socket: Duplex, lastBytes = ''): void {
   if (socket.destroyed) return
   const timer = setTimeout(() => socket.destroy(), GOODBYE_MS)
-  socket.once('close', () => clearTimeout(timer))
+  socket.once('close', () => {
+    clearTimeout(timer)
+    unread.delete(socket)
+  })
   if (!socket.writableEnded) socket.end(lastBytes, 'latin1')
-  socket.resume()
+  socket.on('data', () => awaitTurn(socket))
+  awaitTurn(socket)
+}
+
+/** Sockets read in one turn of the event loop: reading what nobody wants must not keep others waiting. */
+const READ_AT_ONCE = 8
+/** Sockets that may have bytes to drop, in the order of their turns. */
+const unread = new Set<Duplex>()
+
+function awaitTurn(socket: Duplex): void {
+  socket.pause()
+  if (unread.size === 0) setImmediate(readSome)
+  unread.add(socket)
+}
+
+function readSome(): void {
+  for (const socket of [...unread].slice(0, READ_AT_ONCE)) {
+    unread.delete(socket)
+    socket.resume()
+  }
+  if (unread.size > 0) setImmediate(readSome)
 }

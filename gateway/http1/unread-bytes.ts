@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 
 /** Above these limits the socket is paused, so that the client has to wait. */
-const MOST_BYTES = 64 * 1024
+const MOST_BYTES = 16 * 1024
 const MOST_PIECES = 64
 
 /** The bytes received on a connection that are not handled yet. Reading pauses while there are too many. */

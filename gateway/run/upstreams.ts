@@ -9,6 +9,7 @@ import type { BackendEvents } from '../forward/backend.js'
 import { Backends } from '../forward/backends.js'
 import { causeOf } from '../forward/failure.js'
 import { createHttpTransport } from '../forward/http.js'
+import { mostStalls, Stalls } from '../forward/stalls.js'
 import type { UpstreamSettings } from '../forward/transport.js'
 import { createUpgradeTransport } from '../forward/upgrade.js'
 import type { Upstream } from '../pipeline/pipeline.js'
@@ -33,6 +34,7 @@ export class Upstreams {
   /** By their settings as text: an upstream that a reload does not change keeps its connections. */
   readonly #opened = new Map<string, Opened>()
   readonly #log: Log
+  readonly #stalls = new Stalls(mostStalls())
 
   constructor(log: Log) {
     this.#log = log
@@ -43,7 +45,7 @@ export class Upstreams {
     const held = new Map<string, Opened>()
     for (const settings of all) {
       const text = JSON.stringify(settings)
-      const opened = this.#opened.get(text) ?? open(settings, this.#log)
+      const opened = this.#opened.get(text) ?? open(settings, this.#log, this.#stalls)
       opened.holders += 1
       this.#opened.set(text, opened)
       held.set(text, opened)
@@ -100,10 +102,10 @@ function stateOf({ upstream: { name }, backends }: Opened) {
   }))
 }
 
-function open(settings: UpstreamSettings, log: Log): Opened {
+function open(settings: UpstreamSettings, log: Log, stalls: Stalls): Opened {
   const { name } = settings
   const backends = new Backends(settings, backendEvents(name, log))
-  const http = createHttpTransport(settings, backends)
+  const http = createHttpTransport(settings, backends, stalls)
   const upgrades = createUpgradeTransport(settings, backends)
   return {
     upstream: {

@@ -5,6 +5,8 @@ import { connect as connectTls } from 'node:tls'
 
 const HOST = 'globex.localhost'
 const MIB = 1024 * 1024
+/** Names, and the first segments of their paths. */
+export const UPSTREAMS = ['app', 'app2', 'app3', 'app4']
 const CHUNK = Buffer.alloc(256 * 1024, 'a')
 
 /** 16 KiB of a TLS handshake record, of which the last byte is missing. */
@@ -78,7 +80,13 @@ const post2 = (path, length) => ({
 const upgrade = path =>
   `GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
 
-/** By name: whether it needs TLS, and what opens one connection; that returns what closes it. */
+/** Several upstreams, since the places of one are limited. */
+const overUpstreams =
+  open =>
+  ({ n, ...at }) =>
+    open(UPSTREAMS[n % UPSTREAMS.length])(at)
+
+/** By name: whether it needs TLS, and what opens the connection number `n`; that returns what closes it. */
 export const KINDS = {
   'TLS handshake': { tls: true, open: overTcp(HALF_HANDSHAKE) },
   'idle connection over TLS': {
@@ -110,20 +118,29 @@ export const KINDS = {
     tls: true,
     open: overHttp2(100, post2('/self-service/registration', MIB), stream => fill(stream, MIB - 1)),
   },
+  'body to an upstream that does not read': {
+    open: overUpstreams(app => overTcp(post(`/${app}/deaf`, 100 * MIB), socket => fill(socket, 13 * MIB))),
+  },
   'body to an upstream that does not read, HTTP/2': {
     tls: true,
-    open: overHttp2(100, post2('/app/deaf', 100 * MIB), stream => fill(stream, 2 * MIB)),
+    open: overUpstreams(app =>
+      overHttp2(100, post2(`/${app}/deaf`, 100 * MIB), stream => fill(stream, 2 * MIB)),
+    ),
   },
   'body whose e-mail address is looked for, HTTP/2': {
     tls: true,
     open: overHttp2(100, post2('/app/mail', 65_000), stream => fill(stream, 64_000)),
   },
   'answer not read': {
-    open: overTcp(`GET /app/large HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, socket => socket.pause()),
+    open: overUpstreams(app =>
+      overTcp(`GET /${app}/large HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, socket => socket.pause()),
+    ),
   },
   'answer not read, HTTP/2': {
     tls: true,
-    open: overHttp2(100, { ':path': '/app/large' }, stream => stream.end().pause(), { initialWindowSize: 0 }),
+    open: overUpstreams(app =>
+      overHttp2(100, { ':path': `/${app}/large` }, stream => stream.end().pause(), { initialWindowSize: 0 }),
+    ),
   },
   'WebSocket that the upstream does not accept': { open: overTcp(upgrade('/app/deaf')) },
   'WebSocket not read': { open: overTcp(upgrade('/app/socket'), socket => socket.pause()) },

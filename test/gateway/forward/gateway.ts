@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
 import { Backends } from '../../../gateway/forward/backends.js'
 import { createHttpTransport } from '../../../gateway/forward/http.js'
+import { Stalls } from '../../../gateway/forward/stalls.js'
 import type { Exchange } from '../../../gateway/forward/transport.js'
 import { createUpgradeTransport } from '../../../gateway/forward/upgrade.js'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
@@ -33,6 +34,7 @@ export interface Options {
   readonly headMs?: number
   readonly idleMs?: number
   readonly upgradeIdleMs?: number
+  readonly mostStalls?: number
   readonly tls?: TlsSettings
   /** Replaces the rooms in between, such as a look at the body. */
   readonly between?: (exchange: Exchange) => Promise<Exchange>
@@ -79,7 +81,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     ejected: ({ origin }) => gateway.changes.push(`${origin.port} ejected`),
     returned: ({ origin }) => gateway.changes.push(`${origin.port} returned`),
   })
-  const http = createHttpTransport(upstream, backends)
+  const http = createHttpTransport(upstream, backends, new Stalls(options.mostStalls ?? 100))
   const upgrades = createUpgradeTransport(upstream, backends)
   const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders, credentialIn }
 
