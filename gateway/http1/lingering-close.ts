@@ -5,7 +5,7 @@ export const GOODBYE_MS = 2_000
 
 /**
  * Sends `lastBytes`, ends our side, and drops what still arrives until the client closes its side or GOODBYE_MS have
- * passed. (Closing at once would reset the connection and discard a response that the client has not read yet:
+ * passed, or too many clients go on sending. (Closing at once would reset the connection and discard a response that the client has not read yet:
  * RFC 9112 section 9.6.)
  */
 export function closeLingering(socket: Duplex, lastBytes = ''): void {
@@ -22,6 +22,8 @@ export function closeLingering(socket: Duplex, lastBytes = ''): void {
 
 /** Sockets read in one turn of the event loop: reading what nobody wants must not keep others waiting. */
 const READ_AT_ONCE = 8
+/** Each keeps up to 128 KiB while it awaits its turn. Beyond so many, the one that has waited longest is closed. */
+const MOST_UNREAD = 256
 /** Sockets that may have bytes to drop, in the order of their turns. */
 const unread = new Set<Duplex>()
 
@@ -29,6 +31,11 @@ function awaitTurn(socket: Duplex): void {
   socket.pause()
   if (unread.size === 0) setImmediate(readSome)
   unread.add(socket)
+  if (unread.size <= MOST_UNREAD) return
+  const [first] = unread
+  if (first === undefined) return
+  unread.delete(first)
+  first.destroy()
 }
 
 function readSome(): void {

@@ -42,3 +42,14 @@ t.test(
     )
   },
 )
+
+t.test('when too many clients go on sending, those that have waited longest are closed', t => {
+  const sockets = Array.from({ length: 300 }, () => new Endless())
+  t.teardown(() => sockets.map(socket => socket.destroy()))
+  for (const socket of sockets) closeLingering(socket)
+  t.same(
+    sockets.map(({ destroyed }) => destroyed),
+    sockets.map((_, i) => i < 300 - 256),
+  )
+  t.end()
+})
