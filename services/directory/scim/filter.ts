@@ -171,6 +171,10 @@ function createParser(tokens: readonly Token[], length: number) {
     const fits =
       typeof literal === 'string' || !orders || (typeof literal === 'number' && !textOperators.has(operator))
     if (!fits) throw refuse(`The operator ${operator} cannot be used with ${literal}.`)
+    const isTime = comparesTime(path.at(-1) ?? '', operator)
+    if (isTime && literal !== null && Number.isNaN(Date.parse(String(literal)))) {
+      throw refuse(`${JSON.stringify(literal)} is not a date with a time, such as "2027-01-31T12:00:00Z".`)
+    }
     return { kind: 'compare', path, operator: operator as Operator, literal }
   }
 
@@ -200,5 +204,10 @@ function attribute(text: string): AttributePath {
     throw refuse((error as Error).message)
   }
 }
+
+const timeNames = new Set(['created', 'lastmodified'])
+/** Whether an operator compares the values of the attribute with this last name as points in time. */
+export const comparesTime = (name: string, operator: string): boolean =>
+  timeNames.has(name.toLowerCase()) && !textOperators.has(operator)
 
 const refuse = (detail: string): ScimError => new ScimError(400, detail, 'invalidFilter')

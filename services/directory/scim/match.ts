@@ -1,6 +1,6 @@
 import { foldLoginName } from '../../login-names.js'
 import type { Json, JsonObject } from '../model.js'
-import type { AttributePath, Filter, Literal, Operator } from './filter.js'
+import { type AttributePath, comparesTime, type Filter, type Literal, type Operator } from './filter.js'
 import { attributeValue, isObject } from './json.js'
 
 /** Attribute names whose values RFC 7643 compares case-sensitively; all others ignore letter case. */
@@ -12,7 +12,6 @@ export function folded(name: string, value: string): string {
   if (isExact(name)) return value
   return name.toLowerCase() === 'username' ? foldLoginName(value) : value.toLowerCase()
 }
-const dateNames = new Set(['created', 'lastmodified'])
 
 /** Called with the number of values that were looked at; it may throw to end the comparison. */
 export type Looked = (values: number) => void
@@ -65,7 +64,7 @@ const isPresent = (value: Json): boolean =>
 function compare(value: Json, operator: Operator, literal: Literal, name: string): boolean {
   if (typeof value === 'number' && typeof literal === 'number') return ordered(value, operator, literal)
   if (typeof literal === 'number' || value === null || typeof value === 'object') return false
-  if (dateNames.has(name) && !['co', 'sw', 'ew'].includes(operator)) {
+  if (comparesTime(name, operator)) {
     return ordered(Date.parse(String(value)), operator, Date.parse(String(literal)))
   }
   const fold = (text: string): string => {

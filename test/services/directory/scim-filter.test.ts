@@ -88,6 +88,8 @@ t.test('an invalid filter is refused with the place of its fault, however deep i
       '__proto__ pr',
       'a.constructor.b pr',
       'password eq "x"',
+      'meta.created gt "yesterday"',
+      'meta.lastModified eq ""',
       'a..b pr',
       '',
     ],
