@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream'
 export const GOODBYE_MS = 2_000
 
 /**
- * Sends `lastBytes`, ends our side, and drops what still arrives until the client closes its side or GOODBYE_MS have
- * passed, or too many clients go on sending. (Closing at once would reset the connection and discard a response that the client has not read yet:
- * RFC 9112 section 9.6.)
+ * Sends `lastBytes`, ends our side, and drops what still arrives until the client closes its side, GOODBYE_MS have
+ * passed, or too many clients go on sending. (Closing at once would reset the connection and discard a response that
+ * the client has not read yet: RFC 9112 section 9.6.)
  */
 export function closeLingering(socket: Duplex, lastBytes = ''): void {
   if (socket.destroyed) return
