@@ -89,7 +89,7 @@ export class KongLimits {
       return
     for (const meter of meterQuotas(windows, config, this.#into)) {
       const parts = { name: `${name}-${meter.per}`, match, key, plans, quota: meter }
-      this.#into.meter({ ...parts, ...(isClosed && { onStoreError: 'closed' as const }) }, plugin.at())
+      this.#into.rules.meter({ ...parts, ...(isClosed && { onStoreError: 'closed' as const }) }, plugin.at())
     }
   }
 

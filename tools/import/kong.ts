@@ -113,7 +113,7 @@ class KongImport {
       return waived
     const networks = this.#knowsClients ? deniedNetworks(linesOf(first)) : undefined
     if (networks === undefined) return waived
-    this.#into.deny(networks, first.at())
+    this.#into.rules.deny(networks, first.at())
     return waived.add('ip-restriction')
   }
 

@@ -11,31 +11,24 @@ import { type ClosedPath, Doors, type Place } from './doors.js'
 import { Findings } from './findings.js'
 import { type FileKind, faultIn } from './fits.js'
 import { plainName } from './group.js'
-import type { Origin, RuleParts } from './parts.js'
+import type { Origin } from './parts.js'
 import { asNormal, Places } from './paths.js'
-import type { WindowQuota } from './rate.js'
 import { type Routed, routesThrough } from './routes.js'
+import { Rules } from './rules.js'
 import { Upstreams } from './upstreams.js'
 import { From, yamlText } from './yaml-text.js'
 
 export class Migration {
   readonly findings: Findings
   readonly callers: Callers
+  readonly rules: Rules
   readonly upstreams: Upstreams
   isUnreadable = false
   readonly #file: string
   readonly #names = new Map<string, Map<string, number>>()
   readonly #doors = new Doors<Routed>()
   readonly #buckets = new Buckets()
-  readonly #rules: Record<'volumetric' | 'in-flight' | 'access', From[]> = {
-    volumetric: [],
-    'in-flight': [],
-    access: [],
-  }
   readonly #places = new Places()
-  readonly #denied: string[] = []
-  readonly #exempt: { readonly name: string; readonly networks: readonly string[]; readonly at: Origin }[] =
-    []
   readonly #trusted = new Set<string>()
   #redis: string | undefined
 
@@ -43,6 +36,7 @@ export class Migration {
     this.#file = file
     this.findings = new Findings(file)
     this.callers = new Callers(this)
+    this.rules = new Rules(this, this.#places)
     this.upstreams = new Upstreams(this)
   }
 
@@ -129,6 +123,11 @@ export class Migration {
     this.#redis ??= url
   }
 
+  /** Each pattern once, without those that no request could match; they are reported. */
+  patternsOf(match: readonly string[], at: Origin): string[] {
+    return [...new Set(match)].filter(pattern => this.isPattern(pattern, at))
+  }
+
   /** False, after reporting it, when no request could match the pattern. */
   isPattern(text: string, at: Origin): boolean {
     try {
@@ -149,20 +148,12 @@ export class Migration {
     return fault === undefined
   }
 
-  meter(parts: RuleParts & { readonly quota: WindowQuota }, at: Origin): void {
-    this.#rule('volumetric', parts, { quota: parts.quota }, at)
-  }
-
-  slots(parts: RuleParts & { readonly max: number }, at: Origin): void {
-    this.#rule('in-flight', parts, { max: parts.max, count: 'lifetime' }, at)
-  }
-
   /** Adds a limit as a bucket; false when it fits none, because others have some of its patterns. */
   bucket(
     parts: Omit<BucketParts, 'name'> & { readonly name: string; readonly onStoreError?: 'closed' },
     at: Origin,
   ): boolean {
-    const match = [...new Set(parts.match)].filter(pattern => this.isPattern(pattern, at))
+    const match = this.patternsOf(parts.match, at)
     if (match.length === 0 || match.length > 1000) return false
     const document = {
       version: 1,
@@ -182,57 +173,13 @@ export class Migration {
     return this.#buckets.ownerOf(pattern)
   }
 
-  exempt(name: string, networks: readonly string[], at: Origin): void {
-    this.#exempt.push({ name, networks, at })
-  }
-
-  /** Refuses clients of these networks everywhere. */
-  deny(networks: readonly string[], at: Origin): void {
-    if (networks.length === 0) return
-    this.#denied.push(...networks)
-    this.#write(
-      'access',
-      { id: this.nameFor('rule', 'denied'), networks, action: 'deny', mode: 'enforce' },
-      at,
-    )
-  }
-
-  #write(kind: 'volumetric' | 'in-flight' | 'access', rule: object, at: Origin): void {
-    if (!this.isSound(kind, { version: 1, kind, rules: [rule] }, at)) return
-    this.#rules[kind].push(new From(this.placeOf(at), rule))
-  }
-
-  #rule(kind: 'volumetric' | 'in-flight', parts: RuleParts, own: object, at: Origin): void {
-    const match = [...new Set(parts.match)].filter(pattern => this.isPattern(pattern, at))
-    if (match.length === 0) return
-    const { key, projects = [], plans = [], networks, reportOnly, onStoreError } = parts
-    this.#places.addRule({ match, projects, at })
-    const when = {
-      ...(projects.length > 0 && { projects }),
-      ...(plans.length > 0 && { plans }),
-      ...(networks !== undefined && { networks }),
-    }
-    const rule = {
-      id: this.nameFor('rule', parts.name),
-      match,
-      ...(Object.keys(when).length > 0 && { when }),
-      reads: true,
-      key,
-      ...(key.some(part => part.startsWith('header:')) && { missing: 'skip' }),
-      ...own,
-      mode: reportOnly ? 'report-only' : 'enforce',
-      ...(onStoreError !== undefined && { onStoreError }),
-    }
-    this.#write(kind, rule, at)
-  }
-
   placeOf({ line, file = this.#file }: Origin): string {
     return printable(`${basename(file)}:${line}`)
   }
 
   /** The texts by file name, without files that would be empty. */
   files(): ReadonlyMap<string, string> {
-    this.#writeExempt()
+    const rules = this.rules.byKind()
     for (const { at, patterns } of this.#places.overlaps()) {
       const which = patterns.slice(0, 3).join(', ') + (patterns.length > 3 ? ', …' : '')
       this.changed(
@@ -249,9 +196,7 @@ export class Migration {
     add('gateway.yaml', gateway)
     const plans = this.callers.givePlans(this.#buckets.owners)
     add('projects.yaml', this.callers.document())
-    for (const [kind, rules] of Object.entries(this.#rules)) {
-      if (rules.length > 0) add(`policies/${kind}.yaml`, { kind, rules })
-    }
+    for (const [kind, some] of rules) add(`policies/${kind}.yaml`, { kind, rules: some })
     const ownPlans = this.callers.planQuotas
     if (!this.#buckets.isEmpty || ownPlans.size > 0) {
       const others = this.callers.plansBesides([...plans.values(), ...ownPlans.keys()])
@@ -280,24 +225,6 @@ export class Migration {
       ...(closed.length > 0 && { closed: closed.map(asWritten) }),
       ...this.callers.settings(isNamed),
       ...(this.#trusted.size > 0 && { trustedProxies: [...this.#trusted] }),
-    }
-  }
-
-  /** An exemption lifts every limit, and where networks overlap the longer one decides: it must not undo a refusal. */
-  #writeExempt(): void {
-    for (const { name, networks, at } of this.#exempt) {
-      if (this.#denied.length > 0) {
-        this.lost(
-          at,
-          `the exemption of ${networks.join(', ')}. An exempt network within a denied one would be let in.`,
-        )
-      } else {
-        this.#write(
-          'access',
-          { id: this.nameFor('rule', name), networks, action: 'exempt', mode: 'enforce' },
-          at,
-        )
-      }
     }
   }
 }

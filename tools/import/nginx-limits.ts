@@ -138,7 +138,7 @@ export class NginxLimits {
       return
     }
     const max = Number(words[1])
-    if (max >= 1) this.#into.slots({ ...common, max }, directive)
+    if (max >= 1) this.#into.rules.slots({ ...common, max }, directive)
     else this.#into.leftOut(directive, `"${name}" without a number of connections.`)
   }
 
@@ -152,7 +152,7 @@ export class NginxLimits {
       return
     }
     this.#into.changed(at, `${networks.join(', ')} are exempt from every limit, not from this one alone.`)
-    this.#into.exempt(`${name}-exempt`, networks, at)
+    this.#into.rules.exempt(`${name}-exempt`, networks, at)
   }
 
   #requests(common: Common, rate: number, directive: Directive): void {
@@ -192,7 +192,7 @@ export class NginxLimits {
         `up to ${quota.requests} pass at once and no more until ${quota.per} after the first, ${theirs}`,
       )
     }
-    this.#into.meter({ ...common, quota }, directive)
+    this.#into.rules.meter({ ...common, quota }, directive)
   }
 }
 

@@ -213,7 +213,7 @@ class NginxImport {
     const [first] = this.#takers
     const networks = networksDenied(this.#takers.map(({ context }) => context.guards))
     if (first === undefined || networks === undefined) return false
-    this.#into.deny(networks, first.context.guards.access[0] ?? first.at)
+    this.#into.rules.deny(networks, first.context.guards.access[0] ?? first.at)
     return true
   }
 

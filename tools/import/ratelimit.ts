@@ -119,7 +119,7 @@ function limit(
       return
     }
     into.changed(at, `${trail.network} is exempt from every limit, not from this one alone.`)
-    into.exempt(name, [trail.network], at)
+    into.rules.exempt(name, [trail.network], at)
     return
   }
   const requests = rate.number('requests_per_unit')
@@ -152,7 +152,7 @@ function limit(
   }
   const exact = trail.path === undefined ? '/**' : asLiteral(trail.path)
   const path = trail.prefix === undefined ? exact : below(trail.prefix)
-  into.meter(
+  into.rules.meter(
     {
       name,
       match: [trail.method === undefined ? path : `${trail.method.toUpperCase()} ${path}`],
@@ -193,7 +193,7 @@ function generalRates(list: readonly Section[]): ReadonlyMap<string, number> {
 /** A limit of no requests refuses whatever matches it. */
 function refused({ network, path, prefix, method }: Trail, at: Origin, into: Migration): void {
   if (network !== undefined && path === undefined && prefix === undefined && method === undefined) {
-    into.deny([network], at)
+    into.rules.deny([network], at)
     return
   }
   const place =

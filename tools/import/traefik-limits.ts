@@ -54,7 +54,7 @@ export function rateLimit(name: string, settings: Section, routed: Routed, { int
     settings.at(),
     `up to ${quota.requests} pass at once and no more until ${quota.per} after the first, ${before}.`,
   )
-  into.meter({ ...common, key, quota }, settings.at())
+  into.rules.meter({ ...common, key, quota }, settings.at())
 }
 
 export function inFlight(
@@ -68,7 +68,7 @@ export function inFlight(
   const key = keyOf(settings.section('sourceCriterion'), 'host', { into, knows })
   if (max < 1) into.leftOut(settings.at(), 'an amount of 0, which limits nothing.')
   else if (key !== undefined)
-    into.slots({ name: `${router}-${name}`, match, projects, key, max }, settings.at())
+    into.rules.slots({ name: `${router}-${name}`, match, projects, key, max }, settings.at())
 }
 
 /** The key that requests are grouped by; undefined, after reporting it, when a rule cannot count by it. */
