@@ -3,29 +3,25 @@
  * All keep one kind of list, so changing a window's algorithm forgets nothing that was spent.
  */
 import type { Window } from '../../types.js'
+import type { WallClock } from './wall-clock.js'
 
 /** Spent tokens as time, count, time, count, …; times (ms) never fall, and say when the tokens count as spent. */
 export type Spent = number[]
 
-/**
- * Milliseconds to add to a time of the store's clock to get the time since the epoch. Only calendar windows ask for it.
- */
-export type Epoch = () => number
-
 export interface WindowAlgorithm {
   /** Drops what no longer counts at `now`; also reads a list written by another algorithm. */
-  settle(spent: Spent, window: Window, now: number, epoch: Epoch): void
+  settle(spent: Spent, window: Window, now: number, wallClock: WallClock): void
   /** Spends `cost` tokens at `now`, after `settle`. */
-  spend(spent: Spent, window: Window, now: number, cost: number): void
+  spend(spent: Spent, window: Window, now: number, cost: number, wallClock: WallClock): void
   /**
    * Milliseconds until more quota comes back, after `settle`; 0 when nothing is spent. If no request of that cost fits,
    * until one does, even after the quota was lowered.
    *
    * @param used tokens in `spent`, which the caller already knows
    */
-  resetMs(spent: Spent, window: Window, now: number, used: number, cost: number, epoch: Epoch): number
+  resetMs(spent: Spent, window: Window, now: number, used: number, cost: number, wallClock: WallClock): number
   /** Takes back what was charged at `at`, after `settle`; this never makes another token count for less. */
-  giveBack(spent: Spent, window: Window, at: number, now: number, cost: number, epoch: Epoch): void
+  giveBack(spent: Spent, window: Window, at: number, now: number, cost: number, wallClock: WallClock): void
 }
 
 /** Rounding error of a token. */

@@ -1,6 +1,6 @@
 /** Counters in this process: for a gateway without Redis, and in place of Redis while it is away. */
 import type { Demand, StoreName, Window } from '../../types.js'
-import { type Epoch, type Spent, used } from './algorithm.js'
+import { type Spent, used } from './algorithm.js'
 import { algorithmOf } from './algorithms.js'
 import { lengthAt } from './calendar.js'
 import { chargeOf, countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
@@ -15,6 +15,7 @@ import {
   SLOT_RETRY_MS,
   tellsLater,
 } from './store.js'
+import type { WallClock } from './wall-clock.js'
 import { WindowStates } from './window-states.js'
 
 type Windows = Demand & { kind: 'windows' }
@@ -25,26 +26,26 @@ export class MemoryStore implements CounterStore {
   readonly #name: StoreName
   readonly #heldElsewhere: (key: string) => number
   readonly #slots = new Map<string, number>()
-  readonly #epoch: Epoch
+  readonly #wallClock: WallClock
   readonly #states: WindowStates
   readonly #meters = new Meters()
 
   /**
    * @param now in milliseconds, from any origin
    * @param heldElsewhere slots of a key that this process holds in the store that this one stands in for
-   * @param epoch what to add to `now` to get the time since the epoch, for calendar windows; 0 by default
+   * @param wallClock by default `now` is itself the time since the epoch
    */
   constructor(
     now: () => number,
     name: StoreName = 'memory',
     heldElsewhere: (key: string) => number = () => 0,
-    epoch: Epoch = () => 0,
+    wallClock: WallClock = at => at,
   ) {
     this.#now = now
     this.#name = name
     this.#heldElsewhere = heldElsewhere
-    this.#epoch = epoch
-    this.#states = new WindowStates(epoch)
+    this.#wallClock = wallClock
+    this.#states = new WindowStates(wallClock)
   }
 
   take(asks: readonly Ask[]): Answer[] {
@@ -72,7 +73,7 @@ export class MemoryStore implements CounterStore {
       }
       const state = this.#states.read(key, demand.windows, now)
       for (const [j, window] of demand.windows.entries()) {
-        algorithmOf(window).giveBack(state[j] as Spent, window, at, now, costOf(demand), this.#epoch)
+        algorithmOf(window).giveBack(state[j] as Spent, window, at, now, costOf(demand), this.#wallClock)
       }
       this.#states.write(key, demand.windows, state)
     }
@@ -172,10 +173,10 @@ export class MemoryStore implements CounterStore {
       const spent = state[i] as Spent
       const algorithm = algorithmOf(window)
       const before = used(spent)
-      if (granted) algorithm.spend(spent, window, now, cost)
+      if (granted) algorithm.spend(spent, window, now, cost, this.#wallClock)
       const after = granted ? before + cost : before
       const violated = !granted && before + cost > window.quota
-      const resetMs = algorithm.resetMs(spent, window, now, after, cost, this.#epoch)
+      const resetMs = algorithm.resetMs(spent, window, now, after, cost, this.#wallClock)
       counts.push(counted(window.quota, after, violated, resetMs, this.#lengthOf(window, now)))
     }
     if (granted && charges) this.#states.write(key, windows, state)
@@ -183,7 +184,7 @@ export class MemoryStore implements CounterStore {
   }
 
   #lengthOf({ calendar }: Window, now: number): number | undefined {
-    return calendar === undefined ? undefined : lengthAt(calendar, now + this.#epoch())
+    return calendar === undefined ? undefined : lengthAt(calendar, this.#wallClock(now))
   }
 
   #spendMeter(

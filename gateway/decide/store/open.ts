@@ -14,6 +14,7 @@ import { RedisLender } from './redis-lender.js'
 import { ResilientStore } from './resilient.js'
 import { SplitStore } from './split-store.js'
 import type { Answer, Ask, CounterStore } from './store.js'
+import { wallClock } from './wall-clock.js'
 
 export interface StoreSettings {
   /** Address of Redis; empty means that this process counts alone. */
@@ -40,9 +41,6 @@ export interface StoreHooks {
 /** How long the start waits for Redis before it goes on without. */
 const PATIENCE_MS = 1000
 
-/** Up to this difference, the system clock counts as not having been set. */
-const CLOCK_SET_MS = 100
-
 /** Time between two log lines about late answers; the metric counts them all. */
 const QUIET_MS = 10_000
 
@@ -61,9 +59,9 @@ export async function openStore(
   hooks: StoreHooks,
 ): Promise<OpenedStore> {
   const now = () => performance.now()
-  const epoch = epochOf(now)
+  const dates = wallClock(now)
   if (redis === '') {
-    const store = new MemoryStore(now, 'memory', undefined, epoch)
+    const store = new MemoryStore(now, 'memory', undefined, dates)
     return { store, forget: async key => store.forget(key), suspect() {} }
   }
   const remote = new RedisStore({ url: redis, log })
@@ -102,7 +100,7 @@ export async function openStore(
   const suspect = () => guard.suspect()
   onClosed(remote.connection, suspect)
   if (!isThere) suspect()
-  const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key), epoch)
+  const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key), dates)
   const lastTold = new LastTold(now)
   const debts = new Debts(now)
   const resilient = new ResilientStore({ remote, guard, local, instances, lastTold, debts, onLate })
@@ -118,19 +116,6 @@ export async function openStore(
     debts.forget(key)
   }
   return { store, forget, suspect }
-}
-
-/**
- * What to add to `now` to get the time since the epoch. It changes only when the system clock is set or the machine has
- * slept: a period that has begun must not begin again a moment later.
- */
-function epochOf(now: () => number): () => number {
-  let offset = Date.now() - now()
-  return () => {
-    const fresh = Date.now() - now()
-    if (Math.abs(fresh - offset) > CLOCK_SET_MS) offset = fresh
-    return offset
-  }
 }
 
 /** Lends from Redis while it answers in time. */

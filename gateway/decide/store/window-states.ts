@@ -1,8 +1,9 @@
 /** The windows of many keys in this process, in little, bounded memory. */
 import type { Window } from '../../types.js'
-import { type Epoch, lastOf, type Spent, tokens } from './algorithm.js'
+import { lastOf, type Spent, tokens } from './algorithm.js'
 import { algorithmOf, lastsMs, lifetimeMs } from './algorithms.js'
 import { BoundedMap, type Use, useOf } from './bounded-map.js'
+import type { WallClock } from './wall-clock.js'
 
 /** All that must be known of windows to keep what was spent in them, whatever policy lists them. */
 type Shape = readonly Pick<Window, 'name' | 'ms'>[]
@@ -36,13 +37,13 @@ const LITTLE = 8
 const SHORT_MS = 3_600_000
 
 export class WindowStates {
-  readonly #epoch: Epoch
+  readonly #wallClock: WallClock
   #short = new States()
   #long = new States()
   readonly #shapes = new Shapes()
 
-  constructor(epoch: Epoch) {
-    this.#epoch = epoch
+  constructor(wallClock: WallClock) {
+    this.#wallClock = wallClock
   }
 
   /**
@@ -63,7 +64,7 @@ export class WindowStates {
     }
     for (let i = 0; i < windows.length; i += 1) {
       const window = windows[i] as Window
-      algorithmOf(window).settle(lists[i] as Spent, window, now, this.#epoch)
+      algorithmOf(window).settle(lists[i] as Spent, window, now, this.#wallClock)
     }
     return lists
   }

@@ -2,8 +2,10 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { longestMs } from '../../../gateway/decide/store/calendar.js'
+import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
+import { wallClock } from '../../../gateway/decide/store/wall-clock.js'
 import type { Window } from '../../../gateway/types.js'
 import { redisUrl } from '../../helpers/redis.js'
 import { freshKey, windowOf, windows } from './counting.js'
@@ -114,6 +116,58 @@ t.test('leases in a calendar window never add up to more than its quota', async 
       }
       for (const [day, sum] of spent) t.ok(sum <= 300, `${count} instances, ${day}: ${sum}`)
       t.ok(Math.max(...spent.values()) >= 270, `of 300: ${[...spent.values()]}`)
+    }
+  }
+})
+
+t.test('in the process, what was spent keeps its day when the system clock is set', async t => {
+  const second = 1000
+  const hour = 3600 * second
+  /** Steps: how far the clock is set, how much time passes, and how many of ten requests are then admitted. */
+  const table: [name: string, start: number, ...steps: [set: number, wait: number, admitted: number][]][] = [
+    ['slept over midnight', AUTUMN - 20 * second, [0, 0, 10], [hour, second, 10], [0, hour, 0]],
+    [
+      'set back over midnight',
+      AUTUMN - 3 * second,
+      [0, 0, 10],
+      [0, 4 * second, 10],
+      [-10 * second, second, 0],
+      [0, 10 * second, 0],
+      [0, 25 * hour, 10],
+    ],
+    ['set back within a day', AUTUMN + 9 * hour, [0, 0, 10], [-hour, second, 0], [0, 2 * hour, 0]],
+    [
+      'set forward by years and back again',
+      AUTUMN + 9 * hour,
+      [0, 0, 10],
+      [30_000 * hour, second, 10],
+      [-30_000 * hour, second, 0],
+      [0, 27 * hour, 10],
+    ],
+    ['set often', AUTUMN, [0, 0, 10], ...Array<[number, number, number]>(40).fill([second, second, 0])],
+  ]
+  for (const [name, start, ...steps] of table) {
+    const clock = { at: 5000, date: start }
+    const now = () => clock.at
+    const store = new MemoryStore(
+      now,
+      'memory',
+      undefined,
+      wallClock(now, () => clock.date),
+    )
+    const ask = windows(freshKey(), daily(10))
+    for (const [i, [set, wait, expected]] of steps.entries()) {
+      clock.at += wait
+      clock.date += wait + set
+      let admitted = 0
+      let resetMs: number | undefined = 0
+      for (let i = 0; i < 11; i += 1) {
+        const [answer] = store.take([ask]) as [Answer]
+        if (answer.granted) admitted += 1
+        else resetMs = answer.counts[0]?.resetMs
+      }
+      t.equal(admitted, expected, `${name}, step ${i + 1}`)
+      t.ok(resetMs && resetMs > 0 && resetMs <= longestMs(berlin), `${name}: back in ${resetMs} ms`)
     }
   }
 })
