@@ -174,6 +174,8 @@ t.test('the operator’s page', async t => {
     )
     await skip.focus()
     await page.keyboard.press('Enter')
+    // The press does not wait for the change of address.
+    await page.waitForURL(/#main$/)
     t.match(page.url(), /#main$/)
   })
 })

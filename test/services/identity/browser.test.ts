@@ -105,6 +105,8 @@ t.test('the registration form in a browser', async t => {
       t.match(await page.title(), /^Error: /)
       await page.keyboard.press('Tab')
       await page.keyboard.press('Enter')
+      // The press does not wait for the change of address.
+      await page.waitForURL(/#traits\.email$/)
       t.match(page.url(), /#traits\.email$/)
       await page.keyboard.press('Tab')
       t.equal(
