@@ -33,7 +33,7 @@ interface Scene {
 
 type Protocol = 'HTTP/1.1' | 'HTTP/2'
 
-async function scene(t: Test, protocol: Protocol, timeouts: string): Promise<Scene> {
+async function scene(t: Test, protocol: Protocol, timeouts: string, settings?: string): Promise<Scene> {
   let busy = 0
   const upstream = await startApp(t, (req, res) => {
     busy += 1
@@ -50,6 +50,7 @@ async function scene(t: Test, protocol: Protocol, timeouts: string): Promise<Sce
     timeouts,
     upstreamSettings: `connections: ${PLACES}`,
     ...(certificate && { tls: certificate }),
+    ...(settings && { settings }),
   })
   const from = async (address: string): Promise<Opener> =>
     certificate === undefined
@@ -59,13 +60,13 @@ async function scene(t: Test, protocol: Protocol, timeouts: string): Promise<Sce
 }
 
 const http1 =
-  (t: Test, port: number, localAddress: string): Opener =>
+  (t: Test, port: number, localAddress: string, fields = ''): Opener =>
   (method, path, bytes) => {
     const socket = connectTcp({ port, host: '127.0.0.1', localAddress, noDelay: true })
     t.teardown(() => socket.destroy())
     const client = new RawPeer(socket)
     const body = bytes === undefined ? '' : `Content-Length: 4000\r\n\r\n${bytes}`
-    client.send(`${method} ${path} HTTP/1.1\r\nHost: ${PROJECT}\r\n${body || '\r\n'}`)
+    client.send(`${method} ${path} HTTP/1.1\r\nHost: ${PROJECT}\r\n${fields}${body || '\r\n'}`)
     if (path === '/large') socket.pause()
     return {
       send: more => void client.send(more),
@@ -163,3 +164,18 @@ if (canMakeCertificates(t)) {
     })
   }
 }
+
+t.test('behind a trusted proxy, those that it names are the clients, IPv6 by the /64', async t => {
+  const one = await scene(t, 'HTTP/1.1', PATIENT, 'trustedProxies: [127.0.0.0/8]')
+  const port = Number(new URL(one.gateway.url).port)
+  const from = (client: string) => http1(t, port, '127.0.0.1', `X-Forwarded-For: ${client}\r\n`)
+  const open = (i: number) => from(`2001:db8::${i}`)('POST', '/', 'x')
+  const held = Array.from({ length: PLACES + 4 }, (_, i) => open(i))
+  await waitUntil('its places to be taken', () => one.busy() === 12)
+  await sleep(200)
+  t.equal(one.busy(), 12, 'all addresses of its /64 together')
+  const other = from('2001:db8:0:1::1')('GET', '/small')
+  await waitUntil('a response', () => other.status() > 0)
+  t.equal(other.status(), 200)
+  t.ok(held.every(request => !request.ended()))
+})
