@@ -6,8 +6,9 @@ import t, { type Test } from 'tap'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { type TestGateway, testGateway } from '../../helpers/gateway.js'
 import { startApp } from '../../helpers/http.js'
-import { RawPeer } from '../../helpers/raw.js'
+import { GET, OK, RawPeer } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
+import { clientOf, scene as joined } from './gateway.js'
 
 const LARGE = Buffer.alloc(24 * 1024 * 1024)
 const PLACES = 16
@@ -178,4 +179,22 @@ t.test('behind a trusted proxy, those that it names are the clients, IPv6 by the
   await waitUntil('a response', () => other.status() > 0)
   t.equal(other.status(), 200)
   t.ok(held.every(request => !request.ended()))
+})
+
+t.test('open WebSockets take no place', async t => {
+  const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
+  const key = 'Sec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\nSec-WebSocket-Version: 13\r\n'
+  const upstreamSays = async (peer: RawPeer): Promise<void> => {
+    const { line } = await peer.message()
+    peer.send(line.includes('/chat') ? `HTTP/1.1 101 Switching Protocols\r\n${upgrade}\r\n` : OK)
+  }
+  const { gateway } = await joined(t, upstreamSays, { connections: 1 })
+  for (let i = 0; i < 3; i++) {
+    const client = await clientOf(t, gateway)
+    client.send(`GET /chat HTTP/1.1\r\nHost: a\r\n${upgrade}${key}\r\n`)
+    t.match((await client.message({ bodyless: true })).line, / 101 /)
+  }
+  const other = await clientOf(t, gateway)
+  other.send(GET)
+  t.equal((await other.message()).body, 'ok')
 })
