@@ -14,10 +14,19 @@ const PREFIXES = [INTERNAL, 'x-forwarded-'].map(lettersOf)
 
 const RESERVED = [...HOP_BY_HOP_FIELDS, ...REPLACED_FIELDS, ...METHOD_OVERRIDE_FIELDS, ...CLIENT_FACT_FIELDS]
 
-/** `vouched`: passed on from a trusted hop. `override`: passed on with a POST, whose method it names. */
-export type Fate = 'passes' | 'dropped' | 'vouched' | 'override'
+/** Fields by which a request's body is read here. */
+const READ = ['content-type', 'content-encoding']
 
-export type FieldSettings = Pick<UpstreamSettings, 'fingerprintHeaders' | 'proxyHeaders' | 'methodOverride'>
+/**
+ * `counted`: passed on, but not as a trailer. `vouched`: passed on from a trusted hop. `override`: passed on with a POST,
+ * whose method it names.
+ */
+export type Fate = 'passes' | 'dropped' | 'counted' | 'vouched' | 'override'
+
+export type FieldSettings = Pick<
+  UpstreamSettings,
+  'fingerprintHeaders' | 'proxyHeaders' | 'countedHeaders' | 'methodOverride'
+>
 
 /**
  * The fate of a field by its name. Names are compared by their letters and digits alone: a CGI-style server gives the
@@ -27,13 +36,22 @@ export type FieldSettings = Pick<UpstreamSettings, 'fingerprintHeaders' | 'proxy
 export class RequestFields {
   readonly #exact: ReadonlyMap<string, Fate>
   /** Letters and digits of the names that are dropped in any other spelling. */
-  readonly #reserved: ReadonlySet<string>
+  readonly #reserved: Set<string>
 
-  constructor({ fingerprintHeaders: { ja3, ja4 }, proxyHeaders, methodOverride }: FieldSettings) {
+  constructor({
+    fingerprintHeaders: { ja3, ja4 },
+    proxyHeaders,
+    countedHeaders = [],
+    methodOverride,
+  }: FieldSettings) {
     const vouched = [ja3, ja4, ...proxyHeaders]
     this.#reserved = new Set([...RESERVED, ...vouched].map(lettersOf))
+    // Otherwise a request could be counted by one value, and be served with another.
+    const counted = [...READ, ...countedHeaders].filter(name => this.#fateOfOther(name) === 'passes')
+    for (const name of counted) this.#reserved.add(lettersOf(name))
     const exact = new Map<string, Fate>(COMMON_NAMES.map(name => [name, this.#fateOfOther(name)]))
     exact.set('via', 'passes')
+    for (const name of counted) exact.set(name, 'counted')
     for (const name of vouched) exact.set(name, 'vouched')
     if (methodOverride !== undefined) exact.set(methodOverride, 'override')
     this.#exact = exact

@@ -103,6 +103,8 @@ export interface UpstreamSettings {
   readonly fingerprintHeaders: { readonly ja3: string; readonly ja4: string }
   /** Lower-case names of further fields that are passed on from a trusted hop only. */
   readonly proxyHeaders: readonly string[]
+  /** Lower-case names of the fields by which callers are counted or identified; other spellings are not passed on. */
+  readonly countedHeaders?: readonly string[] | undefined
 }
 
 /** Where to connect for an origin. Certificates are verified against the host of its URL, never the client's Host. */

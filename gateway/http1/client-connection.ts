@@ -131,7 +131,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     if (this.#isClosed) return
     // No request is in progress, so these bytes are no response to anything.
     if (this.#asker === undefined) {
-      this.#home.silence.broken(this)
+      if (this.#reader.isBodyless) this.#home.silence.isFaulty = true
       this.abort()
       return
     }
@@ -201,7 +201,9 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     const answer = this.#reader.head
     if (asker === undefined || answer === undefined) return
     const stays = mayStay && this.#isSent && isPersistent(answer) && !this.#isForTakeover
-    const isDoubtful = stays && this.#reader.mayTrail
+    const { isBodyless, mayTrail } = this.#reader
+    if (isBodyless && !mayStay) this.#home.silence.isFaulty = true
+    const isDoubtful = isBodyless && (mayTrail || this.#home.silence.isFaulty)
     this.#asker = undefined
     this.#reader.clear()
     this.resume()

@@ -20,16 +20,19 @@ export function responseFraming(head: ParsedResponse, requestMethod: string): Fr
   const { status, version } = head
   // HTTP/1.0 has no interim responses (RFC 9110 section 15.2), so what would follow this one is undefined.
   if (status < 200 && version === '1.0') throw new WireError('bad-framing', 'an interim answer in HTTP/1.0')
-  return requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304 ? NONE : framing
+  return status < 200 || isBodyless(head, requestMethod) ? NONE : framing
+}
+
+/** True when a response ends with its head, whatever its fields say. */
+export function isBodyless({ status }: ParsedResponse, requestMethod: string): boolean {
+  return requestMethod === 'HEAD' || status === 204 || status === 304
 }
 
 /**
- * True when a response ends with its head but a faulty upstream may send a body behind it: its fields announce one, or
- * it answers a HEAD, which some programs handle like a GET.
+ * True when a faulty upstream may send a body behind a response that is bodyless: its fields announce one, or it answers
+ * a HEAD, which some programs handle like a GET.
  */
 export function mayTrailBody(head: ParsedResponse, requestMethod: string): boolean {
-  const { status } = head
-  if (requestMethod !== 'HEAD' && status !== 204 && status !== 304) return false
   const framing = announced(head)
   return framing === undefined ? requestMethod === 'HEAD' : framing.kind !== 'none'
 }

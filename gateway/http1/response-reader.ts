@@ -1,7 +1,7 @@
 /** Reads the response to one request: interim heads, the final head and the body. */
 import type { Fields } from '../message.js'
 import { BodyDecoder, type BodySink } from './body-decoder.js'
-import { mayTrailBody, responseFraming } from './framing.js'
+import { isBodyless, mayTrailBody, responseFraming } from './framing.js'
 import { HeadBuffer } from './head-buffer.js'
 import type { Framing, ParsedResponse } from './message.js'
 import { parseResponseHead } from './response-head.js'
@@ -28,6 +28,8 @@ export class ResponseReader implements BodySink {
   head: ParsedResponse | undefined
   /** Trailers as a flat list. */
   trailers = NO_TRAILERS
+  /** The last response ended with its head. */
+  isBodyless = false
   readonly #sink: ResponseSink
   readonly #heads = new HeadBuffer(MAX_HEAD, 'HTTP/1.')
   #method = ''
@@ -42,14 +44,15 @@ export class ResponseReader implements BodySink {
   begin(method: string): void {
     this.#method = method
     this.#interim = 0
+    this.isBodyless = false
   }
 
-  /** Forgets the response, except for its trailers. */
+  /** Forgets the response, except for its trailers and `isBodyless`. */
   clear(): void {
     this.head = this.#body = undefined
   }
 
-  /** True when bytes may follow the response, by a fault of the upstream that is known to occur. */
+  /** True when a body may follow a bodyless response, by a fault of the upstream that is known to occur. */
   get mayTrail(): boolean {
     return this.head !== undefined && mayTrailBody(this.head, this.#method)
   }
@@ -97,6 +100,7 @@ export class ResponseReader implements BodySink {
   #begin(head: ParsedResponse, framing: Framing): void {
     this.head = head
     this.trailers = NO_TRAILERS
+    this.isBodyless = isBodyless(head, this.#method)
     this.#sink.onHead(head)
     this.#body = new BodyDecoder(framing, this)
   }

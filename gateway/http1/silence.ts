@@ -8,13 +8,13 @@ const MOST = 512
 export class Silence<Connection> {
   /** What to call when the connection is free; the longest silent one comes first. */
   readonly #silent = new Map<Connection, () => void>()
-  /** The upstream has the fault, so no connection is free earlier. */
-  #isFaulty = false
+  /** The upstream has been caught, so no connection is free earlier, and none after any response without a body. */
+  isFaulty = false
 
   /** Begins to wait. False if the connection must be closed instead. */
   begin(connection: Connection, onFree: () => void): boolean {
     if (this.#silent.size >= MOST) {
-      if (this.#isFaulty) return false
+      if (this.isFaulty) return false
       const [longest] = this.#silent.keys()
       if (longest !== undefined) this.end(longest)
     }
@@ -28,11 +28,6 @@ export class Silence<Connection> {
     this.#silent.delete(connection)
     onFree?.()
     return onFree !== undefined
-  }
-
-  /** Bytes have come although no request is in progress. */
-  broken(connection: Connection): void {
-    if (this.#silent.has(connection)) this.#isFaulty = true
   }
 
   /** The connection is closed. */

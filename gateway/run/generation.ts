@@ -80,7 +80,7 @@ export class Generation {
     this.loaded = loaded
     this.trustedProxies = new TrustedProxies(gateway.trustedProxies)
     this.#lasting = lasting
-    this.#held = lasting.upstreams.hold(upstreamSettings(gateway, serviceOf))
+    this.#held = lasting.upstreams.hold(upstreamSettings(loaded.config, serviceOf))
     const redactor = new Redactor(lasting.secret, loaded.compiled.policy.words)
     this.#decisions = decisionLog(gateway.log.decisions, redactor, lasting.log)
     this.#access = accessLog(gateway.log.access, redactor, lasting.log)

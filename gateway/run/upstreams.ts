@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import type { Gateway } from '../../config/gateway-schema.js'
+import type { Config } from '../../config/load.js'
 import { urlsOf } from '../../config/upstream-schema.js'
 import type { BackendEvents } from '../forward/backend.js'
 import { Backends } from '../forward/backends.js'
@@ -14,6 +15,7 @@ import type { UpstreamSettings } from '../forward/transport.js'
 import { createUpgradeTransport } from '../forward/upgrade.js'
 import type { Upstream } from '../pipeline/pipeline.js'
 import type { Log } from '../types.js'
+import { callerFields } from './caller-fields.js'
 
 interface Opened {
   readonly upstream: Upstream
@@ -169,9 +171,11 @@ export interface EmbeddedService {
 
 /** The settings of every upstream; `serviceOf` returns an embedded service by its name. */
 export function upstreamSettings(
-  { upstreams, fingerprintHeaders, proxyHeaders }: Gateway,
+  config: Config,
   serviceOf: (name: string) => EmbeddedService,
 ): UpstreamSettings[] {
+  const { upstreams, fingerprintHeaders } = config.gateway
+  const { proxyHeaders, countedHeaders } = callerFields(config)
   return Object.entries(upstreams).map(([name, written]) => ({
     name,
     urls: 'embedded' in written ? [serviceOf(written.embedded).url] : urlsOf(written),
@@ -183,6 +187,7 @@ export function upstreamSettings(
     service: serviceKeys(written, serviceOf),
     fingerprintHeaders,
     proxyHeaders,
+    countedHeaders,
   }))
 }
 

@@ -100,6 +100,32 @@ if (canMakeCertificates(t)) {
     },
   )
 
+  t.test('a caller is served by the fields it is counted by, and by no other spelling of them', async t => {
+    const upstream = await cgiServer(t, 'php')
+    if (upstream === undefined) return
+    const rule = 'id: device, match: [/**], key: ["header:x-device"], missing: skip, reads: true'
+    const limits = 'quota: { requests: 500, per: 1m }, mode: enforce, onStoreError: open'
+    const options = {
+      upstream,
+      settings:
+        'identify: [{ plugin: api-key, header: x-shop-key }, { plugin: header, header: x-shop }, host]',
+      policies: { 'devices.yaml': `version: 1\nkind: volumetric\nrules: [{ ${rule}, ${limits} }]\n` },
+    }
+    for (const [protocol, send] of Object.entries(await asking(t, options))) {
+      for (const name of ['x-device', 'x-shop-key']) {
+        const variable = `HTTP_${name.toUpperCase().replaceAll('-', '_')}`
+        t.match((await send('/', [name])).body, `${variable}=forged`, protocol)
+        const others = MARKS.filter(mark => mark !== '-').map(mark => name.replaceAll('-', mark))
+        t.notMatch((await send('/', others)).body, 'forged', `${protocol} ${name}`)
+      }
+      t.notMatch(
+        (await send('/', ['x-shop', 'x.shop'])).body,
+        'forged',
+        'only a trusted proxy names a project',
+      )
+    }
+  })
+
   t.test('an upstream’s internal fields never reach a client', async t => {
     const upstream = await rawUpstream(async peer => {
       for (;;) {

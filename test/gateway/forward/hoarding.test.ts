@@ -6,8 +6,9 @@ import t, { type Test } from 'tap'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { type TestGateway, testGateway } from '../../helpers/gateway.js'
 import { startApp } from '../../helpers/http.js'
-import { RawPeer } from '../../helpers/raw.js'
+import { GET, OK, RawPeer } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
+import { clientOf, scene as joined } from './gateway.js'
 
 const LARGE = Buffer.alloc(24 * 1024 * 1024)
 const PLACES = 16
@@ -33,7 +34,7 @@ interface Scene {
 
 type Protocol = 'HTTP/1.1' | 'HTTP/2'
 
-async function scene(t: Test, protocol: Protocol, timeouts: string): Promise<Scene> {
+async function scene(t: Test, protocol: Protocol, timeouts: string, settings?: string): Promise<Scene> {
   let busy = 0
   const upstream = await startApp(t, (req, res) => {
     busy += 1
@@ -50,6 +51,7 @@ async function scene(t: Test, protocol: Protocol, timeouts: string): Promise<Sce
     timeouts,
     upstreamSettings: `connections: ${PLACES}`,
     ...(certificate && { tls: certificate }),
+    ...(settings && { settings }),
   })
   const from = async (address: string): Promise<Opener> =>
     certificate === undefined
@@ -59,13 +61,13 @@ async function scene(t: Test, protocol: Protocol, timeouts: string): Promise<Sce
 }
 
 const http1 =
-  (t: Test, port: number, localAddress: string): Opener =>
+  (t: Test, port: number, localAddress: string, fields = ''): Opener =>
   (method, path, bytes) => {
     const socket = connectTcp({ port, host: '127.0.0.1', localAddress, noDelay: true })
     t.teardown(() => socket.destroy())
     const client = new RawPeer(socket)
     const body = bytes === undefined ? '' : `Content-Length: 4000\r\n\r\n${bytes}`
-    client.send(`${method} ${path} HTTP/1.1\r\nHost: ${PROJECT}\r\n${body || '\r\n'}`)
+    client.send(`${method} ${path} HTTP/1.1\r\nHost: ${PROJECT}\r\n${fields}${body || '\r\n'}`)
     if (path === '/large') socket.pause()
     return {
       send: more => void client.send(more),
@@ -163,3 +165,36 @@ if (canMakeCertificates(t)) {
     })
   }
 }
+
+t.test('behind a trusted proxy, those that it names are the clients, IPv6 by the /64', async t => {
+  const one = await scene(t, 'HTTP/1.1', PATIENT, 'trustedProxies: [127.0.0.0/8]')
+  const port = Number(new URL(one.gateway.url).port)
+  const from = (client: string) => http1(t, port, '127.0.0.1', `X-Forwarded-For: ${client}\r\n`)
+  const open = (i: number) => from(`2001:db8::${i}`)('POST', '/', 'x')
+  const held = Array.from({ length: PLACES + 4 }, (_, i) => open(i))
+  await waitUntil('its places to be taken', () => one.busy() === 12)
+  await sleep(200)
+  t.equal(one.busy(), 12, 'all addresses of its /64 together')
+  const other = from('2001:db8:0:1::1')('GET', '/small')
+  await waitUntil('a response', () => other.status() > 0)
+  t.equal(other.status(), 200)
+  t.ok(held.every(request => !request.ended()))
+})
+
+t.test('open WebSockets take no place', async t => {
+  const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
+  const key = 'Sec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\nSec-WebSocket-Version: 13\r\n'
+  const upstreamSays = async (peer: RawPeer): Promise<void> => {
+    const { line } = await peer.message()
+    peer.send(line.includes('/chat') ? `HTTP/1.1 101 Switching Protocols\r\n${upgrade}\r\n` : OK)
+  }
+  const { gateway } = await joined(t, upstreamSays, { connections: 1 })
+  for (let i = 0; i < 3; i++) {
+    const client = await clientOf(t, gateway)
+    client.send(`GET /chat HTTP/1.1\r\nHost: a\r\n${upgrade}${key}\r\n`)
+    t.match((await client.message({ bodyless: true })).line, / 101 /)
+  }
+  const other = await clientOf(t, gateway)
+  other.send(GET)
+  t.equal((await other.message()).body, 'ok')
+})

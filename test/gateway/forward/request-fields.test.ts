@@ -56,6 +56,24 @@ t.test('the names that the settings list have their own fate, in their own spell
   t.equal(fields.fateOf('x.http.method'), 'dropped')
 })
 
+t.test(
+  'a field that callers are counted by passes in its own spelling alone, and not as a trailer',
+  async t => {
+    const countedHeaders = ['authorization', 'x-device', 'x_tenant', 'x-real-ip', 'x-edge-region']
+    const counting = new RequestFields({ ...settings, countedHeaders })
+    for (const name of ['authorization', 'x-device', 'x_tenant', 'content-type', 'content-encoding']) {
+      t.equal(counting.fateOf(name), 'counted', name)
+      t.same(announcedTrailers([name, '1'], fieldsOf(['Trailer', name]), counting), [])
+    }
+    for (const name of ['x.device', 'x_device', 'xdevice', 'x-tenant', 'content.type', 'content_encoding']) {
+      t.equal(counting.fateOf(name), 'dropped', name)
+    }
+    t.equal(counting.fateOf('x-real-ip'), 'dropped', 'what no client may say stays removed')
+    t.equal(counting.fateOf('x-edge-region'), 'vouched')
+    t.equal(fields.fateOf('x.device'), 'passes', 'without a rule that counts by it')
+  },
+)
+
 t.test('other names pass, however they are spelt', async t => {
   for (const name of [
     ...['via', 'accept', 'authorization', 'cookie', 'x-request-source', 'x.y', 'x~y_z', '~', 'traceparent'],

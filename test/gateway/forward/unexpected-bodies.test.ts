@@ -8,8 +8,13 @@ import { answerOf, openSession } from '../listen/http2-scene.js'
 
 const POISON = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison'
 
-/** Answers HEAD, /204 and /304 with a head, and sends a body behind it after a while if it is `faulty`. */
-async function upstreamOf(t: Test, isFaulty: boolean, framing: string): Promise<RawUpstream> {
+/** Answers HEAD, /204 and /304 with a head, and sends a body behind it, after a while, if it `isFaulty`. */
+async function upstreamOf(
+  t: Test,
+  isFaulty: boolean | 'first at once',
+  framing: string,
+): Promise<RawUpstream> {
+  let bodyless = 0
   const upstream = await rawUpstream(async peer => {
     for (;;) {
       const { line } = await peer.head()
@@ -18,8 +23,10 @@ async function upstreamOf(t: Test, isFaulty: boolean, framing: string): Promise<
         await sleep(40)
         peer.send('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright')
       } else {
-        peer.send(`HTTP/1.1 ${status} X\r\n${framing}\r\n`)
-        if (isFaulty) setTimeout(() => peer.send(POISON), 20)
+        const isAtOnce = isFaulty === 'first at once' && bodyless === 0
+        bodyless += 1
+        peer.send(`HTTP/1.1 ${status} X\r\n${framing}\r\n${isAtOnce ? POISON : ''}`)
+        if (isFaulty && !isAtOnce) setTimeout(() => peer.send(POISON), 20)
       }
     }
   })
@@ -82,6 +89,25 @@ if (canMakeCertificates(t)) {
     t.equal(await ask('HEAD', '/'), '200')
     t.equal(await ask('GET', '/'), '200 right')
   })
+
+  for (const [what, isFaulty] of [
+    ['with its head', 'first at once'],
+    ['while no request was in progress', true],
+  ] as const) {
+    t.test(`an upstream caught sending a body ${what} poisons no response after a 204 or 304`, async t => {
+      const upstream = await upstreamOf(t, isFaulty, '')
+      const ask = await http1(t, upstream.url)
+      t.equal(await ask('GET', '/204'), '204')
+      await sleep(100)
+      for (const [path, expected] of [
+        ['/204', '204'],
+        ['/304', '304'],
+      ] as const) {
+        t.equal(await ask('GET', path), expected)
+        t.equal(await ask('GET', '/'), '200 right')
+      }
+    })
+  }
 
   t.test('a connection that stays silent after a response to HEAD is used again', async t => {
     const upstream = await upstreamOf(t, false, 'Content-Length: 1000\r\n')
