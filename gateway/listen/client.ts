@@ -87,7 +87,8 @@ function parseAddress(spelling: string): Address | undefined {
   else if (host.includes('.')) host = host.replace(/^([\d.]+):\d+$/, '$1')
   if (ipaddr.IPv4.isValidFourPartDecimal(host)) return ipaddr.IPv4.parse(host)
   if (!host.includes(':') || !ipaddr.IPv6.isValid(host)) return undefined
-  const address = ipaddr.IPv6.parse(host)
+  // ipaddr.js reads `::a.b.c.d`, an IPv6 address (RFC 4291 section 2.5.5.1), as the IPv4-mapped `::ffff:a.b.c.d`.
+  const address = ipaddr.IPv6.parse(/^::\d+\./.test(host) ? `0${host}` : host)
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address
 }
 

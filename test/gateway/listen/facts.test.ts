@@ -4,6 +4,7 @@ import { GatewayError } from '../../../gateway/errors.js'
 import { clientAddress, networkOf, TrustedProxies } from '../../../gateway/listen/client.js'
 import { normalizePath } from '../../../gateway/listen/path.js'
 import { parseTarget } from '../../../gateway/listen/target.js'
+import { networkText, parseNetwork } from '../../../gateway/policy/address.js'
 import { cpuMs } from '../../helpers/cpu-time.js'
 
 const badTarget = { code: 'bad-target' }
@@ -198,6 +199,7 @@ t.test('the client’s address is the first untrusted hop from the right', async
     ['peer beside a mapped range', '172.32.0.1', '1.1.1.1', '172.32.0.1', false],
     ['mapped IPv4 peer that is trusted', '::ffff:10.0.0.1', '1.1.1.1', '1.1.1.1', true],
     ['mapped IPv4 hop in hex', '10.0.0.1', '0:0:0:0:0:FFFF:0101:0101', '1.1.1.1', true],
+    ['an IPv4-compatible IPv6 address is no IPv4 address', '10.0.0.1', '::1.1.1.1', '::101:101', true],
     ['IPv6 in its short form', '10.0.0.1', '2001:0DB8:0:0:0:0:0:1', '2001:db8::1', true],
   ] as const) {
     t.same(clientAddress(peer, hops, trusted), { address, trusted: isTrusted }, what)
@@ -220,6 +222,21 @@ t.test('the client’s address is the first untrusted hop from the right', async
       message: `'${cidr}' is not a CIDR. Write it like 10.0.0.0/8 or fd00::/8.`,
     })
   }
+})
+
+t.test('a client’s address in any spelling is the network that rules look up', async () => {
+  const none = new TrustedProxies([])
+  const hex = fc.nat(0xffff).map(group => group.toString(16))
+  const tail = fc.oneof(fc.ipV4(), fc.tuple(hex, hex).map(groups => groups.join(':')))
+  const short = fc.tuple(fc.constantFrom('::', '::ffff:', '64:ff9b::'), tail).map(parts => parts.join(''))
+  fc.assert(
+    fc.property(fc.oneof(fc.ipV4(), fc.ipV6(), short), spelling => {
+      const { address } = clientAddress(spelling, undefined, none)
+      const [counted, lookedUp] = [address, spelling].map(parseNetwork)
+      return counted && lookedUp && networkText(counted) === networkText(lookedUp)
+    }),
+    { numRuns: 2000 },
+  )
 })
 
 t.test('no X-Forwarded-For crashes the gateway or changes the address of an untrusted peer', async () => {
