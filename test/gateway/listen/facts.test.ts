@@ -227,7 +227,10 @@ t.test('the client’s address is the first untrusted hop from the right', async
 t.test('a client’s address in any spelling is the network that rules look up', async () => {
   const none = new TrustedProxies([])
   const hex = fc.nat(0xffff).map(group => group.toString(16))
-  const tail = fc.oneof(fc.ipV4(), fc.tuple(hex, hex).map(groups => groups.join(':')))
+  const tail = fc.oneof(
+    fc.ipV4(),
+    fc.tuple(hex, hex).map(groups => groups.join(':')),
+  )
   const short = fc.tuple(fc.constantFrom('::', '::ffff:', '64:ff9b::'), tail).map(parts => parts.join(''))
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6(), short), spelling => {
