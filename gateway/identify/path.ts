@@ -11,11 +11,14 @@ export const path = definePlugin({
     for (const project of projects) {
       for (const prefix of project.paths) byPrefix.set(prefix.replace(/\/$/, ''), project)
     }
+    const longest = Math.max(0, ...[...byPrefix.keys()].map(prefix => prefix.length))
     return {
-      identify: facts => {
+      identify: ({ path }) => {
         if (byPrefix.size === 0) return undefined
-        for (let end = facts.path.length; end > 0; end = facts.path.lastIndexOf('/', end - 1)) {
-          const project = byPrefix.get(facts.path.slice(0, end))
+        // A client's path may have thousands of segments; no prefix has.
+        let end = path.length > longest ? path.lastIndexOf('/', longest) : path.length
+        for (; end > 0; end = path.lastIndexOf('/', end - 1)) {
+          const project = byPrefix.get(path.slice(0, end))
           if (project !== undefined) return project
         }
         return byPrefix.get('')

@@ -3,6 +3,8 @@ import { createHmac } from 'node:crypto'
 import type { Project } from '../types.js'
 
 const HASH_LENGTH = 16
+/** Segments of a path with a hash of their own. A head has room for thousands, and each costs microseconds. */
+const MOST_HASHED = 64
 
 export class Redactor {
   readonly #salt: Buffer
@@ -31,16 +33,21 @@ export class Redactor {
 
   /**
    * The path, in which each segment that may identify a person or hold a secret is replaced by `~` and its hash: those
-   * at a parameter of the route, and those the configuration does not contain. It still matches the same patterns.
+   * at a parameter of the route, and those the configuration does not contain. It still matches the same patterns. The
+   * last that is hashed, where there are many, has the hash of the rest of the path; those after it are `~` alone.
    */
   path(path: string, route: string): string {
     const pattern = route.slice(route.indexOf('/') + 1).split('/')
-    return path
-      .split('/')
+    const segments = path.split('/')
+    let hashed = 0
+    return segments
       .map((segment, i) => {
         const isParameter = i > 0 && (pattern[i - 1]?.startsWith('{') ?? false)
         const isSafe = segment === '' || segment === '*' || (this.#words.has(segment) && !isParameter)
-        return isSafe ? segment : `~${this.hash(segment)}`
+        if (isSafe) return segment
+        hashed += 1
+        if (hashed > MOST_HASHED) return '~'
+        return `~${this.hash(hashed < MOST_HASHED ? segment : segments.slice(i).join('/'))}`
       })
       .join('/')
   }

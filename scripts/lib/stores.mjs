@@ -6,8 +6,8 @@ import { Failure, inProject } from './run.mjs'
 
 /** What every store must do: counters, leases, slots. */
 const CONTRACT = ['counters', 'leases', 'slots', 'scripts-keys']
-/** A Cluster by both kinds of address; the tests need commands of Redis 7. */
-const CLUSTER = ['one-address']
+/** A Cluster by both kinds of address, `redis://` and `redis+cluster://`; the tests need commands of Redis 7. */
+const CLUSTER = ['one-address', 'cluster']
 
 /** `package` and `program` say where the server is; `tests` are names of files in test/gateway/decide. */
 export const STORES = [

@@ -3,6 +3,7 @@ import t from 'tap'
 import { announcedTrailers } from '../../gateway/forward/trailers.js'
 import { listHas } from '../../gateway/http1/fields.js'
 import { parseRequestHead } from '../../gateway/http1/request-head.js'
+import { path } from '../../gateway/identify/path.js'
 import { clientAddress, TrustedProxies } from '../../gateway/listen/client.js'
 import { createCredentials } from '../../gateway/listen/credentials.js'
 import { hostOf, readFacts } from '../../gateway/listen/facts.js'
@@ -12,8 +13,10 @@ import { MAX_HEAD } from '../../gateway/listen/limits.js'
 import { normalizePath } from '../../gateway/listen/path.js'
 import { parseTarget } from '../../gateway/listen/target.js'
 import { Fields, type RequestHead } from '../../gateway/message.js'
+import { Redactor } from '../../gateway/observe/redact.js'
 import { openOtel } from '../../gateway/observe/tracing/otel.js'
 import { parsePattern } from '../../gateway/policy/pattern.js'
+import { PathTrie } from '../../gateway/policy/trie.js'
 import { hostileTexts, slowInputs } from '../helpers/hostile.js'
 
 const trusted = new TrustedProxies(['0.0.0.0/0', '::/0'])
@@ -53,6 +56,33 @@ t.test('a path or target of any characters costs little', async t => {
   })
   t.same(await slowInputs(texts, text => parseTarget('GET', text)), [])
   t.same(await slowInputs(texts, normalizePath), [])
+})
+
+t.test('a path of thousands of segments costs little, whoever reads it', async t => {
+  const patterns = new PathTrie<string>()
+  for (const text of ['*', '/a/**', '/{a}/*/a', '/{a}/{b}/{c}/{d}/b', '/*/*/*/*/c', 'GET /a/a/a/a/d'])
+    patterns.add(parsePattern(text), text)
+  const project = { plan: 'growth', environment: 'production', hosts: [], apiKeyHashes: [] }
+  const projects = ['/a', '/a/a/a/a/a/b', '/'].map(one => ({ ...project, id: one, paths: [one] }))
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const { identify } = path.create({}, { log, plans: [], environments: [], projects })
+  const redactor = new Redactor(Buffer.from('secret'), new Set(['a']))
+  const numbered = Array.from({ length: MAX_HEAD }, (_, i) => `/${i.toString(36)}`).join('')
+  const paths = [...['/a', '/b', '/a/b', '/;'].map(one => one.repeat(MAX_HEAD / one.length)), numbered]
+  for (const [name, read] of Object.entries({
+    patterns: (text: string) => patterns.findAll('GET', text),
+    project: (text: string) => identify({ path: text } as never),
+    log: (text: string) => redactor.path(text, '/{id}/**'),
+  })) {
+    t.same(
+      await slowInputs(
+        paths.map(text => text.slice(0, MAX_HEAD)),
+        read,
+      ),
+      [],
+      name,
+    )
+  }
 })
 
 t.test('a host of any characters costs little', async t => {

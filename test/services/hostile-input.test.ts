@@ -6,6 +6,8 @@ import { readBulk, readBulkOperation } from '../../services/directory/scim/bulk.
 import { parseAttributePath, parseFilter } from '../../services/directory/scim/filter.js'
 import { clean } from '../../services/directory/scim/json.js'
 import { parsePatch, parsePatchPath } from '../../services/directory/scim/patch-path.js'
+import { readProjection } from '../../services/directory/scim/projection.js'
+import { readQuestion } from '../../services/directory/scim/question.js'
 import { countValues } from '../../services/directory/scim/size.js'
 import { readUser } from '../../services/directory/scim/user.js'
 import { isKnown } from '../../services/directory/scim/version.js'
@@ -123,6 +125,19 @@ t.test('a path in the body of a PATCH costs what its bytes cost, however long', 
   })
   t.same(await slowInputs(texts, text => parsePatchPath(text), LINEAR_MS), [])
   t.same(await slowInputs(texts, text => parseAttributePath(text), LINEAR_MS), [])
+})
+
+t.test('the names in a search cost what their bytes cost, however many parts a name has', async t => {
+  const texts = hostileTexts(BODY, { starts: ['', 'urn:'], ends: [''], units: ['a', 'a.', 'a:', '.', 'a.:'] })
+  const names = {
+    attributes: (text: string) => readProjection([text], undefined),
+    excludedAttributes: (text: string) => readProjection(undefined, [text]),
+    sortBy: (text: string) => readQuestion({ sortBy: text }, 'user'),
+  }
+  for (const [name, read] of Object.entries(names)) t.same(await slowInputs(texts, read, LINEAR_MS), [], name)
+  for (const read of Object.values(names)) {
+    t.throws(() => read('a.b.c.d.e.f.g.h.i'), /"a\.b\.c\.d\.e\.f\.g\.h\.i" has more than 8 names/)
+  }
 })
 
 t.test('an If-None-Match field costs little', async t => {

@@ -96,28 +96,34 @@ export function hasSlots(client: RedisClient): boolean {
   return client instanceof Cluster || slotted.has(client)
 }
 
+/** What each log was told: the connections of a process find out the same about their address. */
+const told = new WeakMap<Log, Set<string>>()
+
+function tellOnce(log: Log, level: 'info' | 'error', redis: string, text: string): void {
+  const texts = told.get(log) ?? new Set()
+  told.set(log, texts)
+  if (!texts.has(text)) log[level]({ redis }, text)
+  texts.add(text)
+}
+
 /**
  * Behind one address there may be a Cluster: a managed store that hides its shards, a proxy, or a single node. Some say
  * so when they are asked, others only by refusing a script.
  */
 function watchSlots(client: Redis, redis: string, log: Log): void {
-  let isMoved = false
   const note = () => {
-    if (slotted.has(client)) return
     slotted.add(client)
-    log.info({ redis }, `Redis at ${redis} keeps keys in slots, like a Cluster: each slot is asked by itself`)
+    const text = `Redis at ${redis} keeps keys in slots, like a Cluster: each slot is asked by itself`
+    tellOnce(log, 'info', redis, text)
   }
   client.on('ready', () => {
-    const told = client.info('cluster').then(text => /cluster_enabled:1/.test(text) && note())
-    told.catch(error => log.debug({ err: error }, 'INFO is not allowed'))
+    const asked = client.info('cluster').then(text => /cluster_enabled:1/.test(text) && note())
+    asked.catch(error => log.debug({ err: error }, 'INFO is not allowed'))
   })
   // ioredis calls this with every error that Redis answers.
   client.options.reconnectOnError = error => {
     if (error.message.includes('CROSSSLOT')) note()
-    if (error.message.startsWith('MOVED ') && !isMoved) {
-      isMoved = true
-      log.error({ redis }, movedText(redis))
-    }
+    if (error.message.startsWith('MOVED ')) tellOnce(log, 'error', redis, movedText(redis))
     return isDemoted(error)
   }
 }

@@ -63,7 +63,8 @@ export function countConditions(filter: Filter): number {
 
 /**
  * The names of a path such as `name.givenName` or `urn:…:User:department`. A core schema's URN is redundant and left
- * out; `extensions` are further URNs that may stand alone.
+ * out; `extensions` are further URNs that may stand alone. Throws 400 invalidPath, also for more names than any
+ * attribute has: whatever walks the path does so once for each resource.
  */
 export function parseAttributePath(text: string, extensions: readonly string[] = []): AttributePath {
   const known = [enterpriseUrn, ...extensions].find(urn => urn.toLowerCase() === text.toLowerCase())
@@ -73,11 +74,14 @@ export function parseAttributePath(text: string, extensions: readonly string[] =
   const names = text.slice(colon + 1).split('.')
   const isCore = [userUrn, groupUrn].some(core => core.toLowerCase() === urn.toLowerCase())
   const path = urn === '' || isCore ? names : [urn, ...names]
+  if (path.length > limits.pathNames) throw notAnAttribute(text, ` has more than ${limits.pathNames} names.`)
   for (const name of path) checkName(name)
-  if (path.some(name => name === ''))
-    throw new ScimError(400, `"${text}" is not an attribute.`, 'invalidPath')
+  if (path.some(name => name === '')) throw notAnAttribute(text, ' is not an attribute.')
   return path
 }
+
+const notAnAttribute = (text: string, why: string): ScimError =>
+  new ScimError(400, `"${text.slice(0, 200)}"${why}`, 'invalidPath')
 
 function tokenize(text: string): Token[] {
   const tokens: Token[] = []

@@ -126,7 +126,6 @@ function names(text: string, extensions: readonly string[]): AttributePath {
   const path = parseAttributePath(text, extensions)
   const [first = '', ...rest] = path
   if (!(isName(first) || first.includes(':')) || !rest.every(isName)) throw notAPath(text)
-  if (path.length > limits.pathNames) throw notAPath(text)
   return path
 }
 

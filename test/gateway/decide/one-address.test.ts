@@ -2,6 +2,8 @@
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import type { Answer } from '../../../gateway/decide/store/store.js'
+import { testGateway } from '../../helpers/gateway.js'
+import { send, startApp } from '../../helpers/http.js'
 import { redisCommand, startCluster, startOneNodeCluster } from '../../helpers/redis.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { meter, minute, storeOn } from './opened.js'
@@ -38,6 +40,14 @@ t.test('a Cluster behind the address of one server', { buffered: true }, async t
   t.test('says so when it is asked, and is counted from the first request', t =>
     countsAcrossSlots(t, server.url, 'asked'),
   )
+
+  t.test('is said to be that once, however many connections a gateway has', async t => {
+    const upstream = await startApp(t, (_req, res) => res.end())
+    const { url, lines } = await testGateway(t, { upstream, settings: `redis: ${server.url}` })
+    for (let i = 0; i < 3; i += 1) await send(`${url}/x`, { headers: { host: 'acme.localhost' } })
+    await waitUntil('it to be said', () => lines.some(({ msg }) => inSlots.test(String(msg))))
+    t.equal(lines.filter(({ msg }) => inSlots.test(String(msg))).length, 1)
+  })
 
   t.test('hides it, and is known by its refusal of a script', async t => {
     await client.call('ACL', 'SETUSER', 'quiet', 'on', '>secret', '~*', '+@all', '-info')
