@@ -20,7 +20,7 @@ const MOMENTS = [
 
 /** What a test that depends on the calendar names: its periods, entries that end, the pages that are full of dates. */
 const DEPENDS =
-  /\buntil: ["']?\d{4}-|"until"|\bper: (?:day|week|month)\b|\bmovedDay\b|'docs\/(?:operators|rollout)\.md'/
+  /\buntil: ["']?\d{4}-|"until"|\bper: (?:day|week|month)\b|\bmovedDay\b|'docs\/(?:operators|rollout|tools)\.md'/
 const CALENDAR = /calendar/
 /** Chromium keeps its own time, and does not start under libfaketime. */
 const BROWSER = /helpers\/browser\.js/

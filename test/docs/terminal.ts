@@ -5,6 +5,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import type { Test } from 'tap'
+import { clockOfTests } from '../helpers/clocks.js'
 import { waitUntil } from '../helpers/wait.js'
 
 export interface PageOutput {
@@ -21,12 +22,6 @@ export interface PageTerminal {
   /** Starts a server and waits until something listens on all the ports. Stops what held one of them first. */
   serve(commands: string, ports: readonly number[]): Promise<void>
 }
-
-/** What sets the clock and the time zone of this process (`npm run test:dates`), and nothing else of its environment. */
-const clock = () =>
-  Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => /^(?:TZ|LD_PRELOAD|FAKETIME\w*)$/.test(name)),
-  )
 
 /** How long the commands may take, in ms; the machines of CI are slow. */
 const LIMIT = 60_000
@@ -53,7 +48,13 @@ export function openTerminal(
   }
   const shell = spawn('bash', ['--norc', '--noprofile'], {
     cwd: folder,
-    env: { HOME: home, LANG: 'C.UTF-8', ...clock(), ...env, PATH: `${bin}${delimiter}${process.env.PATH}` },
+    env: {
+      HOME: home,
+      LANG: 'C.UTF-8',
+      ...clockOfTests(),
+      ...env,
+      PATH: `${bin}${delimiter}${process.env.PATH}`,
+    },
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   const serving = new Map<number, number>()

@@ -37,6 +37,8 @@ const DATE = /(?<!\d)20\d\d-\d\d-\d\d(?!\d)/g
 const WRITTEN = Date.UTC(2026, 10, 22)
 const RECENT = Date.UTC(2026, 10, 1)
 const DAY = 86_400_000
+/** One for the whole walk, which midnight may interrupt. */
+const SINCE = Math.floor((Date.now() - WRITTEN) / DAY) * DAY
 
 /** Walks through a page. Runs every block of commands, except those that `not-run.ts` gives a reason for. */
 export async function walk(t: Test, page: string, options: WalkOptions = {}): Promise<void> {
@@ -119,6 +121,5 @@ const tidied = (text: string): string => `${text.replace(/[ \t]+$/gm, '').trimEn
 
 /** The day, at midnight UTC, that stands for one which a page names. */
 export function movedDay(written: number): number {
-  const since = Math.floor((Date.now() - WRITTEN) / DAY) * DAY
-  return written < RECENT ? written : written + since
+  return written < RECENT ? written : written + SINCE
 }

@@ -14,3 +14,14 @@ export function holdClocks(t: Test, start: number): { ms: number } {
   })
   return clock
 }
+
+/**
+ * What sets the clock and the time zone of this process (`npm run test:dates`), and nothing else of its environment: for
+ * child processes that get one of their own.
+ */
+export function clockOfTests(): Record<string, string | undefined> {
+  const settings = Object.entries(process.env).filter(([name]) =>
+    /^(?:TZ|LD_PRELOAD|FAKETIME\w*)$/.test(name),
+  )
+  return Object.fromEntries(settings)
+}

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
+import { clockOfTests } from './clocks.js'
 import { inProject } from './root.js'
 import { waitUntil } from './wait.js'
 
@@ -67,7 +68,10 @@ export async function serveProcess(
   cwd?: string,
 ): Promise<GatewayProcess> {
   const args = [inProject('dist', 'gateway', 'cli.js'), 'serve', ...options]
-  const child = spawn(process.execPath, args, { cwd, env: { PATH: process.env.PATH ?? '', ...env } })
+  const child = spawn(process.execPath, args, {
+    cwd,
+    env: { PATH: process.env.PATH ?? '', ...clockOfTests(), ...env },
+  })
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
   const closed = once(child, 'close')
   t.teardown(() => child.kill('SIGKILL'))
