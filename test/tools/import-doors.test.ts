@@ -6,22 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sluice } from '../helpers/command.js'
-import { inProject } from '../helpers/root.js'
-
-const OUTSIDE = '203.0.113.9'
-const fixture = (name: string): string => inProject('test', 'fixtures', 'import', 'doors', name)
-
-interface Scene {
-  readonly format: string
-  readonly files: readonly string[]
-  /** Requests that must not pass, as `[METHOD ]host/path`; `@address` at the end for another client. */
-  readonly shut: readonly string[]
-  /** Requests that pass, with the same limits as before. */
-  readonly open: readonly string[]
-  readonly says?: readonly RegExp[]
-  readonly gateway?: readonly RegExp[]
-  readonly headers?: readonly string[]
-}
+import { fixture, play, type Scene } from '../helpers/imported.js'
 
 const SCENES: Readonly<Record<string, Scene>> = {
   'nginx: a shop with a back office, a closed API and hidden files': {
@@ -299,43 +284,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
 }
 
-for (const [title, scene] of Object.entries(SCENES)) {
-  t.test(title, async t => {
-    const folder = join(t.testdir(), 'made')
-    const { err } = await sluice(['import', scene.format, ...scene.files.map(fixture), '--output', folder])
-    const checked = await sluice(['check', '--config', folder])
-    t.equal(checked.code, 0, checked.out + checked.err)
-    const passes = askWith(folder, scene.headers ?? [])
-    for (const request of scene.shut) t.notOk(await passes(request), `closed: ${request}`)
-    for (const request of scene.open) t.ok(await passes(request), `open: ${request}`)
-    for (const line of scene.says ?? []) t.match(err, line)
-    const gateway = readFileSync(join(folder, 'gateway.yaml'), 'utf8')
-    for (const line of scene.gateway ?? []) t.match(gateway, line)
-  })
-}
-
-function askWith(folder: string, headers: readonly string[]) {
-  return async (request: string): Promise<boolean> => {
-    const [, method = 'GET', host = '', target = '', ip = OUTSIDE] =
-      /^(?:([A-Z]+) )?([^/]+)(\/[^@]*)(?:@(.*))?$/.exec(request) ?? []
-    const more = headers.flatMap(header => ['--header', header])
-    const { out } = await sluice([
-      'explain',
-      method,
-      target,
-      '--host',
-      host,
-      '--ip',
-      ip,
-      ...more,
-      '--config',
-      folder,
-      '--json',
-    ])
-    const { upstream, answer } = JSON.parse(out)
-    return upstream !== null && (answer.status === null || answer.status < 400)
-  }
-}
+for (const [title, scene] of Object.entries(SCENES)) t.test(title, t => play(t, scene))
 
 async function imported(t: Test, format: string, ...names: string[]) {
   const folder = join(t.testdir(), 'made')

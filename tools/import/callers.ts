@@ -102,15 +102,21 @@ export class Callers {
     return others.length === this.#plans.size ? [] : others
   }
 
-  /** The sections of a policy file, with a row for each plan that has one limit for everything. */
-  withOwnPlans(document: object): object {
+  /**
+   * The sections of a policy file, with a row for each plan that has one limit for everything.
+   *
+   * @param present the bucket of every path, if there is one: two would tie
+   */
+  withOwnPlans(document: object, present: string | undefined): object {
     if (this.planQuotas.size === 0) return document
     const { buckets, limits } = document as { buckets: object; limits: readonly object[] }
+    const bucket = present ?? EVERYWHERE
     const own = [...this.planQuotas].map(([plan, quota]) => ({
       for: [{ plans: [plan] }],
-      quotas: { [EVERYWHERE]: quota },
+      quotas: { [bucket]: quota },
     }))
-    return { ...document, buckets: { ...buckets, [EVERYWHERE]: ['*'] }, limits: [...limits, ...own] }
+    const all = present === undefined ? { ...buckets, [EVERYWHERE]: ['*'] } : buckets
+    return { ...document, buckets: all, limits: [...limits, ...own] }
   }
 
   document(): object {

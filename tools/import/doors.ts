@@ -1,6 +1,7 @@
 /**
- * Keeps closed what another gateway guarded. A guarded place gets no route; where the route of another place would lead
- * to its paths, they are closed as well (`closed` in gateway.yaml), so that nothing passes that was refused before.
+ * Keeps closed what another gateway guarded, or answered itself. Such a place gets no route; where the route of another
+ * place would lead to its paths, they are closed as well (`closed` in gateway.yaml), so that no upstream gets requests
+ * that never reached it before.
  */
 import type { Origin } from './parts.js'
 
@@ -24,6 +25,8 @@ export interface Opened extends Place {
 interface Guarded extends Place {
   readonly at: Origin
   readonly what: string
+  /** False for a place that anybody could enter, but whose requests went somewhere else. */
+  readonly isGuard: boolean
 }
 
 /** An entry of `closed`. */
@@ -39,7 +42,7 @@ export interface Resolved<O extends Opened> {
   /** Open places that are below a closed one, so that no request would reach them. */
   readonly dropped: readonly O[]
   readonly closed: readonly ClosedPath[]
-  /** Each guarded place, and whether an entry of `closed` keeps it shut. */
+  /** Each closed place, and whether an entry of `closed` keeps it shut. */
   readonly guarded: readonly (Guarded & { readonly isClosed: boolean })[]
 }
 
@@ -54,13 +57,13 @@ export class Doors<O extends Opened> {
     this.#open.push(place)
   }
 
-  /** @param what how the place was guarded, such as `closed to all but 10.0.0.0/8` */
-  close(place: Place, what: string, at: Origin): void {
-    const key = JSON.stringify([place.hosts, place.kind, place.path, place.methods])
+  /** @param what how the place was guarded, such as `closed to all but 10.0.0.0/8`, or where its requests went */
+  close(place: Place, what: string, at: Origin, isGuard = true): void {
+    const key = JSON.stringify([place.hosts, place.kind, place.path, place.methods, what, isGuard])
     const present = this.#guarded.get(key)
     // Of equal places the one that the other gateway prefers decides; the first one is told.
     if (present === undefined || isBelow(present.rank, place.rank)) {
-      this.#guarded.set(key, { ...place, what: present?.what ?? what, at: present?.at ?? at })
+      this.#guarded.set(key, { ...place, what, at: present?.at ?? at, isGuard })
     }
   }
 
@@ -96,10 +99,11 @@ const isWithin = (path: string, wider: string): boolean =>
   path.length > wider.length && path.startsWith(wider)
 
 /** True when a request that the guarded place would have refused may take the route of the open one. */
-function leadsInto(open: Place, guarded: Place): boolean {
+function leadsInto(open: Place, guarded: Guarded): boolean {
   if (!meet(open.hosts, guarded.hosts) || !meet(open.methods ?? [], guarded.methods ?? [])) return false
   if (!overlap(open, guarded)) return false
-  return !isBelow(guarded.rank, open.rank)
+  // Equals are one place on two addresses, such as http and https: a guard of one holds, an answer of one does not.
+  return guarded.isGuard ? !isBelow(guarded.rank, open.rank) : isBelow(open.rank, guarded.rank)
 }
 
 const meet = (some: readonly string[], others: readonly string[]): boolean =>

@@ -8,6 +8,8 @@ import type { KongRoute } from './kong-route.js'
 import type { Migration } from './migration.js'
 import type { Section } from './source.js'
 
+const EVERY_PATH = '/**'
+
 /** A plugin with the patterns of its routes. */
 interface Holding {
   readonly plugin: Section
@@ -35,6 +37,7 @@ export class KongLimits {
   /** Each plugin with the routes it applies to: of several plugins of one kind, Kong runs the most specific. */
   #held(routes: readonly KongRoute[]): Holding[] {
     const held = new Map<Section, Holding>()
+    const areAlike = new Set(routes.map(({ section }) => section.texts('hosts').sort().join())).size === 1
     for (const { name, section, service, match, plugins } of routes) {
       const ofRoute = new Set(this.#plugins.of(section, 'route'))
       for (const kind of LIMITERS) {
@@ -45,6 +48,12 @@ export class KongLimits {
         const holding = held.get(plugin) ?? { plugin, name: ofRoute.has(plugin) ? name : ofHolder, match: [] }
         held.set(plugin, holding)
         for (const pattern of match) holding.match.push(pattern)
+        if (section.texts('hosts').length > 0 && !areAlike) {
+          this.#into.changedOnce(
+            plugin.at(),
+            'limits hold for the paths of their routes on every host, not on the hosts of a route alone.',
+          )
+        }
       }
     }
     return [...held.values()]
@@ -84,6 +93,7 @@ export class KongLimits {
     if (
       by === 'ip' &&
       !this.#hasOtherKind(kind) &&
+      !this.#isOfEverything(match) &&
       this.#bucket({ name, match, key: 'client-ip', quota, plugin })
     )
       return
@@ -91,6 +101,11 @@ export class KongLimits {
       const parts = { name: `${name}-${meter.per}`, match, key, plans, quota: meter }
       this.#into.rules.meter({ ...parts, ...(isClosed && { onStoreError: 'closed' as const }) }, plugin.at())
     }
+  }
+
+  /** True for a limit by address of all that the bucket of a plan counts by consumer: they cannot be one bucket. */
+  #isOfEverything(match: readonly string[]): boolean {
+    return this.#into.callers.planQuotas.size > 0 && match.includes(EVERY_PATH)
   }
 
   /** True when some plan replaces another kind of limit, so that this one holds beside the plan's own. */

@@ -1,9 +1,11 @@
 /** Kong's declarative configuration: services, routes, what guards them, limits (developer.konghq.com). */
+import { limitBodies } from './kong-bodies.js'
 import { importKongConf } from './kong-conf.js'
 import { KongConsumers } from './kong-consumers.js'
+import { nowhere, sentElsewhere, tellFields } from './kong-elsewhere.js'
 import { anonymousOf, guardText, KEY_AUTH, linesOf } from './kong-guard.js'
 import { KongLimits } from './kong-limits.js'
-import { KongPlugins, namesOf, reference } from './kong-plugins.js'
+import { isLimiter, KongPlugins, namesOf, reference } from './kong-plugins.js'
 import { type KongRoute, readRoute } from './kong-route.js'
 import type { Migration } from './migration.js'
 import { deniedNetworks } from './networks.js'
@@ -90,7 +92,7 @@ class KongImport {
     const isAnonymous = [...keyAuth].some(plugin => anonymousOf(plugin) !== undefined)
     if (!isAnonymous && waived.has(KEY_AUTH)) this.#into.callers.rejectUnknown()
     new KongLimits(this.#into, this.#plugins, consumers, this.#knowsClients).read(open)
-    this.#bodies(routes, upstreams)
+    limitBodies(routes, upstreams, this.#into)
     this.#plugins.tellUnused()
   }
 
@@ -141,8 +143,8 @@ class KongImport {
       )
       return false
     }
-    const upstream = service === undefined ? undefined : upstreams.get(service)
-    if (upstream === undefined) return false
+    const upstream =
+      service === undefined || service.node.enabled === false ? undefined : upstreams.get(service)
     const wild = section.texts('hosts').filter(host => host.includes('*'))
     if (wild.length > 0) {
       this.#into.lost(
@@ -151,8 +153,15 @@ class KongImport {
       )
       return false
     }
+    // A disabled service has no routes in Kong either.
+    if (service?.node.enabled === false) return false
     for (const place of places) {
-      if (place.patterns.length === 0) continue
+      const elsewhere = upstream === undefined ? nowhere(service) : sentElsewhere(route, place)
+      if (elsewhere !== undefined) {
+        this.#into.keepFrom(place, elsewhere, section.at())
+        continue
+      }
+      if (upstream === undefined || place.patterns.length === 0) continue
       if (!place.path.endsWith('/')) {
         const pattern = `${asLiteral(place.path)}/**`
         this.#into.changedOnce(
@@ -163,8 +172,16 @@ class KongImport {
       this.#into.open({ ...place, upstream }, section.at())
     }
     for (const path of section.texts('paths').filter(one => one.startsWith('~'))) {
-      this.#into.leftOut(section.at('paths'), `the path "${path}". Patterns are not regular expressions.`)
+      const but = route.plugins.some(isLimiter)
+        ? ' Where its requests take other routes, they do so without its own limits.'
+        : ''
+      this.#into.leftOut(
+        section.at('paths'),
+        `the path "${path}". Patterns are not regular expressions.${but}`,
+      )
     }
+    if (upstream === undefined) return false
+    tellFields(route, this.#into)
     this.#into.place(route.match, [])
     return true
   }
@@ -204,39 +221,4 @@ class KongImport {
       this.#into.upstreams.set(upstream, { timeouts }, service.at())
     return upstream
   }
-
-  /** The largest body of routes becomes that of their upstream. */
-  #bodies(routes: readonly KongRoute[], upstreams: ReadonlyMap<Section, string | undefined>): void {
-    const sizes = new Map<Section, Map<number, Section>>()
-    const without = new Set<Section>()
-    for (const { service, plugins } of routes) {
-      const plugin = plugins.find(one => one.text('name') === 'request-size-limiting')
-      if (service === undefined) continue
-      if (plugin === undefined) without.add(service)
-      else sizes.set(service, (sizes.get(service) ?? new Map()).set(bytesOf(plugin), plugin))
-    }
-    for (const [service, found] of sizes) {
-      const maxBody = Math.min(...found.keys())
-      const [plugin] = found.values()
-      const name = upstreams.get(service)
-      if (plugin === undefined || name === undefined || !(maxBody >= 0)) continue
-      this.#into.upstreams.limitBody(name, maxBody)
-      if (found.size > 1 || without.has(service)) {
-        this.#into.changed(
-          plugin.at(),
-          `maxBody is of the whole upstream "${name}": the smallest one holds for all of its routes.`,
-        )
-      }
-    }
-  }
-}
-
-const UNITS: Readonly<Record<string, number>> = { bytes: 1, kilobytes: 1024, megabytes: 1024 * 1024 }
-
-function bytesOf(plugin: Section): number {
-  const config = plugin.section('config')
-  return Math.floor(
-    (config.number('allowed_payload_size') ?? 128) *
-      (UNITS[config.text('size_unit') ?? 'megabytes'] ?? Number.NaN),
-  )
 }

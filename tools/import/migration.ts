@@ -7,13 +7,13 @@ import { PatternError, parsePattern } from '../../gateway/policy/pattern.js'
 import { printable } from '../text.js'
 import { type BucketParts, Buckets } from './buckets.js'
 import { ANY_PLAN, Callers } from './callers.js'
-import { type ClosedPath, Doors, type Place } from './doors.js'
+import { Doors, type Place } from './doors.js'
 import { Findings } from './findings.js'
 import { type FileKind, faultIn } from './fits.js'
 import { plainName } from './group.js'
 import type { Origin } from './parts.js'
-import { asNormal, Places } from './paths.js'
-import { type Routed, routesThrough } from './routes.js'
+import { Places } from './paths.js'
+import { asWritten, type Routed, routesThrough } from './routes.js'
 import { Rules } from './rules.js'
 import { Upstreams } from './upstreams.js'
 import { From, yamlText } from './yaml-text.js'
@@ -98,6 +98,11 @@ export class Migration {
   /** Keeps a place closed, and says so. @param what how it was guarded, such as `closed to all but 10.0.0.0/8` */
   close(place: Place, what: string, at: Origin): void {
     this.#doors.close(place, what, at)
+  }
+
+  /** Keeps a place closed whose requests went elsewhere, where another route would take them. */
+  keepFrom(place: Place, what: string, at: Origin): void {
+    this.#doors.close(place, what, at, false)
   }
 
   /** Records a place whatever limits it has. */
@@ -201,7 +206,10 @@ export class Migration {
     if (!this.#buckets.isEmpty || ownPlans.size > 0) {
       const others = this.callers.plansBesides([...plans.values(), ...ownPlans.keys()])
       const limits = this.#buckets.document(project => plans.get(project) ?? ANY_PLAN, others)
-      add('policies/project-limits.yaml', { kind: 'project-limits', ...this.callers.withOwnPlans(limits) })
+      add('policies/project-limits.yaml', {
+        kind: 'project-limits',
+        ...this.callers.withOwnPlans(limits, this.ownerOf('/**')),
+      })
     }
     return files
   }
@@ -234,12 +242,3 @@ const accessFile = (rule: object): object => ({
   kind: 'access',
   rules: [{ id: 'one', mode: 'enforce', ...rule }],
 })
-
-/** The entry with its path as requests have it. */
-const asWritten = (entry: ClosedPath): object =>
-  Object.fromEntries(
-    Object.entries(entry).map(([key, text]: [string, string]) => [
-      key,
-      key === 'host' ? text : asNormal(text),
-    ]),
-  )

@@ -1,5 +1,6 @@
 /** What guards a server or location of nginx: addresses, credentials, certificates, refusals. */
 import { type AddressLine, deniedNetworks } from './networks.js'
+import { isSendingAway } from './nginx-elsewhere.js'
 import type { Directive } from './nginx-text.js'
 
 /** How requests are guarded at some level of the file; each level inherits from the one around it. */
@@ -16,13 +17,15 @@ export const NO_GUARDS: Guards = { access: [], asking: new Map(), refusing: [] }
 
 /** Directives that let only some requests through, if they are not `off`. */
 const ASKING =
-  /^(auth_(?!.*_(cache|status|header|set|type|claim|timeout|zone|leeway))|access_by_|js_access|modsecurity$|ssl_verify_client$|secure_link$|SecRulesEnabled$|app_protect_enable$|perl_access)/
+  /^(auth_(?!.*_(cache|status|header|set|type|claim|timeout|zone|leeway|user_file|key_file|key_request))|access_by_|js_access|modsecurity$|ssl_verify_client$|secure_link$|SecRulesEnabled$|app_protect_enable$|perl_access)/
 const REFUSAL = /^(4\d\d|5\d\d)$/
 
 /** True for directives that this file reads, so that nobody else reports them. */
 export const isGuard = (name: string): boolean =>
   ASKING.test(name) ||
-  /^(allow|deny|satisfy|internal|limit_except|return|valid_referers|secure_link_)/.test(name)
+  /^(allow|deny|satisfy|internal|limit_except|return|valid_referers|secure_link_|ssl_reject_handshake$|auth_\w+_(user_file|key_file|key_request)$)/.test(
+    name,
+  )
 
 export function guardsOf(block: readonly Directive[], outer: Guards): Guards {
   const access = block.filter(({ name }) => name === 'allow' || name === 'deny')
@@ -43,10 +46,14 @@ export function guardsOf(block: readonly Directive[], outer: Guards): Guards {
 const isOff = ({ name, words }: Directive): boolean =>
   words[0] === 'off' || (name === 'ssl_verify_client' && words[0] !== 'on')
 
-function isRefusing({ name, words, block = [] }: Directive): boolean {
+/** True for a directive that refuses some requests, or all. */
+export function isRefusing(one: Directive): boolean {
+  const { name, words, block = [] } = one
   if (name === 'internal') return true
+  if (name === 'ssl_reject_handshake') return words[0] === 'on'
   if (name === 'return') return REFUSAL.test(words[0] ?? '')
-  if (name === 'if') return block.some(one => isRefusing(one) || one.name === 'deny')
+  if (name === 'if')
+    return isSendingAway(one) || block.some(inner => isRefusing(inner) || inner.name === 'deny')
   return name === 'limit_except' && block.length > 0
 }
 
@@ -76,12 +83,14 @@ function accessText(access: readonly Directive[]): string {
 const shortened = (words: readonly string[]): string =>
   words.length > 5 ? `${words.slice(0, 5).join(', ')}, …` : words.join(', ')
 
-function refusalText({ name, words }: Directive): string {
+function refusalText(one: Directive): string {
+  const { name, words } = one
   if (name === 'internal') return 'internal'
+  if (name === 'ssl_reject_handshake') return 'refused by ssl_reject_handshake'
   if (name === 'listen') return `reachable at ${words[0]} alone`
   if (name === 'return') return `answered ${words[0]}`
   if (name === 'limit_except') return `limited to ${words.join(', ')} by limit_except`
-  return `refused by an "if ${words.join(' ')}"`
+  return `${isSendingAway(one) ? 'sent elsewhere' : 'refused'} by an "if ${words.join(' ')}"`
 }
 
 /** The lines of an address list. */

@@ -1,5 +1,7 @@
 /** The key of an nginx zone: its variables as parts of a key, a whitelist by `geo` and `map` as networks. */
 import type { KeyPart } from '../../config/words.js'
+import { parseNetwork } from '../../gateway/policy/address.js'
+import { deniedNetworks } from './networks.js'
 import type { Directive } from './nginx-text.js'
 
 /** A zone's key, in terms of a rule. */
@@ -58,11 +60,24 @@ export class Variables {
     if (only === undefined || counted.size !== 1 || this.#blocks.has(only)) return undefined
     const { parts } = this.keyOf(only) ?? {}
     if (parts === undefined) return undefined
-    const ofKey = (isCounted: boolean): string[] =>
-      networks.filter(({ key }) => (key !== '') === isCounted).map(({ network }) => network)
-    if (fallback === '') return { parts, only: ofKey(true) }
-    return { parts, exempt: ofKey(false) }
+    const isCounted = fallback === ''
+    const chosen = networksWhere(networks, ({ key }) => (key !== '') === isCounted)
+    if (chosen === undefined) return undefined
+    return isCounted ? { parts, only: chosen } : { parts, exempt: chosen }
   }
+}
+
+interface Entry {
+  readonly network: string
+  readonly key: string
+}
+
+/** The addresses for which the longest network that holds them is one of the chosen ones. */
+function networksWhere(entries: readonly Entry[], isChosen: (entry: Entry) => boolean): string[] | undefined {
+  const bits = ({ network }: Entry): number => parseNetwork(network)?.bits ?? Number.NaN
+  if (entries.some(entry => Number.isNaN(bits(entry)))) return undefined
+  const longestFirst = [...entries].sort((a, b) => bits(b) - bits(a))
+  return deniedNetworks(longestFirst.map(entry => ({ allow: !isChosen(entry), network: entry.network })))
 }
 
 function partOf(name: string): KeyPart | undefined {

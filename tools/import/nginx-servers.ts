@@ -25,12 +25,49 @@ export function onlyRedirects(server: readonly Directive[]): boolean {
   return server.some(isRedirect) || (server.some(({ block }) => block?.some(isRedirect)) && !forwards(server))
 }
 
+/** For each server, the `listen` by which fewer can reach it than the others, if there is such a one. */
+export function apartAmong(
+  servers: readonly (readonly Directive[])[],
+): (server: readonly Directive[]) => Directive | undefined {
+  const isAnyWide = servers.some(one => narrowListen(one) === undefined)
+  const isAnyUsual = servers.some(one => otherPort(one) === undefined)
+  return server =>
+    (isAnyWide ? narrowListen(server) : undefined) ?? (isAnyUsual ? otherPort(server) : undefined)
+}
+
 /** The `listen` of a server that only this machine or a private network can reach. */
-export function narrowListen(server: readonly Directive[]): Directive | undefined {
-  const listens = server.filter(({ name }) => name === 'listen')
+function narrowListen(server: readonly Directive[]): Directive | undefined {
+  const listens = named(server, 'listen')
   const isNarrow = ({ words: [address = ''] }: Directive): boolean =>
     /^(127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|localhost\b|\[::1\]|\[f[cd]|unix:)/.test(address)
   return listens.length > 0 && listens.every(isNarrow) ? listens[0] : undefined
+}
+
+/** The `listen` of a server that is on other ports than 80 and 443, which may be reachable by fewer. */
+function otherPort(server: readonly Directive[]): Directive | undefined {
+  const listens = named(server, 'listen')
+  const isOther = (one: Directive): boolean =>
+    !/^(80|443)$/.test(/(?:^|:)(\d+)$/.exec(addressOf(one))?.[1] ?? '80')
+  return listens.length > 0 && listens.every(isOther) ? listens[0] : undefined
+}
+
+const addressOf = ({ words: [address = ''] }: Directive): string => address.replace(/^(\*|0\.0\.0\.0):/, '')
+
+/** True for a server that takes the requests whose host no server has: on one of its addresses at least. */
+export function isDefault(server: readonly Directive[], all: readonly (readonly Directive[])[]): boolean {
+  const isMarked = ({ words }: Directive): boolean => words.some(word => /^default(_server)?$/.test(word))
+  const listensOf = (one: readonly Directive[]): readonly Directive[] => {
+    const listens = named(one, 'listen')
+    return listens.length > 0
+      ? listens
+      : [{ name: 'listen', words: ['80'], line: 0, col: 0, block: undefined }]
+  }
+  return listensOf(server).some(own => {
+    const same = all.flatMap(other =>
+      listensOf(other).flatMap(one => (addressOf(one) === addressOf(own) ? { other, one } : [])),
+    )
+    return (same.find(({ one }) => isMarked(one)) ?? same[0])?.other === server
+  })
 }
 
 /**

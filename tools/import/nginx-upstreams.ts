@@ -1,7 +1,9 @@
 /** The destinations of nginx's `proxy_pass`, by `upstream` or by address. */
+import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
 import type { Directive } from './nginx-text.js'
 import type { UpstreamSettings } from './parts.js'
+import { isConfined } from './paths.js'
 import { withoutSecret } from './without-secret.js'
 
 const SHARED = 'The addresses of an upstream share the requests.'
@@ -34,8 +36,12 @@ export class NginxUpstreams {
     this.#pools.set(name, addresses)
   }
 
-  /** The upstream of a `proxy_pass`. @param path that of its location */
-  passed(one: Directive, path: string, settings: UpstreamSettings): string | undefined {
+  /** The upstream of a `proxy_pass`; undefined, after reporting it, when no route can lead there. */
+  passed(
+    one: Directive,
+    place: Pick<Place, 'kind' | 'path'>,
+    settings: UpstreamSettings,
+  ): string | undefined {
     const [target = ''] = one.words
     const [, scheme, host = '', uri] = /^(https?:\/\/)([^/$]+)(\/[^$]*)?$/.exec(target) ?? []
     if (scheme === undefined || (target.includes('@') && !URL.canParse(target))) {
@@ -45,7 +51,14 @@ export class NginxUpstreams {
       )
       return undefined
     }
-    if (uri !== undefined && !(uri === '/' && path === '/')) {
+    if (uri !== undefined && isConfined(place, uri)) {
+      this.#into.leftOut(
+        one,
+        `"proxy_pass ${withoutSecret(target)}". The upstream got no other paths than those of "${uri}", and paths are not rewritten here.`,
+      )
+      return undefined
+    }
+    if (uri !== undefined && uri !== place.path) {
       this.#into.leftOut(
         one,
         `the "${uri}" of proxy_pass. Requests reach the upstream with the path they came with.`,
@@ -54,6 +67,12 @@ export class NginxUpstreams {
     if (!this.#proxied.has(scheme + host)) {
       const addresses = (this.#pools.get(host) ?? [host]).map(address => scheme + address)
       this.#proxied.set(scheme + host, this.#into.upstreams.add(host, addresses, one))
+    }
+    if (scheme === 'https://') {
+      this.#into.changedOnce(
+        one,
+        'the certificates of https upstreams are verified, by nginx only with "proxy_ssl_verify on". "ca" names an authority of your own.',
+      )
     }
     const upstream = this.#proxied.get(scheme + host)
     if (upstream !== undefined) this.#into.upstreams.set(upstream, settings, one)

@@ -2,7 +2,7 @@
 
 /** What has no counterpart because it concerns how nginx works, not what it lets through or forwards. */
 const NOT_NEEDED =
-  /^(worker_|sendfile|tcp_|gzip|pid$|user$|daemon$|error_log$|access_log$|log_|log_format$|keepalive|types|default_type$|mime|events$|multi_accept$|use$|server_tokens$|proxy_buffer|proxy_busy|proxy_http_version$|proxy_max_temp|proxy_temp|proxy_request_buffering$|charset|resolver|open_file_cache|output_buffers$|postpone_output$|reset_timedout|send_timeout$|server_names_hash|variables_hash|map_hash|client_(body|header)_(buffer|temp|in)|large_client|lingering|limit_(req|conn)_log_level$|load_module$|aio|directio|etag$|http2|http3|quic|accept_mutex|thread_pool|env$|master_process$|pcre_jit$|include$|recursive_error|merge_slashes$|absolute_redirect$|port_in_redirect$|server_name_in_redirect$|underscores_in|ignore_invalid|zone$|least_conn$|ip_hash$|random$|hash$|status_zone$|msie|connection_pool|request_pool|if_modified|max_ranges|chunked|proxy_redirect$|proxy_socket|subrequest|geoip|geoip2|real_ip_recursive$)/
+  /^(worker_|sendfile|tcp_|gzip|pid$|user$|daemon$|error_log$|access_log$|log_|log_format$|keepalive|types|default_type$|mime|events$|multi_accept$|use$|server_tokens$|proxy_buffer|proxy_busy|proxy_http_version$|proxy_max_temp|proxy_temp|proxy_request_buffering$|charset|resolver|open_file_cache|output_buffers$|postpone_output$|reset_timedout|send_timeout$|server_names_hash|variables_hash|map_hash|client_(body|header)_(buffer|temp|in)|large_client|lingering|limit_(req|conn)_log_level$|load_module$|aio|directio|etag$|http2|accept_mutex|thread_pool|env$|master_process$|pcre_jit$|include$|recursive_error|merge_slashes$|absolute_redirect$|port_in_redirect$|server_name_in_redirect$|underscores_in|ignore_invalid|zone$|least_conn$|ip_hash$|random$|hash$|status_zone$|msie|connection_pool|request_pool|if_modified|max_ranges|chunked|proxy_socket|subrequest|geoip|geoip2|real_ip_recursive$)/
 
 const ELSEWHERE: Readonly<Record<string, string>> = {
   ssl_certificate: 'TLS is listen.tls in gateway.yaml: cert and key',
@@ -21,7 +21,17 @@ const MISSING: Readonly<Record<string, string>> = {
   proxy_hide_header: 'Responses are passed on as the upstream sends them',
   add_header: 'Responses are passed on as the upstream sends them',
   error_page: 'Refusals have one shape',
-  proxy_cache: 'Nothing is cached',
+  proxy_redirect: 'Responses are passed on as the upstream sends them',
+  proxy_pass_header: 'Responses are passed on as the upstream sends them',
+  proxy_ignore_headers: 'Responses are passed on as the upstream sends them',
+  proxy_pass_request_headers: 'Requests are passed on with their fields',
+  proxy_pass_request_body: 'Requests are passed on with their bodies',
+  proxy_ssl_verify: 'Certificates of https upstreams are always verified',
+  proxy_ssl_certificate: 'No certificate is shown to upstreams',
+  proxy_ssl_certificate_key: 'No certificate is shown to upstreams',
+  proxy_ssl_name: 'The certificate of an https upstream is for the host in its address',
+  proxy_ssl_server_name: 'The name told to an https upstream is the host in its address',
+  http3: 'HTTP/3 is not served',
   limit_rate: 'Only requests are limited, not bytes',
   limit_rate_after: 'Only requests are limited, not bytes',
   proxy_next_upstream: 'An address that does not answer is left out for a while',
@@ -55,7 +65,6 @@ export function toldOf(name: string): { group: 'notNeeded' | 'elsewhere' | 'miss
   const missing = Object.hasOwn(MISSING, name) ? MISSING[name] : undefined
   if (missing !== undefined) return { group: 'missing', sentence: `${missing}.` }
   if (/^(ssl_|proxy_ssl_)/.test(name)) return { group: 'notNeeded', sentence: '' }
-  if (/^(proxy_cache|proxy_ignore|proxy_pass_)/.test(name))
-    return { group: 'missing', sentence: 'Nothing is cached.' }
+  if (name.startsWith('proxy_cache')) return { group: 'missing', sentence: 'Nothing is cached.' }
   return { group: 'missing', sentence: 'The import does not know what it does.' }
 }

@@ -1,40 +1,22 @@
 /** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
-import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
-import { type Guards, guardIn, guardsOf, isGuard, NO_GUARDS, networksDenied } from './nginx-guard.js'
+import { type Context, rankIn, rankOf, type Taker } from './nginx-context.js'
+import { answeredIn, rewriteOfAll } from './nginx-elsewhere.js'
+import { fieldsOf, isChosen, tellFields } from './nginx-fields.js'
+import { guardIn, guardsOf, isGuard, isRefusing, NO_GUARDS, networksDenied } from './nginx-guard.js'
 import { Includes, type NamedFile } from './nginx-include.js'
 import { Variables } from './nginx-key.js'
-import { type Limit, NginxLimits } from './nginx-limits.js'
+import { NginxLimits } from './nginx-limits.js'
 import { literalsOf } from './nginx-regex.js'
-import { importRealIp, namesOf, narrowListen, onlyRedirects } from './nginx-servers.js'
+import { apartAmong, importRealIp, isDefault, namesOf, onlyRedirects } from './nginx-servers.js'
 import { type Directive, NginxFault, parseNginx } from './nginx-text.js'
+import { keepRewritten, leaveExpression } from './nginx-unrouted.js'
 import { NGINX_DEFAULTS, NginxUpstreams, settingsOf } from './nginx-upstreams.js'
 import { isRead, toldOf } from './nginx-words.js'
-import type { UpstreamSettings } from './parts.js'
 import { asLiteral, below } from './paths.js'
 import { foreignFile } from './programs.js'
 import { dataOf } from './source.js'
-
-/** What a block inherits from the blocks around it. */
-interface Context {
-  /** Hosts of its server; none: every host. */
-  readonly hosts: readonly string[]
-  readonly projects: readonly string[]
-  readonly kind: Place['kind']
-  readonly path: string
-  readonly limits: readonly Limit[]
-  readonly guards: Guards
-  readonly settings: UpstreamSettings
-  /** False where only guards are read, because the routes of the server cannot be written. */
-  readonly isRouted: boolean
-}
-
-/** A server or location that takes requests. */
-interface Taker {
-  readonly context: Context
-  readonly at: Directive
-  readonly pass: Directive | undefined
-}
+import { withoutSecret } from './without-secret.js'
 
 const WANTED = 'nginx configuration'
 
@@ -72,7 +54,8 @@ class NginxImport {
   readonly #upstreams: NginxUpstreams
   readonly #limits: NginxLimits
   readonly #takers: Taker[] = []
-  #isNarrowTold = false
+  #servers: readonly (readonly Directive[])[] = []
+  #apart: ReturnType<typeof apartAmong> = () => undefined
 
   constructor(into: Migration) {
     this.#into = into
@@ -86,13 +69,15 @@ class NginxImport {
       if (one.name === 'geo' || one.name === 'map') this.#variables.add(one)
       if (one.name === 'upstream') this.#upstreams.add(one)
     }
-    const servers = http.filter(({ name }) => name === 'server')
-    this.#isNarrowTold = servers.some(({ block = [] }) => narrowListen(block) === undefined)
+    this.#servers = http.flatMap(({ name, block }) =>
+      name === 'server' && block !== undefined ? [block] : [],
+    )
+    this.#apart = apartAmong(this.#servers)
     const knowsClients = importRealIp(http, this.#into)
     this.#limits.knowsClients = knowsClients
     for (const one of http) if (/^limit_(req|conn)_zone$/.test(one.name)) this.#limits.zone(one)
     const root: Context = {
-      ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS },
+      ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS, fields: [] },
       ...{ settings: NGINX_DEFAULTS, isRouted: true },
     }
     this.#block(http, root, directives[0])
@@ -107,18 +92,21 @@ class NginxImport {
       limits: this.#limits.of(block, outer.limits),
       guards: guardsOf(block, outer.guards),
       settings: settingsOf(block, outer.settings),
+      fields: fieldsOf(block, outer.fields),
     }
     for (const one of block) this.#directive(one, context)
+    for (const one of block)
+      if (one.name === 'rewrite') keepRewritten(one, context, at?.name === 'server', this.#into)
     // This block takes the requests that no inner block takes.
     const isTaken = block.some(
       ({ name, words }) => name === 'server' || (name === 'location' && words[0] === '/'),
     )
     const pass = block.find(({ name }) => name === 'proxy_pass')
-    if (at !== undefined && (!isTaken || pass !== undefined)) this.#takers.push({ context, at, pass })
+    if (at !== undefined && (!isTaken || pass !== undefined)) this.#takers.push({ context, at, pass, block })
   }
 
   #directive(one: Directive, context: Context): void {
-    const { name, words, block = [] } = one
+    const { name, words } = one
     if (name === 'server') {
       this.#server(one, context)
       return
@@ -131,13 +119,13 @@ class NginxImport {
       if (words[0] !== '429') this.#into.changed(one, `refused requests get 429, not ${words[0]}.`)
     } else if (name === 'listen') this.#listen(one)
     else if (name === 'if') {
-      if (!block.some(inner => isGuard(inner.name)))
+      if (!isRefusing(one))
         this.#into.leftOut(one, 'an "if" and all in it. Rules look at requests, not at variables.')
     } else if (name === 'stream' || name === 'mail')
       this.#into.leftOut(one, `"${name}". Only "http" is read.`)
     else if (name === 'return' && !/^[45]/.test(words[0] ?? '')) {
       this.#into.leftOut(one, `"return ${words[0]}". Nothing but refusals is answered here.`)
-    } else if (!isRead(name) && !isGuard(name)) this.#tell(one)
+    } else if (!isRead(name) && !isGuard(name) && !isChosen(one)) this.#tell(one)
   }
 
   #tell(one: Directive): void {
@@ -156,17 +144,32 @@ class NginxImport {
 
   #server(one: Directive, outer: Context): void {
     const block = one.block ?? []
+    const { hosts, patterns } = namesOf(block)
     if (onlyRedirects(block)) {
       this.#into.leftOut(one, 'a server that only redirects. Redirect in front of the gateway.')
+      const rank = [1, 1, 1]
+      if (hosts.length > 0) this.#into.keepFrom({ hosts, kind: 'prefix', path: '/', rank }, 'redirected', one)
       return
     }
-    const { hosts, patterns } = namesOf(block)
+    if (hosts.length === 0 && patterns.length === 0 && !isDefault(block, this.#servers)) {
+      this.#into.leftOut(
+        one,
+        'a server without a name that is not the default one of its address: nginx sends no host there.',
+      )
+      return
+    }
     for (const name of patterns) {
       const whole = hosts.length === 0 ? ' The server is left out with all in it.' : ''
       this.#into.leftOut(one, `the name "${name}". Hosts are written out, without patterns.${whole}`)
     }
+    if (hosts.length > 0 && isDefault(block, this.#servers)) {
+      this.#into.changedOnce(
+        one,
+        'requests for a host that no server has are refused, where nginx gives them to the first or default server.',
+      )
+    }
     const projects = hosts.length === 0 ? [] : this.#into.callers.ofHosts(hosts, one)
-    const narrow = this.#isNarrowTold ? narrowListen(block) : undefined
+    const narrow = this.#apart(block)
     const guards = narrow === undefined ? outer.guards : { ...outer.guards, refusing: [narrow] }
     // A guard of a server with only patterns for names holds for hosts that nobody can list.
     const isRouted = hosts.length === 0 ? patterns.length === 0 : projects.length > 0
@@ -193,10 +196,7 @@ class NginxImport {
     const expression = /^~\*?$/.test(first) ? (second ?? '') : first.replace(/^~\*?/, '')
     const guard = guardIn(guardsOf(block, outer.guards))
     if (guard === undefined) {
-      this.#into.leftOut(
-        one,
-        `location ${one.words.join(' ')} and all in it. Patterns are not regular expressions.`,
-      )
+      leaveExpression(one, expression, outer, this.#into)
       return
     }
     for (const { kind, path } of literalsOf(expression)) {
@@ -217,9 +217,9 @@ class NginxImport {
     return true
   }
 
-  #finish({ context, at, pass }: Taker, isDenied: boolean): void {
+  #finish({ context, at, pass, block }: Taker, isDenied: boolean): void {
     const { hosts, projects, kind, path, guards, settings, limits, isRouted } = context
-    const rank = kind === 'exact' ? rankOf(context, 3, 0) : rankOf(context, 1, path.length)
+    const rank = rankIn(context)
     const guard = guardIn(isDenied ? { ...guards, access: [] } : guards)
     if (guard !== undefined) {
       this.#into.close({ hosts, kind, path, rank }, guard.what, guard.at)
@@ -231,16 +231,18 @@ class NginxImport {
       this.#into.changedOnce(at, `${pattern} matches whole segments: ${path} and all below it, not ${path}x.`)
     }
     this.#limits.hold(limits, { pattern, projects })
-    if (pass === undefined) return
-    const upstream = this.#upstreams.passed(pass, path, settings)
-    if (upstream === undefined) return
+    const elsewhere = (what: string): void => this.#into.keepFrom({ hosts, kind, path, rank }, what, at)
+    const answered = at.name === 'server' || at.name === 'location' ? answeredIn(block) : undefined
+    const rewritten = rewriteOfAll(block, context)
+    if (answered !== undefined) elsewhere(answered)
+    else if (rewritten !== undefined) elsewhere(`rewritten to ${withoutSecret(rewritten.words[1] ?? '')}`)
+    if (pass === undefined || answered !== undefined || rewritten !== undefined) return
+    const upstream = this.#upstreams.passed(pass, context, settings)
+    if (upstream === undefined) {
+      elsewhere(`sent to ${withoutSecret(pass.words[0] ?? '')}`)
+      return
+    }
+    tellFields(context.fields, this.#into)
     this.#into.open({ hosts, kind, path, rank, patterns: [pattern], upstream }, pass)
   }
 }
-
-/** nginx takes the server first, then an exact location, a regular expression, and the longest prefix. */
-const rankOf = ({ hosts }: Context, kind: number, length: number): number[] => [
-  hosts.length > 0 ? 1 : 0,
-  kind,
-  length,
-]

@@ -23,6 +23,8 @@ export interface RuleParts {
   readonly networks?: readonly string[]
   readonly reportOnly?: boolean
   readonly onStoreError?: 'closed'
+  /** What becomes of requests without a header of the key; absent: they are not counted. */
+  readonly missing?: 'shared'
 }
 
 export interface ProjectParts {

@@ -1,4 +1,5 @@
 /** Paths of other gateways as patterns; and the requests of other routes that a rule counts besides its own. */
+import type { Place } from './doors.js'
 import type { Origin } from './parts.js'
 
 /** The pattern of all paths that begin with `path`, segment by segment. */
@@ -19,6 +20,10 @@ export const asNormal = (path: string): string => escaped(path, /[^\w.~!$&'()*+,
 
 const escaped = (text: string, which: RegExp): string =>
   text.replace(which, some => Buffer.from(some).toString('hex').toUpperCase().replace(/../g, '%$&'))
+
+/** True when the upstream would get other paths than before, which all began with `target`. */
+export const isConfined = ({ kind, path }: Pick<Place, 'kind' | 'path'>, target: string): boolean =>
+  kind === 'exact' ? path !== target : target !== '' && target !== '/' && !path.startsWith(target)
 
 /** A set of requests: patterns, and projects; no projects: all. */
 interface Requests {

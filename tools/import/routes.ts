@@ -1,6 +1,7 @@
 /** The routes of an imported configuration, and what is said about places without one. */
 import type { ClosedPath, Doors, Opened, Place } from './doors.js'
 import type { Migration } from './migration.js'
+import { asNormal } from './paths.js'
 import { From } from './yaml-text.js'
 
 /** A place with a route: its patterns lead to the upstream. */
@@ -23,7 +24,8 @@ export function routesThrough(
     const where = one.isClosed
       ? 'It is under "closed" and answers 404.'
       : 'No route leads there: it answers 404.'
-    into.lost(one.at, `${shown(one)} was ${one.what}. ${where}`)
+    if (one.isGuard) into.lost(one.at, `${shown(one)} was ${one.what}. ${where}`)
+    else if (one.isClosed) into.leftOut(one.at, `${shown(one)} was ${one.what}. ${where}`)
   }
   for (const one of dropped) {
     into.lost(
@@ -58,3 +60,12 @@ function shown({ hosts, kind, path }: Place): string {
   if (kind === 'contains') return `${where}every path with "${path}"`
   return `${where}${kind === 'exact' ? path : `${path}${path.endsWith('/') ? '' : '/'}**`}`
 }
+
+/** The entry with its path as requests have it. */
+export const asWritten = (entry: ClosedPath): object =>
+  Object.fromEntries(
+    Object.entries(entry).map(([key, text]: [string, string]) => [
+      key,
+      key === 'host' ? text : asNormal(text),
+    ]),
+  )

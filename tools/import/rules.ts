@@ -66,7 +66,7 @@ export class Rules {
   #count(kind: 'volumetric' | 'in-flight', parts: RuleParts, own: object, at: Origin): void {
     const match = this.#into.patternsOf(parts.match, at)
     if (match.length === 0) return
-    const { key, projects = [], plans = [], networks, reportOnly, onStoreError } = parts
+    const { key, projects = [], plans = [], networks, reportOnly, onStoreError, missing = 'skip' } = parts
     this.#places.addRule({ match, projects, at })
     const when = {
       ...(projects.length > 0 && { projects }),
@@ -79,7 +79,7 @@ export class Rules {
       ...(Object.keys(when).length > 0 && { when }),
       reads: true,
       key,
-      ...(key.some(part => part.startsWith('header:')) && { missing: 'skip' }),
+      ...(key.some(part => part.startsWith('header:')) && { missing }),
       ...own,
       mode: reportOnly ? 'report-only' : 'enforce',
       ...(onStoreError !== undefined && { onStoreError }),

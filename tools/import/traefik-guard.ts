@@ -1,5 +1,7 @@
 /** Traefik's middlewares: which guard a router, and what the others are. */
+import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
+import { isConfined } from './paths.js'
 import type { Section } from './source.js'
 
 const NO_REWRITE = 'The upstream gets the path that the client sent'
@@ -8,11 +10,7 @@ const HARMLESS: Readonly<Record<string, string>> = {
   headers: 'Requests and responses are passed on with the fields they have',
   stripPrefix: NO_REWRITE,
   stripPrefixRegex: NO_REWRITE,
-  addPrefix: NO_REWRITE,
-  replacePath: NO_REWRITE,
-  replacePathRegex: NO_REWRITE,
   redirectScheme: 'Redirect in front of the gateway',
-  redirectRegex: 'Redirect in front of the gateway',
   errors: 'Refusals have one shape',
   circuitBreaker: 'An address that does not answer is left out for a while',
   passTLSClientCert: 'Certificates of clients are not passed on',
@@ -20,6 +18,10 @@ const HARMLESS: Readonly<Record<string, string>> = {
 }
 const NOT_NEEDED = /^(compress|contentType|grpcWeb)$/
 const READ = /^(rateLimit|inFlightReq|chain|buffering)$/
+/** After these, the upstream gets other paths, or none: whether a route may lead there depends on its path. */
+const REWRITING = /^(addPrefix|replacePath|replacePathRegex|redirectRegex)$/
+/** A redirect to another host or scheme alone, with the path that was asked for. */
+const SAME_PATH = /^(?:https?|\$\{?\w+\}?):\/\/(?:[^/]+\/?)?\$\{?\w+\}?$/
 
 /** How a middleware guards, in words; undefined when it does not. What it is otherwise is reported once. */
 export function guardOf(name: string, middleware: Section | undefined, into: Migration): string | undefined {
@@ -28,13 +30,50 @@ export function guardOf(name: string, middleware: Section | undefined, into: Mig
   for (const [kind, settings] of middleware.members()) {
     const missing = Object.hasOwn(HARMLESS, kind) ? HARMLESS[kind] : undefined
     const refuses = kind === 'headers' && 'allowedHosts' in settings.node
-    if (READ.test(kind)) continue
+    if (REWRITING.test(kind) && into.isNew(`${name} ${kind}`))
+      into.leftOut(
+        settings.at(),
+        `"${kind}". ${kind === 'redirectRegex' ? 'Redirect in front of the gateway' : NO_REWRITE}.`,
+      )
+    if (READ.test(kind) || REWRITING.test(kind)) continue
     if (NOT_NEEDED.test(kind)) into.findings.notNeeded(`middleware ${kind}`)
     else if (missing !== undefined && !refuses) {
       if (into.isNew(`${name} ${kind}`)) into.leftOut(settings.at(), `"${kind}". ${missing}.`)
     } else whats.push(guardText(kind, settings))
   }
   return whats.length === 0 ? undefined : whats.join(', ')
+}
+
+/** Where the requests of a place go that its upstream does not get with a path of the place; undefined when it does. */
+export function elsewhereOf(middleware: Section | undefined, place: Place): string | undefined {
+  for (const [kind, settings] of middleware?.members() ?? []) {
+    const target = settings.text('prefix') ?? settings.text('path') ?? settings.text('replacement') ?? ''
+    const fixed = /^[^$]*/.exec(target)?.[0] ?? ''
+    if (kind === 'addPrefix' && isConfined({ ...place, kind: 'prefix' }, fixed))
+      return `sent on below ${target}`
+    if (kind === 'replacePath') return `sent on as ${target}`
+    const isAny = fixed === '' || (fixed === '/' && target !== '/')
+    if (kind === 'replacePathRegex' && !isAny) return `sent on as ${target}`
+    if (kind === 'redirectRegex' && !SAME_PATH.test(target)) return `redirected to ${target}`
+  }
+  return undefined
+}
+
+/** Reports fields that a middleware sets, and that a client may set where nobody does. */
+export function tellFields(middleware: Section | undefined, into: Migration): void {
+  const fields = middleware?.section('headers').section('customRequestHeaders')
+  for (const name of Object.keys(fields?.node ?? {})) {
+    if (
+      fields !== undefined &&
+      !/^(host|x-forwarded-.*|x-real-ip)$/i.test(name) &&
+      into.isNew(`field ${name.toLowerCase()}`)
+    ) {
+      into.lost(
+        fields.at(name),
+        `the field ${name}, which Traefik sets. The upstream gets what the client sends in it, and must not believe it.`,
+      )
+    }
+  }
 }
 
 function guardText(kind: string, settings: Section): string {

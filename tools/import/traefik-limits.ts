@@ -11,6 +11,10 @@ interface Into {
   readonly knows: boolean
 }
 
+/** True for a middleware that limits. */
+export const isLimiter = (middleware: Section | undefined): boolean =>
+  ['rateLimit', 'inFlightReq'].some(kind => kind in (middleware?.node ?? {}))
+
 export function rateLimit(name: string, settings: Section, routed: Routed, { into, knows }: Into): void {
   settings.others(['average', 'period', 'burst', 'sourceCriterion'], into, 'Rules have no counterpart of it.')
   const average = settings.number('average') ?? 0
@@ -54,7 +58,7 @@ export function rateLimit(name: string, settings: Section, routed: Routed, { int
     settings.at(),
     `up to ${quota.requests} pass at once and no more until ${quota.per} after the first, ${before}.`,
   )
-  into.rules.meter({ ...common, key, quota }, settings.at())
+  into.rules.meter({ ...common, key, quota, missing: 'shared' }, settings.at())
 }
 
 export function inFlight(
@@ -68,17 +72,17 @@ export function inFlight(
   const key = keyOf(settings.section('sourceCriterion'), 'host', { into, knows })
   if (max < 1) into.leftOut(settings.at(), 'an amount of 0, which limits nothing.')
   else if (key !== undefined)
-    into.rules.slots({ name: `${router}-${name}`, match, projects, key, max }, settings.at())
+    into.rules.slots(
+      { name: `${router}-${name}`, match, projects, key, max, missing: 'shared' },
+      settings.at(),
+    )
 }
 
 /** The key that requests are grouped by; undefined, after reporting it, when a rule cannot count by it. */
 function keyOf(source: Section, fallback: KeyPart, { into, knows }: Into): KeyPart[] | undefined {
   source.others(['ipStrategy', 'requestHeaderName', 'requestHost'], into, 'A key has no such part.')
   const header = source.text('requestHeaderName')
-  if (header !== undefined) {
-    into.changedOnce(source.at('requestHeaderName'), `requests without ${header} are not counted.`)
-    return [`header:${header.toLowerCase()}`]
-  }
+  if (header !== undefined) return [`header:${header.toLowerCase()}`]
   if (source.node.requestHost === true) return ['host']
   if (!('ipStrategy' in source.node)) return [fallback]
   const strategy = source.section('ipStrategy')

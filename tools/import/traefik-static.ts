@@ -2,6 +2,10 @@
 import type { Migration } from './migration.js'
 import type { Section } from './source.js'
 
+const READ = /^(entryPoints|http|tls|tcp|udp)$/
+const NOT_NEEDED = /^(global|log|accessLog|metrics|tracing|ping|api|providers|core|ocsp)$/
+const POINT = ['address', 'forwardedHeaders', 'proxyProtocol', 'http', 'asDefault', 'observability']
+
 export class EntryPoints {
   readonly #known = new Map<string, Section>()
   readonly #into: Migration
@@ -14,9 +18,35 @@ export class EntryPoints {
 
   read(file: Section): void {
     for (const key of Object.keys(file.node)) {
-      if (key !== 'entryPoints' && key !== 'http' && key !== 'tls') this.#into.findings.notNeeded(key)
+      if (READ.test(key)) continue
+      if (NOT_NEEDED.test(key)) this.#into.findings.notNeeded(key)
+      else if (key === 'certificatesResolvers')
+        this.#into.elsewhere(
+          file.at(key),
+          '"certificatesResolvers". TLS is listen.tls in gateway.yaml: cert and key.',
+        )
+      else this.#into.leftOut(file.at(key), `"${key}". The import does not read it.`)
     }
-    for (const [name, point] of file.section('entryPoints').members()) this.#known.set(name, point)
+    for (const [name, point] of file.section('entryPoints').members()) {
+      this.#known.set(name, point)
+      point.others(POINT, this.#into, 'There is one address to listen on.')
+      point
+        .section('http')
+        .others(['middlewares', 'tls'], this.#into, 'Redirect or rewrite in front of the gateway.')
+    }
+  }
+
+  /** The options of TLS on the entry points of a router, which may be on one without; none where all only redirect. */
+  tlsOptionsOf(names: readonly string[]): (string | undefined)[] {
+    const points = this.#pointsOf(names).map(point => point.section('http'))
+    return points.flatMap(http => {
+      if ('redirections' in http.node) return []
+      return ['tls' in http.node ? (http.section('tls').text('options') ?? 'default') : undefined]
+    })
+  }
+
+  #pointsOf(names: readonly string[]): Section[] {
+    return names.length === 0 ? [...this.#known.values()] : names.flatMap(name => this.#known.get(name) ?? [])
   }
 
   /** Trusts the proxies that all entry points of clients trust. */
@@ -57,9 +87,7 @@ export class EntryPoints {
 
   /** Middlewares of the entry points that a router is on; of all when it names none. */
   middlewaresOf(names: readonly string[]): string[] {
-    const points =
-      names.length === 0 ? [...this.#known.values()] : names.flatMap(name => this.#known.get(name) ?? [])
-    return [...new Set(points.flatMap(point => point.section('http').texts('middlewares')))]
+    return [...new Set(this.#pointsOf(names).flatMap(point => point.section('http').texts('middlewares')))]
   }
 
   /** True for an entry point that only this machine or a private network can reach, or that may be one. */

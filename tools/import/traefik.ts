@@ -3,15 +3,14 @@ import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
 import { below } from './paths.js'
 import { readYaml, type Section } from './source.js'
-import { guardOf } from './traefik-guard.js'
-import { inFlight, rateLimit } from './traefik-limits.js'
+import { elsewhereOf, guardOf, tellFields } from './traefik-guard.js'
+import { inFlight, isLimiter, rateLimit } from './traefik-limits.js'
 import { type Fit, fitsOf, patternOf, placeOf, RuleFault } from './traefik-rule.js'
+import { readService } from './traefik-services.js'
 import { EntryPoints } from './traefik-static.js'
 import { plain, refuseOtherCase } from './traefik-words.js'
 
 const WANTED = { format: 'traefik', name: 'a Traefik dynamic configuration', keys: ['http', 'entryPoints'] }
-const TURNS = 'The addresses of an upstream share the requests.'
-
 /** The requests of a router: patterns, and the projects of their hosts. */
 export interface Routed {
   readonly name: string
@@ -61,7 +60,8 @@ class TraefikImport {
       }
       const http = file.section('http')
       http.others(['routers', 'services', 'middlewares'], this.#into, 'The import does not read it.')
-      for (const [name, service] of http.section('services').members()) this.#service(name, service)
+      for (const [name, service] of http.section('services').members())
+        readService(name, service, this.#into, this.#services)
       for (const [name, one] of http.section('middlewares').members()) this.#middlewares.set(name, one)
       for (const [name, one] of file.section('tls').section('options').members())
         this.#tlsOptions.set(name, one)
@@ -77,24 +77,6 @@ class TraefikImport {
     }
   }
 
-  #service(name: string, service: Section): void {
-    service.others(['loadBalancer'], this.#into, 'An upstream has only addresses, which share the requests.')
-    const balancer = service.section('loadBalancer')
-    balancer.others(
-      ['servers', 'passHostHeader'],
-      this.#into,
-      'An upstream has addresses that share the requests.',
-    )
-    if (balancer.node.passHostHeader === false)
-      this.#into.leftOut(balancer.at('passHostHeader'), 'another Host: it is passed on.')
-    const urls = balancer.list('servers').map(server => {
-      server.others(['url'], this.#into, TURNS)
-      return server.text('url') ?? ''
-    })
-    const upstream = urls.length === 0 ? undefined : this.#into.upstreams.add(name, urls, service.at())
-    if (upstream !== undefined) this.#services.set(name, upstream)
-  }
-
   #router(name: string, router: Section): void {
     const read = [
       ...['rule', 'service', 'middlewares', 'entryPoints', 'tls', 'priority', 'ruleSyntax', 'observability'],
@@ -108,7 +90,7 @@ class TraefikImport {
       this.#into.elsewhere(router.at('tls'), '"tls". It is listen.tls in gateway.yaml: cert and key.')
     const names = [...this.#entryPoints.middlewaresOf(entryPoints), ...router.texts('middlewares')]
     const middlewares = names.flatMap(one => this.#chained(plain(one), new Set()))
-    for (const one of names) this.#used.add(plain(one))
+    for (const one of [...names.map(plain), ...middlewares]) this.#used.add(one)
     const guards = [
       ...middlewares.flatMap(one => guardOf(one, this.#middlewares.get(one), this.#into) ?? []),
       ...this.#ownGuards(router, entryPoints),
@@ -118,6 +100,7 @@ class TraefikImport {
     const upstream = this.#services.get(service)
     if (upstream === undefined)
       this.#into.leftOut(router.at(), `the route to "${service}". This file names no address of it.`)
+    const isLimited = middlewares.some(one => isLimiter(this.#middlewares.get(one)))
     const open: Fit[] = []
     for (const fit of fits) {
       const place = placeOf(fit, rank)
@@ -125,21 +108,33 @@ class TraefikImport {
       if (guards.length > 0) {
         const whats = [...guards, ...(besides === undefined ? [] : [`with ${besides} alone`])]
         this.#into.close(place, [...new Set(whats)].slice(0, 4).join(', '), router.at())
-      } else if (besides !== undefined) {
+        continue
+      }
+      const sent = middlewares.flatMap(one => elsewhereOf(this.#middlewares.get(one), place) ?? [])[0]
+      if (besides !== undefined) {
+        // The text that an expression begins with is no condition of its own: these paths are the router's.
+        const isKept =
+          place.kind === 'prefix' && place.path !== '/' && fit.besides.every(one => one === 'PathRegexp')
+        if (isKept) this.#into.keepFrom(place, `of the router "${name}" by PathRegexp`, router.at())
+        const but =
+          isLimited && !isKept ? ' Its requests take the routes of others, without its own limits.' : ''
         if (this.#into.isNew(`besides ${name}`))
           this.#into.lost(
             router.at('rule'),
-            `the router "${name}" was reachable with ${besides} alone. It is left out.`,
+            `the router "${name}" was reachable with ${besides} alone. It is left out.${but}`,
           )
-      } else open.push(fit)
-      if (guards.length > 0 || besides !== undefined || upstream === undefined) continue
-      this.#open(fit, place, upstream, router)
+      } else if (!upstream || sent !== undefined)
+        this.#into.keepFrom(place, sent ?? `sent to "${service}"`, router.at())
+      else {
+        open.push(fit)
+        this.#open(fit, place, upstream, router)
+      }
     }
+    if (open.length > 0) for (const one of middlewares) tellFields(this.#middlewares.get(one), this.#into)
     for (const routed of this.#byProjects(name, open, router)) {
       this.#into.place(routed.match, routed.projects)
       for (const one of middlewares) this.#limit(one, routed, upstream)
     }
-    for (const one of middlewares) this.#used.add(one)
   }
 
   #open(fit: Fit, place: Place, upstream: string, router: Section): void {
@@ -160,11 +155,10 @@ class TraefikImport {
   /** What guards a router besides its middlewares: clients' certificates, and an entry point of its own. */
   #ownGuards(router: Section, entryPoints: readonly string[]): string[] {
     const guards: string[] = []
-    const options = router.section('tls').text('options') ?? ('tls' in router.node ? 'default' : undefined)
-    const chosen = options === undefined ? undefined : this.#tlsOptions.get(plain(options))
-    if (chosen !== undefined ? 'clientAuth' in chosen.node : options !== undefined && options !== 'default') {
-      guards.push(`behind certificates of clients (tls options "${options}")`)
-    }
+    const options = this.#optionsOf(router, entryPoints)
+    const [certified] = options
+    if (certified !== undefined && options.every(one => this.#asksCertificates(one)))
+      guards.push(`behind certificates of clients (tls options "${certified}")`)
     if (
       this.#areApart &&
       entryPoints.length > 0 &&
@@ -173,6 +167,17 @@ class TraefikImport {
       guards.push(`on the entry point ${entryPoints.slice(0, 3).join(', ')} alone`)
     }
     return guards
+  }
+
+  /** The options of TLS by which a router can be reached. */
+  #optionsOf(router: Section, entryPoints: readonly string[]): (string | undefined)[] {
+    if ('tls' in router.node) return [router.section('tls').text('options') ?? 'default']
+    return this.#entryPoints.tlsOptionsOf(entryPoints)
+  }
+
+  #asksCertificates(options: string | undefined): boolean {
+    const known = options === undefined ? undefined : this.#tlsOptions.get(plain(options))
+    return known !== undefined ? 'clientAuth' in known.node : options !== undefined && options !== 'default'
   }
 
   #fitsOf(router: Section): Fit[] {

@@ -1,0 +1,187 @@
+/**
+ * What other gateways answered themselves, or sent on with another path, stays away from upstreams after `sluice
+ * import`: an upstream gets no request that never reached it before.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { sluice } from '../helpers/command.js'
+import { gatewayProcess } from '../helpers/gateway-process.js'
+import { send, startApp } from '../helpers/http.js'
+import { fixture, play, type Scene } from '../helpers/imported.js'
+import { nginxServing } from '../helpers/nginx.js'
+
+const SCENES: Readonly<Record<string, Scene>> = {
+  'nginx: redirects, files, rewrites, conditions and other paths for the upstream': {
+    format: 'nginx',
+    files: ['nginx-away.conf'],
+    shut: [
+      ...['/account/', '/beta/x', '/old-admin', '/old-admin/users', '/metrics', '/assets/a.css', '/legacy'],
+      ...['/tenant/x', '/files/x', '/internal/debug', '/internal/trace/x', '/wp-admin/x', '/moved/x'],
+    ]
+      .map(path => `shop.example.com${path}`)
+      .concat('old.example.com/x'),
+    open: [
+      ...['/', '/cart', '/cors/x', '/same/x', '/v1/items/3', '/api/x', '/a.css', '/internal/other'].map(
+        path => `shop.example.com${path}`,
+      ),
+      'any.example.com/x',
+    ],
+    says: [
+      /Lost: shop\.example\.com \/account\/\*\* was sent elsewhere by an "if \(\$is_member = 0/,
+      /Lost: the field X-Remote-User, which nginx sets\./,
+      /Left out: shop\.example\.com \/old-admin\/\*\* was sent to https:\/\/vpn\.example\.com\/\. It is under "closed"/,
+      /Left out: shop\.example\.com \/assets\/\*\* was served by root\./,
+      /\/legacy\/\*\* was rewritten to \/login\./,
+      /\/wp-admin\/\*\* was rewritten to \/blog\/\$1/,
+      /"proxy_pass http:\/\/127\.0\.0\.1:3001\/public\/"\. The upstream got no other paths/,
+      /location ~ \\\.css\$ and all in it\. .* without its own limits\./,
+    ],
+  },
+  'nginx: servers on other ports, and servers that no host leads to': {
+    format: 'nginx',
+    files: ['nginx-ports.conf'],
+    shut: ['other.example.com/', 'admin.example.com/x'],
+    open: ['www.example.com/'],
+    says: [
+      /\/\*\* was reachable at 8081 alone/,
+      /admin\.example\.com \/\*\* was reachable at 8443 alone/,
+      /a server without a name that is not the default one of its address/,
+      /requests for a host that no server has are refused/,
+    ],
+  },
+  'nginx: a file of users without auth_basic guards nothing': {
+    format: 'nginx',
+    files: ['nginx-file-of-users.conf'],
+    shut: ['localhost/staff/x'],
+    open: ['localhost/x'],
+    says: [/\/staff\/\*\* was behind auth_basic "Staff"\. /],
+  },
+  'Kong: paths before those of requests, transformers, expressions and services without an address': {
+    format: 'kong',
+    files: ['kong-away.yaml'],
+    shut: ['/', '/x', '/orders/reports/7', '/orders/only', '/orders/calls', '/orders/orphan'].map(
+      path => `localhost${path}`,
+    ),
+    open: ['localhost/store/v2/x', 'localhost/orders/7', 'localhost/fields', 'localhost/orders/off'],
+    says: [
+      /the path of http:\/\/127\.0\.0\.1:3000\/store/,
+      /Lost: the field x-user, which Kong sets or removes/,
+      /Lost: the field x-admin, which Kong sets or removes/,
+      /\/orders\/only\/\*\* was sent on as \/maintenance\./,
+      /\/orders\/calls\/\*\* was sent to the service "calls"\./,
+    ],
+  },
+  'Kong: the limit of a consumer beside one of every path': {
+    format: 'kong',
+    files: ['kong-ties.yaml'],
+    shut: ['other.example.com/'],
+    open: ['a.example.com/', 'b.example.com/b'],
+    says: [/limits hold for the paths of their routes on every host/],
+  },
+  'Traefik: prefixes, replaced paths, redirects, expressions and other services': {
+    format: 'traefik',
+    files: ['traefik-away.yaml'],
+    shut: [
+      ...['/maint/x', '/moved', '/again/x', '/dashboard/x', '/shared/x', '/files/12'].map(
+        path => `site.example.com${path}`,
+      ),
+      ...['sub.example.com/admin', 'kept.example.com/x'],
+    ],
+    open: ['site.example.com/', 'api.example.com/api/x'],
+    says: [
+      /Lost: the field X-User, which Traefik sets/,
+      /\/maint\/\*\* was sent on as \/maintenance\.html/,
+      /\/dashboard\/\*\* was sent to "api@internal"/,
+      /the router "beta" was reachable with Header\(X-Beta, 1\) alone\. It is left out\. .* without its own limits\./,
+    ],
+  },
+  'Traefik: certificates that an entry point asks for': {
+    format: 'traefik',
+    files: ['traefik-points.yaml', 'traefik-points-static.yaml'],
+    shut: ['bank.example.com/'],
+    open: ['app.example.com/'],
+    says: [
+      /bank\.example\.com \/\*\* was behind certificates of clients \(tls options "mtls@file"\)/,
+      /"certificatesResolvers"\. TLS is listen\.tls/,
+      /"redirections"\./,
+      /"serversTransport"\. The import does not read it\./,
+      /Not needed: log \(1\)/,
+    ],
+  },
+}
+
+for (const [title, scene] of Object.entries(SCENES)) t.test(title, t => play(t, scene))
+
+t.test('a real nginx forwards every path that the gateway forwards', async t => {
+  const app = await startApp(t, (_req, res) => res.writeHead(200, { 'x-app': 'reached' }).end())
+  const text = readFileSync(fixture('nginx-away.conf'), 'utf8')
+    .replace(/if \(\$scheme = http\).*/, '')
+    .replaceAll('$backend', '127.0.0.1:1')
+    .replace('limit_req zone=none; ', '')
+    .replace(/location \/same.*/, '')
+    .replaceAll(/http:\/\/127\.0\.0\.1:300\d/g, app)
+  const nginx = await nginxServing(t, port => text.replaceAll(/listen 80\b/g, `listen 127.0.0.1:${port}`))
+  if (nginx === undefined) return
+  const folder = t.testdir({ 'nginx.conf': text })
+  const made = join(folder, 'made')
+  await sluice(['import', 'nginx', join(folder, 'nginx.conf'), '--output', made])
+  const file = join(made, 'gateway.yaml')
+  const ports =
+    'listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }\nadmin: { host: 127.0.0.1, port: 0 }\n'
+  writeFileSync(file, readFileSync(file, 'utf8') + ports)
+  const gateway = await gatewayProcess(t, made)
+  const reaches = async (url: string, host: string, path: string): Promise<boolean> =>
+    (await send(url + path, { headers: { host } })).headers['x-app'] === 'reached'
+  const paths = [...text.matchAll(/location (?:[=~^*]+ )?\^?(\/[\w/.-]*)/g)].flatMap(([, path = '']) => [
+    path,
+    `${path}x`,
+    `${path.replace(/\/$/, '')}/x`,
+    `${path.toUpperCase()}/x`,
+    `/x/..${path}`,
+  ])
+  let passed = 0
+  for (const host of ['shop.example.com', 'old.example.com', 'any.example.com']) {
+    for (const path of [...paths, '/wp-admin/x', '/internal/debug']) {
+      if (!(await reaches(gateway.url, host, path))) continue
+      passed += 1
+      t.ok(await reaches(nginx, host, path), `${host}${path}`)
+    }
+  }
+  t.ok(passed > 30, 'and the gateway forwards some')
+})
+
+t.test('of nested networks of a geo the longest decides whether an address is exempt', async t => {
+  const folder = t.testdir({
+    'nginx.conf': `
+      geo $limited { default 1; 10.0.0.0/8 0; 10.1.0.0/16 1; }
+      map $limited $key { 0 ""; 1 $binary_remote_addr; }
+      limit_req_zone $key zone=perip:1m rate=1r/m;
+      server { location / { limit_req zone=perip; proxy_pass http://127.0.0.1:3000; } }`,
+  })
+  const made = join(folder, 'made')
+  await sluice(['import', 'nginx', join(folder, 'nginx.conf'), '--output', made])
+  const access = readFileSync(join(made, 'policies', 'access.yaml'), 'utf8')
+  t.notMatch(access, '10.0.0.0/8')
+  t.match(access, '10.0.0.0/16')
+  t.notMatch(access, '10.1.0.0/16')
+})
+
+t.test('nothing of nginx is said to have no effect that has one', async t => {
+  const lines = [
+    'proxy_redirect http://a/ /',
+    'proxy_ssl_verify off',
+    'proxy_ssl_certificate a.pem',
+    'proxy_pass_header Server',
+    'proxy_pass_request_body off',
+    'http3 on',
+  ]
+  const folder = t.testdir({
+    'nginx.conf': `server { ssl_session_timeout 5m; ${lines.join('; ')}; location / { proxy_pass https://127.0.0.1:3000; } }`,
+  })
+  const { err } = await sluice(['import', 'nginx', join(folder, 'nginx.conf')])
+  for (const line of lines) t.match(err, `Left out: "${line.split(' ')[0]}". `)
+  t.notMatch(err, 'Nothing is cached')
+  t.match(err, 'the certificates of https upstreams are verified')
+  t.match(err, 'Not needed: ssl_session_timeout (1)')
+})
