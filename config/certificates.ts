@@ -1,5 +1,6 @@
 /** Checks that the certificates and keys named in gateway.yaml exist and belong together. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import type { ConfigFiles } from './files.js'
 import type { Gateway } from './gateway-schema.js'
 import type { UnplacedProblem } from './problem.js'
@@ -28,9 +29,14 @@ export function checkCertificates({ listen, upstreams }: Gateway, read: ReadText
     const key = privateKeyIn(listen.tls.key, read)
     if ('fault' in cert) faults.push({ path: ['listen', 'tls', 'cert'], message: cert.fault })
     if ('fault' in key) faults.push({ path: ['listen', 'tls', 'key'], message: key.fault })
-    if ('key' in key && 'first' in cert && !cert.first.checkPrivateKey(key.key)) {
-      const message = `This is not the key of the first certificate in ${listen.tls.cert}.`
-      faults.push({ path: ['listen', 'tls', 'key'], message })
+    if ('key' in key && 'first' in cert) {
+      if (!cert.first.checkPrivateKey(key.key)) {
+        const message = `This is not the key of the first certificate in ${listen.tls.cert}.`
+        faults.push({ path: ['listen', 'tls', 'key'], message })
+      } else {
+        const fault = contextFault(listen.tls.cert, { cert: cert.text, key: key.text })
+        if (fault !== undefined) faults.push({ path: ['listen', 'tls', 'cert'], message: fault })
+      }
     }
   }
   for (const [name, upstream] of Object.entries(upstreams)) {
@@ -45,24 +51,38 @@ export function checkCertificates({ listen, upstreams }: Gateway, read: ReadText
   return faults
 }
 
-function certificatesIn(file: string, read: ReadText): { first: X509Certificate } | { fault: string } {
+/** Why OpenSSL does not take the files: a key that is too short, or other text that looks like PEM. */
+function contextFault(file: string, files: SecureContextOptions): string | undefined {
+  try {
+    createSecureContext(files)
+    return undefined
+  } catch (error) {
+    const reason = (error as Error).message.replace(/^error:[^:]*:[^:]*::/, '')
+    return `${file} cannot be used: ${reason}.`
+  }
+}
+
+function certificatesIn(
+  file: string,
+  read: ReadText,
+): { text: string; first: X509Certificate } | { fault: string } {
   const content = read(file)
   if ('fault' in content) return { fault: `${file}: ${content.fault}` }
   const blocks = content.text.match(CERTIFICATES) ?? []
   const fault = `${file} holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).`
   try {
     const [first] = blocks.map(block => new X509Certificate(block))
-    return first === undefined ? { fault } : { first }
+    return first === undefined ? { fault } : { first, text: content.text }
   } catch {
     return { fault }
   }
 }
 
-function privateKeyIn(file: string, read: ReadText): { key: KeyObject } | { fault: string } {
+function privateKeyIn(file: string, read: ReadText): { text: string; key: KeyObject } | { fault: string } {
   const content = read(file)
   if ('fault' in content) return { fault: `${file}: ${content.fault}` }
   try {
-    return { key: createPrivateKey(content.text) }
+    return { text: content.text, key: createPrivateKey(content.text) }
   } catch {
     return {
       fault: `${file} holds no private key in PEM form without a passphrase (-----BEGIN PRIVATE KEY-----).`,

@@ -1,8 +1,8 @@
 /** Checks that a schema cannot express: names that must exist, be unique, or cover everything. Pure. */
-import { isIPv4 } from 'node:net'
 import { checkAccess } from './access-checks.js'
 import { checkColumns } from './column-checks.js'
 import { EMBEDDED_SERVICES } from './embedded.js'
+import { checkListeners } from './listen-checks.js'
 import { checkPlans } from './plan-checks.js'
 import type { Path } from './problem.js'
 import { quotaFaults, windowFaults } from './quota-schema.js'
@@ -22,9 +22,7 @@ export function checkConfig(read: Readable): FileFault[] {
   const { planWords } = read
   const plans = planWords === undefined ? [] : checkPlans(read, planWords)
   return [
-    ...checkAdmin(read),
-    ...checkPorts(read),
-    ...checkWorkers(read),
+    ...checkListeners(read),
     ...checkUpstreams(read),
     ...checkProjects(read, buckets),
     ...checkQuotas(limits, buckets),
@@ -37,41 +35,6 @@ export function checkConfig(read: Readable): FileFault[] {
     // If a word is misspelt, the columns its row then misses are only a consequence.
     ...(planWords === undefined || plans.length > 0 ? [] : checkColumns(read, limits, planWords)),
   ]
-}
-
-/** The admin port must not be open to a network without a key. */
-function checkAdmin({ gateway, gatewayFile: file }: Readable): FileFault[] {
-  if (gateway === undefined || gateway.admin.key !== '' || isLoopback(gateway.admin.host)) return []
-  const message = `The admin port on ${gateway.admin.host} needs a key: set admin.key, such as "\${ADMIN_KEY:-}" with ADMIN_KEY or ADMIN_KEY_FILE in the environment, or listen on 127.0.0.1.`
-  return [{ file, path: ['admin', 'host'], message }]
-}
-
-/** Both ports cannot be opened at one address; an unspecified address includes all others of its family. */
-function checkPorts({ gateway, gatewayFile: file }: Readable): FileFault[] {
-  if (gateway === undefined || gateway.listen.port === 0) return []
-  const [listen, admin] = [gateway.listen, gateway.admin]
-  if (listen.port !== admin.port || !meet(plain(listen.host), plain(admin.host))) return []
-  const message = `Port ${admin.port} is also that of listen.port on ${listen.host}: the two must differ.`
-  return [{ file, path: ['admin', 'port'], message }]
-}
-
-const plain = (host: string): string => (host === 'localhost' ? '127.0.0.1' : host.toLowerCase())
-
-function meet(one: string, other: string): boolean {
-  // A socket on :: takes IPv4 too.
-  const holds = (a: string, b: string) => a === '::' || (a === '0.0.0.0' && !b.includes(':'))
-  return one === other || holds(one, other) || holds(other, one)
-}
-
-/** Also for `auto` on one core: a file must not be valid on one machine and invalid on another. */
-function checkWorkers({ gateway, gatewayFile: file }: Readable): FileFault[] {
-  if (gateway === undefined || gateway.listen.workers === 1 || gateway.redis !== '') return []
-  const message = `Several workers need Redis, where they count together: set redis, such as "\${REDIS_URL:-}" with REDIS_URL in the environment, or write workers: 1.`
-  return [{ file, path: ['listen', 'workers'], message }]
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
 function checkUpstreams({ gateway, gatewayFile: file }: Readable): FileFault[] {

@@ -11,6 +11,7 @@ export function isHttpOrigin(text: string): boolean {
     url.username === '' &&
     url.password === '' &&
     url.pathname === '/' &&
+    url.port !== '0' &&
     HOST.test(url.hostname) &&
     !/[?#\s]/.test(text)
   )

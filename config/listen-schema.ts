@@ -40,8 +40,10 @@ const ListenerTls = Strict(
 const address = (port: number) => ({
   host: Type.String({
     default: '127.0.0.1',
+    format: 'listen-host',
     minLength: 1,
     maxLength: 253,
+    expected: 'an IP address or a host name, without a port',
     description: 'Address to listen on.',
   }),
   port: Type.Integer({

@@ -2,6 +2,7 @@
 import type { ErrorObject } from 'ajv'
 import { type DurationBounds, describeDuration } from './duration.js'
 import { originMeantBy } from './formats.js'
+import { hostMeantBy } from './listen-host.js'
 import { describePercent, type PercentBounds } from './percent.js'
 import { listed, nearest, type Path, type UnplacedProblem } from './problem.js'
 
@@ -114,8 +115,13 @@ function helpFor(data: unknown, { type, const: only, format, secret, enum: words
   const [, variable] = /^\$([A-Za-z_][A-Za-z0-9_]*)$/.exec(data) ?? []
   if (variable !== undefined) return ` Did you mean "\${${variable}}"?`
   if (type === 'array' && secret !== true) return ` Did you mean [${JSON.stringify(quoted(data))}]?`
-  const meant = format === 'http-origin' ? originMeantBy(data) : nearest(data, words)
+  const meant = MEANT_BY[format ?? '']?.(data) ?? nearest(data, words)
   return meant === undefined ? '' : ` Did you mean "${meant}"?`
+}
+
+const MEANT_BY: Readonly<Record<string, (text: string) => string | undefined>> = {
+  'http-origin': originMeantBy,
+  'listen-host': hostMeantBy,
 }
 
 /** What the schema accepts, as the end of "Must be …". */

@@ -15,6 +15,7 @@ import {
   isTimeZone,
   isTls12Cipher,
 } from './formats.js'
+import { isListenHost } from './listen-host.js'
 import { type PercentBounds, shareWithin } from './percent.js'
 import type { UnplacedProblem } from './problem.js'
 import { faultOf, type VariablesOf } from './sentences.js'
@@ -62,6 +63,7 @@ function createAjv(): Ajv {
   // Annotations for sentences.ts; they validate nothing.
   for (const keyword of ['expected', 'secret', 'whyRequired']) ajv.addKeyword({ keyword })
   ajv.addFormat('http-origin', isHttpOrigin)
+  ajv.addFormat('listen-host', isListenHost)
   ajv.addFormat('redis-url', isRedisUrl)
   ajv.addFormat('cidr', isCidr)
   ajv.addFormat('day', isDay)

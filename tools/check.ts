@@ -1,6 +1,7 @@
 /** `sluice check`: everything that is wrong with a configuration, or probably not meant, without running it. */
 
 import { type Examined, examineRedis } from '../gateway/decide/store/examine.js'
+import { environmentProblems } from '../gateway/run/environment.js'
 import { Failure, type Loaded, listProblems, load, type Unloadable } from '../gateway/run/load.js'
 import { didYouMean } from './arguments.js'
 import { defineCommand, type ExitCode, NO_OPERANDS, Unusable } from './command.js'
@@ -32,6 +33,8 @@ export const check = defineCommand({
   },
   details: `Reports every problem at once, as file:line:col path: sentence. When there is none, it warns of likely mistakes: patterns and rules that never take effect, buckets without a quota, numbers that are never reached, rules that have been report-only for long. Notes name keys that have no bound. docs/reference/errors.md explains each sentence.
 
+It opens no port, data folder or database: whether an address is free and stored keys are whole shows at the start.
+
 With --connect, a Redis that cannot count is a fault. It connects from here, as the gateway would.
 
 Exit code 0 when good, 1 when not. Warnings leave it at 0, except with --strict; notes never count.`,
@@ -56,13 +59,13 @@ Exit code 0 when good, 1 when not. Warnings leave it at 0, except with --strict;
   },
 })
 
-/** Loads the configuration as the gateway would at start, but opens no listeners and no counter store. */
+/** Loads the configuration as the gateway would at start, but opens no listeners, data folder and counter store. */
 async function loadTried(path: string, env: NodeJS.ProcessEnv): Promise<Loaded | Unloadable> {
   const loaded = await load(path, env, quiet)
   if ('problems' in loaded) return loaded
-  // A plugin that keeps working would prevent this process from exiting.
   await loaded.compiled.close()
-  return loaded
+  const problems = await environmentProblems(loaded.config, env)
+  return problems.length === 0 ? loaded : { problems, sources: loaded.sources }
 }
 
 interface Asked {

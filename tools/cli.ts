@@ -5,10 +5,20 @@ import { processIo } from './io.js'
 import { run } from './run.js'
 
 try {
-  process.exitCode = await run(process.argv.slice(2), processIo())
+  const code = await run(process.argv.slice(2), processIo())
+  if (code !== undefined) {
+    await Promise.all([process.stdout, process.stderr].map(written))
+    // A plugin's module may hold a timer or a connection for as long as the process lives.
+    process.exit(code)
+  }
 } catch (error) {
   process.stderr.write(`${sentenceOf(error as NodeJS.ErrnoException)}\n`)
   process.exit(1)
+}
+
+/** Resolves once everything is written, or the reader has gone. */
+function written(stream: NodeJS.WriteStream): Promise<unknown> {
+  return new Promise(resolve => stream.write('', resolve))
 }
 
 function sentenceOf(error: NodeJS.ErrnoException): string {

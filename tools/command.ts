@@ -45,7 +45,8 @@ export interface Command<O extends Options = Options> {
   readonly details?: string
   /** Lines to copy. */
   readonly example: string
-  run(args: Arguments<O>, io: Io): Promise<ExitCode>
+  /** Resolves to undefined if it goes on until the process is stopped. */
+  run(args: Arguments<O>, io: Io): Promise<ExitCode | undefined>
 }
 
 /** For commands that take options only. */

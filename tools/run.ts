@@ -8,8 +8,11 @@ import { commandHelp, generalHelp } from './help.js'
 import type { Io } from './io.js'
 import { printable } from './text.js'
 
-/** Runs `sluice` with its arguments. Errors of commands are passed on, except for wrong usage. */
-export async function run(written: readonly string[], io: Io): Promise<ExitCode> {
+/**
+ * Runs `sluice` with its arguments; undefined if the command goes on. Errors of commands are passed on, except for wrong
+ * usage.
+ */
+export async function run(written: readonly string[], io: Io): Promise<ExitCode | undefined> {
   try {
     return await dispatch(written, io)
   } catch (error) {
@@ -20,7 +23,7 @@ export async function run(written: readonly string[], io: Io): Promise<ExitCode>
   }
 }
 
-async function dispatch([word, ...rest]: readonly string[], io: Io): Promise<ExitCode> {
+async function dispatch([word, ...rest]: readonly string[], io: Io): Promise<ExitCode | undefined> {
   const asksHelp = isHelp(word)
   if (word === '--version') io.out(`${version()}\n`)
   else if (word === undefined || (asksHelp && (rest.length === 0 || isHelp(rest[0])))) {
@@ -39,7 +42,11 @@ async function find(name: string): Promise<Command> {
   throw new Unusable(`There is no command "${name}".${didYouMean(name, names)} "sluice --help" lists them.`)
 }
 
-async function runCommand(command: Command, written: readonly string[], io: Io): Promise<ExitCode> {
+async function runCommand(
+  command: Command,
+  written: readonly string[],
+  io: Io,
+): Promise<ExitCode | undefined> {
   let args: ReturnType<typeof readArguments>
   try {
     args = readArguments(command, written)

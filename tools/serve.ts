@@ -7,7 +7,7 @@ import { CONFIG } from './config.js'
 import type { Io } from './io.js'
 import { GENERATED, readStarter, STARTER, type Starter, starterContents } from './starter/files.js'
 import { limitsText } from './starter/limit.js'
-import { answers, isSamePort } from './starter/upstream.js'
+import { addressOf, answers, leadsTo } from './starter/upstream.js'
 
 export const serve = defineCommand({
   name: 'serve',
@@ -30,7 +30,7 @@ With --upstream no files are read: it runs what "sluice init" would write. PORT,
       const beside = config !== undefined ? '--config' : watch ? '--watch' : undefined
       if (beside !== undefined) throw new Unusable(`--upstream runs without files: leave ${beside} out.`)
       await serveStarter(readStarter({ upstream, limit }), io)
-      return 0
+      return undefined
     }
     if (limit.length > 0) {
       throw new Unusable('--limit needs --upstream. The limits of a configuration are in its policies.')
@@ -40,7 +40,7 @@ With --upstream no files are read: it runs what "sluice init" would write. PORT,
     if (watch) return (await import('./watch/serve-watched.js')).serveWatched(path, io)
     const gateway = await import('../gateway/run/serve.js')
     await gateway.serve(path)
-    return 0
+    return undefined
   },
 })
 
@@ -59,7 +59,7 @@ async function serveStarter(starter: Starter, io: Io): Promise<void> {
     summary: `${limitsText(limits)}, to ${upstream}`,
   })
   // If something was listening before, it is another service, even on the same port.
-  if (!isThere && isSamePort(upstream, url)) {
+  if (!isThere && leadsTo(upstream, addressOf(url))) {
     throw new Failure(
       `--upstream ${upstream} is this gateway itself: each request would come back to it. Set PORT to another port, as in PORT=8090, or name your service's own.`,
     )

@@ -31,7 +31,7 @@ DATA_DIR, MONGODB_URL and the other variables are those of the embedded service.
     example: `GATEWAY_SECRET_FILE=gateway-secret sluice ${name} --port ${port}`,
     async run({ values }, io) {
       await serve(name, { host: values.host, port: portOf(values.port) }, io)
-      return 0
+      return undefined
     },
   })
 }

@@ -8,7 +8,7 @@ import { networkPrefix } from './redact.js'
 
 /** The fields by which proxies name a client. */
 const FIELDS = ['x-forwarded-for', 'forwarded', 'x-real-ip']
-/** At most one line is logged in this time; the state is told for as long after the last such request. */
+/** At most one line is logged in this time, by all processes; the state is told for as long after the last such request. */
 const PERIOD_MS = 60_000
 
 /** Plain data: the last such request. */
@@ -20,16 +20,39 @@ export interface UntrustedForwarding {
   readonly at: number
 }
 
+type Tell = (seen: UntrustedForwarding) => void
+
+/** Writes the line. */
+export function warnOf(log: Log): Tell {
+  return ({ field, from }) =>
+    log.warn(
+      { field, from },
+      'A request names its client in a field that is not believed: if it comes from your proxy, list its address in trustedProxies, or all clients behind it count as one',
+    )
+}
+
+/** Passes on one in each period. */
+export function seldom(tell: Tell): Tell {
+  let toldAt = Number.NEGATIVE_INFINITY
+  return seen => {
+    if (isNear(toldAt, seen.at)) return
+    toldAt = seen.at
+    tell(seen)
+  }
+}
+
 export class ForwardingWatch {
-  readonly #log: Log
+  readonly #tell: Tell
   readonly #counted: () => void
   readonly #now: () => number
   #last: UntrustedForwarding | undefined
-  #loggedAt = Number.NEGATIVE_INFINITY
 
-  /** @param counted called for each such request */
-  constructor(log: Log, counted: () => void, now: () => number = Date.now) {
-    this.#log = log
+  /**
+   * @param tell called for one such request in each period
+   * @param counted called for each
+   */
+  constructor(tell: Tell, counted: () => void, now: () => number = Date.now) {
+    this.#tell = seldom(tell)
     this.#counted = counted
     this.#now = now
   }
@@ -49,14 +72,8 @@ export class ForwardingWatch {
     if (field === undefined) return
     this.#counted()
     const at = this.#now()
-    const last = { field, from: networkPrefix(facts.network), at }
-    this.#last = last
-    if (isNear(this.#loggedAt, at)) return
-    this.#loggedAt = at
-    this.#log.warn(
-      { field, from: last.from },
-      'A request names its client in a field that is not believed: if it comes from your proxy, list its address in trustedProxies, or all clients behind it count as one',
-    )
+    this.#last = { field, from: networkPrefix(facts.network), at }
+    this.#tell(this.#last)
   }
 }
 

@@ -18,7 +18,7 @@ import { boundedLog } from '../observe/bounded-log.js'
 import { Live } from '../observe/live/live.js'
 import { Metrics } from '../observe/metrics.js'
 import { Redactor } from '../observe/redact.js'
-import { ForwardingWatch } from '../observe/untrusted-forwarding.js'
+import { ForwardingWatch, type UntrustedForwarding, warnOf } from '../observe/untrusted-forwarding.js'
 import type { Log } from '../types.js'
 import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
@@ -40,6 +40,8 @@ export interface CoreOptions {
   readonly secret: Buffer
   /** Number of processes that take requests of this gateway. */
   readonly workers: number
+  /** Where other processes of the gateway tell of untrusted forwarding too; default: the log. */
+  readonly tellForwarding?: (seen: UntrustedForwarding) => void
   readonly log: Log
 }
 
@@ -87,7 +89,9 @@ export async function openCore(options: CoreOptions) {
     changed: (overloaded, delayMs) => tellOverload(log, overloaded, delayMs),
   }).start()
   const held = new HeldSlots()
-  const forwarding = new ForwardingWatch(log, () => metrics.untrustedForwarding())
+  const forwarding = new ForwardingWatch(options.tellForwarding ?? warnOf(log), () =>
+    metrics.untrustedForwarding(),
+  )
   const now = () => performance.now()
   const counters = {
     questions: new Questions(limiters, options.secret, faultLog),

@@ -32,6 +32,7 @@ function sentenceOf(setting: Setting, { host, port }: Address, code = ''): strin
     case 'EACCES':
       return `This user may not listen on port ${port}. Choose one above 1023 (${names.port}).`
     case 'EADDRNOTAVAIL':
+    case 'EINVAL': // An interface of an IPv6 address that does not exist.
       return `${names.host}: ${host} is no address of this machine.`
     case 'ENOTFOUND':
       return `${names.host}: no address is known for "${host}".`
@@ -44,7 +45,8 @@ function ownerText(port: number): string {
   const pid = ownerOf(port)
   if (pid === undefined) return ''
   // In a worker, the parent process holds the admin port.
-  if (pid === process.pid || pid === process.ppid) return ' by this gateway itself: its two ports must differ'
+  if (pid === process.pid || (process.connected && pid === process.ppid))
+    return ' by this gateway itself: its two ports must differ'
   return ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
 }
 

@@ -2,7 +2,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { isKey, keptKey, openFolder } from '../../services/storage/data-folder.js'
+import { isKey, keptKey, openFolder, tryFolder } from '../../services/storage/data-folder.js'
 import { Failure } from './load.js'
 import { variable } from './variable.js'
 
@@ -26,6 +26,18 @@ export function hashSecret(env: NodeJS.ProcessEnv, hasServices: boolean): Buffer
     return Buffer.from(text, 'base64')
   } catch (error) {
     throw new Failure(`${(error as Error).message}.`)
+  }
+}
+
+/** Why `hashSecret` would throw, as far as that shows without making a folder or a key. */
+export function secretFault(env: NodeJS.ProcessEnv, hasServices: boolean): string | undefined {
+  try {
+    const [given] = encryptionKeys(variable('ENCRYPTION_KEY', env))
+    const dataDir = variable('DATA_DIR', env)
+    if (dataDir !== '' && (hasServices || given === undefined)) tryFolder(dataDir)
+    return undefined
+  } catch (error) {
+    return (error as Error).message
   }
 }
 

@@ -8,7 +8,9 @@ import type { Config } from '../../config/load.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { ClosableLog } from '../observe/log.js'
 import type { Log } from '../types.js'
-import { Failure, type Loaded, load, loadOrFail } from './load.js'
+import { EMBEDDED } from './embedded.js'
+import { cannotStart, environmentProblems } from './environment.js'
+import { Failure, type Loaded, listProblems, load, loadOrFail } from './load.js'
 import { openLog, outliveRejections } from './process-log.js'
 import { hashSecret } from './secret.js'
 import { type RunningGateway, startGateway } from './start.js'
@@ -16,12 +18,6 @@ import type { EmbeddedService } from './upstreams.js'
 import { variable } from './variable.js'
 import { watchSources } from './watch.js'
 import { openWrongKeys } from './wrong-keys.js'
-
-const EMBEDDED = {
-  directory: () => import('../../services/directory/index.js'),
-  identity: () => import('../../services/identity/index.js'),
-  welcome: () => import('../../services/welcome/index.js'),
-}
 
 export interface ServeOptions {
   /** Contents of the configuration's files, if not read from disk. */
@@ -38,9 +34,10 @@ export async function serve(
   configPath: string,
   { contents, summary }: ServeOptions = {},
 ): Promise<Pick<RunningGateway, 'url'>> {
-  refuseInsecureParser()
   const log = openLog()
   const first = await loadOrFail(configPath, process.env, log, { contents })
+  const problems = await environmentProblems(first.config, process.env)
+  if (problems.length > 0) throw new Failure(listProblems(problems))
   warnOfLonelySecret(first.config, log)
   if (first.plugins.names.length > 0) outliveRejections(log)
   const { wrongKeys, close: forgetWrongKeys } = openWrongKeys(first.config.gateway.redis, log)
@@ -181,7 +178,7 @@ class Services {
       return { url: (await starting).url, secret: this.#secret }
     } catch (error) {
       this.#started.delete(name)
-      throw new Failure(`The ${name} service cannot start: ${(error as Error).message}`, { cause: error })
+      throw new Failure(cannotStart(name, (error as Error).message), { cause: error })
     }
   }
 
@@ -211,15 +208,5 @@ class Services {
     // Written to stderr so that they do not reach the log, and at once in case a later step fails.
     for (const note of service.notes) process.stderr.write(`${note}\n`)
     return service
-  }
-}
-
-/** A lenient parser would read messages differently from the upstream, which allows request smuggling. */
-function refuseInsecureParser(): void {
-  const flags = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
-  if (flags.includes('--insecure-http-parser')) {
-    throw new Failure(
-      'Sluice does not run with --insecure-http-parser: it would open the door to request smuggling.',
-    )
   }
 }

@@ -13,7 +13,7 @@ import { setupPath } from './routes/setup-links.js'
 import { addSetupPage } from './routes/setup-page.js'
 import { countWrongKeys, type WrongKey } from './routes/wrong-keys.js'
 import { hashKey } from './secrets.js'
-import type { Settings } from './settings.js'
+import { readSettings, type Settings } from './settings.js'
 import { createIntake } from './sync/intake.js'
 
 export type { EventCallback } from './events/callback.js'
@@ -103,6 +103,11 @@ export async function start(options: StartOptions): Promise<DirectoryService> {
     await core.close()
     throw error
   }
+}
+
+/** Throws as `start` would when a setting is invalid, without opening the data folder or the database. */
+export async function checkSettings(env: NodeJS.ProcessEnv): Promise<void> {
+  readSettings(env)
 }
 
 function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[], wrongKey: WrongKey): void {

@@ -18,3 +18,9 @@ export async function start(options: StartOptions): Promise<Running> {
   const service = await import('./service.js')
   return service.startService(options)
 }
+
+/** Throws as `start` would when a setting is invalid, without opening the store. */
+export async function checkSettings(env: NodeJS.ProcessEnv): Promise<void> {
+  const settings = await import('./settings.js')
+  settings.checkSettings(env)
+}

@@ -8,13 +8,17 @@ import { isKey, keptKey, openFolder } from '../storage/data-folder.js'
  * start makes one. Throws an Error with a sentence about an invalid key.
  */
 export function serviceSecrets({ ENCRYPTION_KEY, DATA_DIR }: NodeJS.ProcessEnv): Buffer[] {
-  const keys = (ENCRYPTION_KEY ?? '').split(/[\s,]+/).filter(Boolean)
-  if (!keys.every(isKey)) {
-    throw new Error(
-      'ENCRYPTION_KEY must be 32 bytes in base64, as printed by: openssl rand -base64 32. Several are separated by commas',
-    )
-  }
+  const keys = givenSecrets(ENCRYPTION_KEY)
   return (keys.length > 0 ? keys : [ownKey(DATA_DIR || 'data')]).map(key => Buffer.from(key))
+}
+
+/** The keys that ENCRYPTION_KEY lists. Throws an Error with a sentence about an invalid one. */
+export function givenSecrets(text = ''): string[] {
+  const keys = text.split(/[\s,]+/).filter(Boolean)
+  if (keys.every(isKey)) return keys
+  throw new Error(
+    'ENCRYPTION_KEY must be 32 bytes in base64, as printed by: openssl rand -base64 32. Several are separated by commas',
+  )
 }
 
 function ownKey(folder: string): string {

@@ -1,22 +1,18 @@
 /** The embedded identity service: typed registration by a schema, settings, and identities for administrators. */
-import { existsSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { resolve } from 'node:path'
 import { withFiles } from '../environment.js'
 import { loadAdapter } from '../storage/driver.js'
 import { createStoreHealth } from '../storage/health.js'
 import { buildApp, type Log } from './app.js'
 import { Identities } from './identities.js'
-import { Languages } from './languages.js'
 import { adminRoutes } from './routes/admin.js'
-import { guardAdmin, readAdminKeys, readPublicHost } from './routes/admin-guard.js'
+import { guardAdmin } from './routes/admin-guard.js'
 import { registrationRoutes } from './routes/registration.js'
 import { sessionRoutes } from './routes/sessions.js'
 import { settingsRoutes } from './routes/settings.js'
-import { readSchemas } from './schemas.js'
 import { Signer, serviceSecrets } from './secret.js'
+import { readSettings } from './settings.js'
 import { type Identifiers, IdentifierTaken, type IdentityStore } from './store/contract.js'
-import { identifiersOf } from './unique-keys.js'
 import { countWrongKeys, type WrongKey } from './wrong-keys.js'
 
 /** A running service; `notes` are lines for the person who started it. */
@@ -59,12 +55,7 @@ export async function startService({
   listen = { host: '127.0.0.1', port: 0 },
 }: StartOptions): Promise<Running> {
   const env = withFiles(given)
-  const adminKeys = readAdminKeys(env.IDENTITY_ADMIN_KEYS)
-  const publicHost = readPublicHost(env.BASE_URL)
-  const schemas = readSchemas(env.IDENTITY_SCHEMA || join(packageFolder(), 'config/identity.schema.json'))
-  const identifiers = identifiersOf(schemas)
-  const own = env.IDENTITY_LANGUAGES ? [env.IDENTITY_LANGUAGES] : []
-  const languages = new Languages([join(packageFolder(), 'config/languages'), ...own])
+  const { adminKeys, publicHost, schemas, identifiers, languages } = readSettings(env)
   const signer = new Signer(serviceSecrets(env))
   const file = resolve(env.DATA_DIR || 'data', 'identity.sqlite')
   const health = createStoreHealth({ name: 'identity', log })
@@ -130,11 +121,4 @@ async function openStore(
       `two stored identities have the same ${error.trait} (letter case, compatibility forms and invisible characters do not count), which must now be unique; change one of them first, under the old schema or with the release before`,
     )
   }
-}
-
-/** The folder of our package.json, whether run from sources or from the build. */
-function packageFolder(): string {
-  let folder = dirname(fileURLToPath(import.meta.url))
-  while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder)
-  return folder
 }

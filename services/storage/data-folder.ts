@@ -1,7 +1,17 @@
 /** The data folder, and the keys that it keeps: made at the first start, and the same at every later one. */
 import { randomBytes, randomUUID } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, resolve } from 'node:path'
 
 /** A key of 32 bytes in base64; `made` is true if this call made it. */
 export interface KeptKey {
@@ -39,7 +49,23 @@ export function openFolder(folder: string): void {
     // Fails for a file, and for a folder that may not be entered.
     statSync(`${folder}/.`)
   } catch (error) {
-    throw new Error(`DATA_DIR ${folder} cannot be used: ${(error as Error).message}`)
+    throw unusable(folder, error as Error)
+  }
+}
+
+function unusable(folder: string, { message }: Error): Error {
+  return new Error(`DATA_DIR ${folder} cannot be used: ${message}`)
+}
+
+/** Throws as `openFolder` would, as far as that shows without making the folder. */
+export function tryFolder(folder: string): void {
+  let present = resolve(folder)
+  while (!existsSync(present)) present = dirname(present)
+  try {
+    // What is there must be a folder; one in which others must be made must be writable.
+    accessSync(`${present}/.`, present === resolve(folder) ? constants.X_OK : constants.W_OK)
+  } catch (error) {
+    throw unusable(folder, error as Error)
   }
 }
 

@@ -217,14 +217,17 @@ t.test('environment variables fill in scalars and nothing else', async t => {
     fault: /REDIS_FILE cannot be read \(ENOENT/,
   })
 
-  folderWith(dir, { 'gateway.yaml': `${GATEWAY}listen: { host: "\${R}" }\ncors: \${C}\n` })
+  folderWith(dir, {
+    'gateway.yaml': `${GATEWAY}projects: "\${R}"\ncors: \${C}\n`,
+    'x\ncors: none': PROJECTS,
+  })
   /* biome-ignore-end lint/suspicious/noTemplateCurlyInString: references, not templates. */
   t.equal(
     load(dir, { R: 'x\ncors: none', C: 'echo' }).gateway.cors,
     'echo',
     'the value of a variable cannot add a key',
   )
-  const shown = problemsOf(dir, { R: 'hunter2', C: 'hunter3' }).join('\n')
+  const shown = problemsOf(dir, { R: 'x\ncors: none', C: 'hunter3' }).join('\n')
   t.match(
     shown,
     /gateway.yaml:5:7 cors: Must be echo or none\. The environment variable C holds something else\./,

@@ -28,7 +28,7 @@ export async function sluice(args: readonly string[], surroundings: Surroundings
     io.err(`${error.message}\n`)
     return 1
   })
-  return { code, ...written }
+  return { code: code ?? 0, ...written }
 }
 
 /** The surroundings of a command; `written` is what it has written so far. */

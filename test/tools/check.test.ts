@@ -91,12 +91,15 @@ t.test('check says what looks on and is not', async t => {
   const unknown = (by: string) => `unknownProject: { plan: growth, environment: staging, countBy: ${by} }\n`
   t.match(await warned(unknown('host')), 'unknownProject.countBy: warning: A client chooses its Host')
   t.notMatch(await warned(unknown('client')), 'warning')
-  for (const network of ['0.0.0.0/0', '::/0', '0.0.0.0/1'])
+  for (const network of ['0.0.0.0/0', '::/0', '0.0.0.0/1', '::ffff:0:0/96', '2000::/7', '2001::/16'])
     t.match(
       await warned(`trustedProxies: ["${network}"]\n`),
       /trustedProxies\[0\]: warning: .* holds clients too/,
     )
-  t.notMatch(await warned('trustedProxies: [10.0.0.0/8, "fc00::/7"]\n'), 'warning')
+  t.notMatch(
+    await warned('trustedProxies: [10.0.0.0/8, "fc00::/7", "fe80::/10", "2a01:c000::/19"]\n'),
+    'warning',
+  )
 
   const rules = `version: 1
 kind: volumetric
@@ -116,6 +119,67 @@ rules:
     'rules[2].key: warning: A client that sends another "host" with each request is never limited',
   )
   t.match(told, 'warning: Rule "nobody" looks at no request')
+})
+
+t.test('check names rules that can never hold, and what lifts all limits', async t => {
+  const volumetric = (more: string) =>
+    `version: 1\nkind: volumetric\nrules: [{ id: one, match: [POST /a], quota: { requests: 5, per: 1m }, ${more} }]\n`
+  const warned = async (policy: string, gateway = '') => {
+    const folder = folderWith(t.testdir(), policy)
+    writeFileSync(join(folder, 'gateway.yaml'), GATEWAY + gateway)
+    writeFileSync(
+      join(folder, 'projects.yaml'),
+      'version: 1\nprojects: [{ id: acme, plan: growth, environment: production, hosts: [acme.test] }]\n',
+    )
+    const { code, out } = await sluice(['check', '--config', folder])
+    t.equal(code, 0)
+    return out.replace(/\s+/g, ' ')
+  }
+  const when = (text: string) => volumetric(`key: [client-ip], when: { ${text} }`)
+  const unmet =
+    /when\.projects: warning: Rule "one" looks at no request: none of these projects has such a plan/
+  t.match(await warned(when('projects: [acme], plans: [scale]')), unmet)
+  t.match(await warned(when('projects: [acme], environments: [staging]')), unmet)
+  t.match(await warned(when('projects: ["host:a.test"], plans: [scale]')), unmet)
+  t.match(
+    await warned(when('projects: ["host:a.test"], plans: [developer]'), 'unknownProject: reject\n'),
+    unmet,
+  )
+  for (const met of [
+    'projects: [acme], plans: [growth, scale]',
+    'projects: ["host:a.test"], plans: [developer]',
+  ])
+    t.notMatch(await warned(when(met)), 'warning', met)
+
+  const by = (missing: string) => volumetric(`key: [ja4], missing: ${missing}, mode: enforce`)
+  t.match(
+    await warned(by('skip')),
+    /rules\[0\]\.key: warning: Rule "one" looks at no request: there is no ja4/,
+  )
+  t.match(await warned(by('shared')), 'Rule "one" counts all requests together: there is no ja4')
+  t.match(await warned(by('deny')), 'Rule "one" refuses every request: there is no ja4')
+  t.notMatch(await warned(by('skip'), 'trustedProxies: [10.0.0.1]\n'), 'warning')
+
+  const access = (network: string) =>
+    `version: 1\nkind: access\nrules: [{ id: all, networks: ["${network}"], action: exempt, mode: enforce }]\n`
+  t.match(await warned(access('0.0.0.0/0')), 'rules[0].networks[0]: warning: 0.0.0.0/0 holds clients too')
+  t.notMatch(await warned(access('10.0.0.0/8')), 'warning')
+})
+
+t.test('an upstream that is one of the two ports is told', async t => {
+  const warned = async (url: string, ports: string) => {
+    const folder = folderWith(t.testdir(), ONE_RULE)
+    writeFileSync(join(folder, 'gateway.yaml'), GATEWAY.replace('http://127.0.0.1:1', url) + ports)
+    return (await sluice(['check', '--config', folder])).out
+  }
+  t.match(
+    await warned('http://localhost:8081', ''),
+    '(admin.port): clients could change what the gateway does',
+  )
+  t.match(await warned('http://10.0.0.5:90', 'listen: { host: 10.0.0.5, port: 90 }\n'), '(listen.port): each')
+  t.match(await warned('https://127.0.0.1', 'listen: { port: 443 }\n'), '(listen.port): each')
+  for (const ports of ['listen: { host: 10.0.0.5, port: 90 }\n', 'listen: { port: 80 }\n'])
+    t.notMatch(await warned('https://127.0.0.1:90', ports), 'this gateway itself', ports)
 })
 
 t.test('without any policy file check warns that nothing is limited', async t => {

@@ -53,8 +53,25 @@ t.test(
       kind: 'volumetric',
       counters: [{ policy: 'flood', q: 5, used: 7, t_ms: 900, w_ms: 1000 }],
     })
-    const log = logOf(t, [...flood, meter].map(lineOf).join(''))
+    // All or nothing: what the burst refuses is not counted in the other window either.
+    const windows = Array.from({ length: 12 }, (_, i) =>
+      decisionRecord({
+        ts: timeOf(START + 800 + i),
+        beside: [
+          {
+            ...besideOf('both', 'b', i === 0 ? 'allowed' : 'limited', 1),
+            kind: 'project-limits',
+            counters: [
+              { policy: 'both.burst', q: 1, used: 1, t_ms: 900, w_ms: 1000 },
+              { policy: 'both.sustained', q: 10, used: 1, t_ms: 59_000, w_ms: 60_000 },
+            ],
+          },
+        ],
+      }),
+    )
+    const log = logOf(t, [...flood, meter, ...windows].map(lineOf).join(''))
     const { rules } = await report(log)
+    t.match(rules.find(({ rule }) => rule === 'both')?.peaks[1], { quota: 10, used: 1, attempted: 12 })
     const peakOf = (name: string) => rules.find(({ rule }) => rule === name)?.peaks[0]
     t.match(peakOf('busy'), { quota: 3, used: 3, attempted: 6 })
     t.match(peakOf('flood'), { quota: 5, used: 5, attempted: 7 })

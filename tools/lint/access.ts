@@ -1,12 +1,13 @@
-/** Reports access entries without effect: they have expired, or others override them. */
+/** Reports access entries without effect (they have expired, or others override them), and those that lift all limits. */
 
 import { endOf } from '../../config/formats.js'
 import type { AccessPolicy } from '../../config/load.js'
 import type { Remark, Subject } from './finding.js'
+import { holdsClients } from './wide-network.js'
 
 export function checkAccess({ loaded, now }: Subject): Remark[] {
   const { access } = loaded.config
-  return access.flatMap(policy => [...past(policy, now), ...overruled(policy, access)])
+  return access.flatMap(policy => [...past(policy, now), ...exemptsAll(policy), ...overruled(policy, access)])
 }
 
 function past({ file, document }: AccessPolicy, now: number): Remark[] {
@@ -14,6 +15,18 @@ function past({ file, document }: AccessPolicy, now: number): Remark[] {
     if (until === undefined || endOf(until) > now) return []
     const message = `The time of "${id}" is over: it is ignored. Remove it, or give it a later day.`
     return [{ severity: 'warning', file, path: ['rules', i, 'until'], message }]
+  })
+}
+
+/** Networks so wide that clients, not only one's own machines, are never limited. */
+function exemptsAll({ file, document }: AccessPolicy): Remark[] {
+  return document.rules.flatMap(({ action, mode, networks = [] }, i) => {
+    if (action === 'deny' || mode !== 'enforce') return []
+    return networks.flatMap((network, j): Remark[] => {
+      if (!holdsClients(network)) return []
+      const message = `${network} holds clients too: no rule limits them. Exempt only networks of your own.`
+      return [{ severity: 'warning', file, path: ['rules', i, 'networks', j], message }]
+    })
   })
 }
 

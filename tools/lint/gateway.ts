@@ -2,10 +2,10 @@
 import type { Config } from '../../config/load.js'
 import { urlsOf } from '../../config/upstream-schema.js'
 import { countsUnknownBy } from '../../config/words.js'
-import { parseNetwork } from '../../gateway/policy/address.js'
 import { createNetworks } from '../../gateway/policy/networks.js'
-import { isSamePort } from '../starter/upstream.js'
+import { leadsTo } from '../starter/upstream.js'
 import type { Remark, Subject } from './finding.js'
+import { holdsClients } from './wide-network.js'
 
 export function checkGateway({ loaded: { config } }: Subject): Remark[] {
   return [
@@ -31,14 +31,10 @@ function countsByHost({ gatewayFile: file, gateway: { unknownProject } }: Config
   return [{ severity: 'warning', file, path: ['unknownProject', 'countBy'], message }]
 }
 
-/** Shorter prefixes hold far more than anybody's proxies: 10.0.0.0/8 and fc00::/7 are the widest private networks. */
-const FEWEST_BITS = { v4: 8, v6: 7 }
-
 /** Proxies among which are clients, who then choose the address they are counted by. */
 function wideProxies({ gatewayFile: file, gateway: { trustedProxies } }: Config): Remark[] {
   return trustedProxies.flatMap((proxy, i): Remark[] => {
-    const { words, bits } = parseNetwork(proxy) ?? { words: [], bits: 128 }
-    if (bits >= (words.length === 1 ? FEWEST_BITS.v4 : FEWEST_BITS.v6)) return []
+    if (!holdsClients(proxy)) return []
     const message = `${proxy} holds clients too: each of them chooses by X-Forwarded-For the address that it is counted by. List only the addresses of your proxies.`
     return [{ severity: 'warning', file, path: ['trustedProxies', i], message }]
   })
@@ -58,13 +54,19 @@ function heldProxies({ gatewayFile: file, gateway }: Config): Remark[] {
   })
 }
 
-/** Upstreams with the gateway's own port on this machine. */
-function ownUpstreams({ gatewayFile: file, gateway: { listen, upstreams } }: Config): Remark[] {
-  const own = `http://127.0.0.1:${listen.port}`
+/** Upstreams that are the gateway itself. */
+function ownUpstreams({ gatewayFile: file, gateway: { listen, admin, upstreams } }: Config): Remark[] {
   return Object.entries(upstreams).flatMap(([name, upstream]): Remark[] => {
-    const url = 'embedded' in upstream ? undefined : urlsOf(upstream).find(one => isSamePort(one, own))
-    if (url === undefined) return []
-    const message = `${url} has the port of this gateway itself (listen.port): each request would come back to it.`
-    return [{ severity: 'warning', file, path: ['upstreams', name], message }]
+    const urls = 'embedded' in upstream ? [] : urlsOf(upstream)
+    const path = ['upstreams', name]
+    return urls.flatMap((url): Remark[] => {
+      const own = (setting: string, consequence: string): Remark[] => {
+        const message = `${url} has the port of this gateway itself (${setting}): ${consequence}.`
+        return [{ severity: 'warning', file, path, message }]
+      }
+      if (leadsTo(url, listen)) return own('listen.port', 'each request would come back to it')
+      if (leadsTo(url, admin)) return own('admin.port', 'clients could change what the gateway does')
+      return []
+    })
   })
 }

@@ -4,6 +4,7 @@ import { checkAccess } from './access.js'
 import { checkBuckets } from './buckets.js'
 import { type Finding, findingOf, type Lint, type Subject, subjectOf } from './finding.js'
 import { checkGateway } from './gateway.js'
+import { checkIdleRules } from './idle-rules.js'
 import { checkKeys } from './keys.js'
 import { checkObservation } from './observation.js'
 import { checkQuotas } from './quotas.js'
@@ -17,6 +18,7 @@ const CHECKS: readonly Lint[] = [
   checkQuotas,
   checkTrials,
   checkRules,
+  checkIdleRules,
   checkKeys,
   checkObservation,
   checkAccess,

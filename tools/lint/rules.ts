@@ -32,8 +32,6 @@ export function checkRules({ rules: files, loaded }: Subject): Remark[] {
   const each = all.flatMap(one => [
     ...shadowed(one, all, extent),
     ...(limitsReads.has(one.kind) || one.rule.reads ? [] : exemptReads(one)),
-    ...unverified(one, loaded),
-    ...anonymous(one, loaded),
   ])
   return [...methods, ...each]
 }
@@ -123,23 +121,4 @@ function exemptReads({ file, index, rule, patterns }: Written): Remark[] {
     const message = `Rule "${rule.id}" counts nothing of "${text}"${but}: GET, HEAD and OPTIONS are exempt from endpoint-based limits. To limit them, write reads: true or give the pattern to a bucket; to limit writes, name their method.`
     return [{ severity: 'warning', file, path: ['rules', index, 'match', i], message }]
   })
-}
-
-/** Rules for verified clients when no identifier verifies credentials. */
-function unverified({ file, index, rule }: Written, { config, plugins }: Subject['loaded']): Remark[] {
-  if (rule.when?.authenticated !== 'verified') return []
-  const verifying = plugins.identify.filter(({ verifies }) => verifies).map(({ name }) => name)
-  if (config.gateway.identify.some(({ plugin }) => verifying.includes(plugin))) return []
-  const message = `Rule "${rule.id}" looks at no request: none of the identifiers checks a credential. Those that do: ${listed(verifying)}.`
-  return [{ severity: 'warning', file, path: ['rules', index, 'when', 'authenticated'], message }]
-}
-
-/** Rules for clients with credentials when no field or cookie counts as one, and no identifier uses one. */
-function anonymous({ file, index, rule }: Written, { config, plugins }: Subject['loaded']): Remark[] {
-  const { headers, cookies } = config.gateway.credentials
-  if (rule.when?.authenticated !== true || headers.length + cookies.length > 0) return []
-  const verifying = plugins.identify.filter(({ verifies }) => verifies).map(({ name }) => name)
-  if (config.gateway.identify.some(({ plugin }) => verifying.includes(plugin))) return []
-  const message = `Rule "${rule.id}" looks at no request: credentials of gateway.yaml lists neither headers nor cookies.`
-  return [{ severity: 'warning', file, path: ['rules', index, 'when', 'authenticated'], message }]
 }

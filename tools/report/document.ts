@@ -67,7 +67,7 @@ function ruleReport(tally: RuleTally, { allowed, sample, demand }: Gathered, isC
       const most = Math.max(counted, demand.percentile(policy, 100) ?? 0)
       /** Null when the log lacks requests that were part of the demand. */
       const attempted = showsAll ? most : null
-      return { policy, quota, used: Math.min(most, quota), attempted, windowMs }
+      return { policy, quota, used: Math.min(counted, quota), attempted, windowMs }
     }),
     hours: [...hours]
       .sort(([a], [b]) => a - b)

@@ -1,6 +1,7 @@
 /** Reads the address of the operator's own service from the command line. */
 import { connect } from 'node:net'
 import { isHttpOrigin, originMeantBy } from '../../config/formats.js'
+import { reaches } from '../../config/listen-host.js'
 import { Unusable } from '../command.js'
 import { printable } from '../text.js'
 
@@ -23,10 +24,9 @@ const PATIENCE_MS = 1000
 
 /** Whether something accepts connections at the address, within a second. */
 export function answers(origin: string): Promise<boolean> {
-  const { hostname, port, protocol } = new URL(origin)
-  const host = hostname.replace(/^\[|\]$/g, '')
+  const { host, port } = addressOf(origin)
   return new Promise(resolve => {
-    const socket = connect(Number(port || (protocol === 'https:' ? 443 : 80)), host)
+    const socket = connect(port, host)
     const end = (isThere: boolean) => {
       socket.destroy()
       resolve(isThere)
@@ -36,8 +36,20 @@ export function answers(origin: string): Promise<boolean> {
   })
 }
 
-/** Whether an upstream is on this machine and has the same port as the gateway at `own`. */
-export function isSamePort(upstream: string, own: string): boolean {
-  const { hostname, port } = new URL(upstream)
-  return port === new URL(own).port && /^(localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])$/.test(hostname)
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** Whether requests to an upstream would come to this listener of the gateway. */
+export function leadsTo(upstream: string, own: Address): boolean {
+  const { host, port } = addressOf(upstream)
+  return port === own.port && reaches(host, own.host)
+}
+
+/** Where an http or https URL leads. */
+export function addressOf(url: string): Address {
+  const { hostname, port, protocol } = new URL(url)
+  const standard = protocol === 'https:' ? 443 : 80
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? standard : Number(port) }
 }

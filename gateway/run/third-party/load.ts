@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import type { ConfigFiles } from '../../../config/files.js'
 import { type PluginList, pluginSchemaFault, readPluginList } from '../../../config/plugin-list.js'
-import type { Problem } from '../../../config/problem.js'
+import { formatProblem, type Problem } from '../../../config/problem.js'
 import type { Plugin } from '../../plugin.js'
 import { builtIn, type PluginSet, pluginSet } from '../../plugins.js'
 import { checked } from './checked.js'
@@ -89,10 +89,17 @@ class Joining {
       return
     }
     this.files.set(file, digestOf(file) ?? '')
+    const onExit = () => {
+      report(`"${named}" ended the process while it was loaded.`)
+      process.stderr.write(`${this.problems.map(formatProblem).join('\n')}\n`)
+      process.exitCode = 1
+    }
+    process.on('exit', onExit)
     const exported = await importPlugin(file).catch(error => {
       report(`"${named}" could not be loaded: ${messageOf(error)}`)
       return undefined
     })
+    process.off('exit', onExit)
     if (exported === undefined) return
     const candidates = pluginsOf(exported)
     if (candidates.length === 0) {

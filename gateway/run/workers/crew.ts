@@ -13,7 +13,7 @@ export interface CrewOptions {
   /** How long a worker may fail to answer. */
   readonly timeoutMs: number
   /** Calls that are the same for every worker. */
-  readonly calls: Pick<SupervisorCalls, 'orders' | 'embedded'>
+  readonly calls: Pick<SupervisorCalls, 'orders' | 'embedded' | 'tellForwarding'>
   /** Resolves when no change of the configuration is in progress. */
   settled(): Promise<void>
   /** Whether the configuration of this change is still in force. */
@@ -106,6 +106,7 @@ export class Crew {
     const since = performance.now()
     const channel = new Channel<WorkerCalls>(worker, {
       embedded: calls.embedded,
+      tellForwarding: calls.tellForwarding,
       orders: () => {
         if (this.#isDraining) throw new Failure('The gateway is shutting down.')
         return calls.orders()

@@ -8,7 +8,7 @@ import { startAdmin } from '../../admin/server.js'
 import { serviceDocuments } from '../../explain/inspect.js'
 import { Health } from '../../observe/health.js'
 import { Metrics } from '../../observe/metrics.js'
-import { latestOf } from '../../observe/untrusted-forwarding.js'
+import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
 import { actDesks } from '../acts/desks.js'
 import { Runtime } from '../acts/runtime.js'
 import { startEmbedded, urlOf } from '../core.js'
@@ -60,6 +60,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     configPath,
     calls: {
       embedded,
+      tellForwarding: seldom(warnOf(log)),
       orders: () => ({
         workers,
         secret: secret.toString('base64'),

@@ -3,6 +3,7 @@ import cluster from 'node:cluster'
 import type { FileContents } from '../../../config/files.js'
 import type { Gateway } from '../../../config/gateway-schema.js'
 import type { ClosableLog } from '../../observe/log.js'
+import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
 import { type Core, openCore, type Prepared } from '../core.js'
 import { type Loaded, listProblems, load, loadOrFail, type Unloadable } from '../load.js'
 import { openLog, outliveRejections } from '../process-log.js'
@@ -30,6 +31,8 @@ export interface SupervisorCalls {
   orders(): Orders
   /** An embedded service; starts it when asked for the first time. */
   embedded(name: string): Promise<EmbeddedService>
+  /** A request named its client in a field that is not believed: one line is enough for all workers. */
+  tellForwarding(seen: UntrustedForwarding): void
   /** Whether a worker that got its orders at this change may take requests. */
   join(change: number): Promise<boolean>
   /** The worker takes requests at this address. */
@@ -70,6 +73,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     workers,
     embedded: name => supervisor.ask('embedded', name),
     secret: Buffer.from(secret, 'base64'),
+    tellForwarding: seen => void supervisor.ask('tellForwarding', seen).catch(() => undefined),
     log,
   })
   const read = (contents: FileContents) =>

@@ -1,6 +1,6 @@
 /** A proxy that is missing in `trustedProxies` is noticed, without any client's address. */
 import t from 'tap'
-import { ForwardingWatch, latestOf } from '../../../gateway/observe/untrusted-forwarding.js'
+import { ForwardingWatch, latestOf, seldom, warnOf } from '../../../gateway/observe/untrusted-forwarding.js'
 import { factsOf } from '../../../tools/replay/traffic.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
@@ -11,7 +11,7 @@ t.test('one line a minute, and a state as long as it goes on', async t => {
   const lines: object[] = []
   const log = { debug() {}, info() {}, error() {}, warn: (fields: object) => lines.push(fields) }
   const watch = new ForwardingWatch(
-    log,
+    warnOf(log),
     () => {
       counted += 1
     },
@@ -46,6 +46,24 @@ t.test('one line a minute, and a state as long as it goes on', async t => {
   t.equal(watch.tell(), null, 'a clock that is set back prolongs nothing')
   see({ 'x-real-ip': '192.0.2.1' })
   t.same(lines.slice(2), [{ field: 'x-real-ip', from: '203.0.113.0/24' }], 'and silences nothing')
+})
+
+t.test('processes that tell in one place write one line a minute together', async t => {
+  const lines: object[] = []
+  const log = { debug() {}, info() {}, error() {}, warn: (fields: object) => lines.push(fields) }
+  const tell = seldom(warnOf(log))
+  const seen = (from: string, at: number) => tell({ field: 'forwarded', from, at })
+  for (const [from, at] of [
+    ['one', 0],
+    ['two', 30_000],
+    ['one', 60_000],
+    ['two', 90_000],
+  ] as const)
+    seen(from, at)
+  t.same(lines, [
+    { field: 'forwarded', from: 'one' },
+    { field: 'forwarded', from: 'one' },
+  ])
 })
 
 t.test('the log, the state, the live data and the metrics tell of it', async t => {

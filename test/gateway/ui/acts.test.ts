@@ -53,6 +53,7 @@ t.test('acts on the operator’s page', async t => {
   await t.test('a counter is reset by the parts of its key', async t => {
     t.same(await gateway.ask('/ip', 2, 'POST'), [200, 429])
     await row(page, 'rules', 'by-ip').getByRole('button').click()
+    await page.getByText(/; counts every method but GET, HEAD and OPTIONS; counts by client-ip;/).waitFor()
     await page.getByRole('button', { name: 'Reset a counter…' }).click()
     await giveWhy('a customer called')
     await dialog.getByLabel('Client address').fill('localhost')

@@ -4,7 +4,10 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { createPoster } from '../../../services/directory/events/post.js'
 import { isPublicAddress, type Resolve, refusedTarget } from '../../../services/directory/events/target.js'
+import { open } from '../../../services/directory/index.js'
+import { startService } from './harness.js'
 
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 const rules = { allowPrivate: true, allowHttp: true }
 
 /** A server that counts its calls, on its own address; it does not keep connections alive. */
@@ -140,4 +143,41 @@ t.test('the ports of other protocols are refused, whatever is allowed', async t 
   for (const port of [80, 443, 1024, 3000, 8080, 8443, 65535]) {
     t.equal(refusedTarget(new URL(`https://hook.example:${port}/`), rules), undefined, String(port))
   }
+})
+
+t.test('an address of this machine or its network is refused when it is set, by every way', async t => {
+  const service = await startService(t)
+  const { data } = (await service.manage('POST', '', { tenant: 't', product: 'p' })).body
+  const secret = 'hush-hush'
+  const hosts = [
+    'localhost',
+    'LOCALHOST.',
+    'a.localhost',
+    '127.1',
+    '0x7f000001',
+    '10.0.0.1',
+    '[::1]',
+    '[fe80::1]',
+  ]
+  for (const url of hosts.map(host => `https://${host}/hook`)) {
+    const hook = { webhook_url: url, webhook_secret: secret }
+    const answers = [
+      await service.manage('POST', '', { tenant: 't', product: 'q', ...hook }),
+      await service.manage('PATCH', `/${data.id}`, hook),
+      await service.manage('POST', `/${data.id}/webhooks`, { endpoint: url, secret }),
+    ]
+    for (const { status, body } of answers) {
+      t.equal(status, 400, url)
+      t.match(body.error.message, 'is not a public address', url)
+    }
+  }
+  const library = await open({ env: { DATA_DIR: t.testdir() }, log: quiet })
+  t.teardown(() => library.close())
+  const hook = { webhook_url: 'https://localhost/hook', webhook_secret: secret }
+  const made = await library.directories.create({ tenant: 't', product: 'p' })
+  for (const answer of [
+    await library.directories.create({ tenant: 't', product: 'q', ...hook }),
+    await library.directories.update(made.data?.id as string, hook),
+  ])
+    t.match(answer.error, { code: 400, message: /localhost is not a public address/ })
 })

@@ -255,3 +255,35 @@ t.test('a reload says that a changed list of plugins needs a restart', async t =
     { path: 'plugins', message: 'The list of plugins has changed. That needs a restart.' },
   ])
 })
+
+t.test('what a module keeps alive or ends does not decide how a command ends', async t => {
+  const check = async (module: string) => {
+    const folder = folderWith(t, { 'own.mjs': module }, 'plugins: [./own.mjs]\n')
+    const child = spawn(process.execPath, [
+      inProject('dist', 'gateway', 'cli.js'),
+      'check',
+      '--config',
+      folder,
+    ])
+    t.teardown(() => child.kill('SIGKILL'))
+    let out = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', text => {
+        out += text
+      })
+    }
+    const [code] = await once(child, 'close')
+    return { code, out }
+  }
+  const busy = await check(
+    `setInterval(() => {}, 1000); export default ${identifyPlugin('busy', '() => undefined')}`,
+  )
+  t.equal(busy.code, 0)
+  t.match(busy.out, 'revision sha256:')
+  const leaving = await check('process.exit(0)')
+  t.equal(leaving.code, 1, 'nothing has been checked')
+  t.match(
+    leaving.out,
+    /gateway\.yaml:\d+:\d+ plugins\[0\]: "\.\/own\.mjs" ended the process while it was loaded\./,
+  )
+})
