@@ -53,7 +53,26 @@ export function createServer({ secret, refuseUrl, querystringParser }: ServerOpt
     const problem = { type: 'about:blank', title: 'Forbidden', status: 403, detail }
     return reply.code(403).type('application/problem+json').send(JSON.stringify(problem))
   })
+  closeUsedConnections(server)
   return server
+}
+
+/**
+ * Closing waits for the requests under way. Without this it would also wait until the gateway gives up the connections
+ * that they came on.
+ */
+function closeUsedConnections(server: Server): void {
+  let closing = false
+  server.addHook('preClose', async () => {
+    closing = true
+  })
+  server.addHook('onSend', async (_request, reply) => {
+    if (closing) reply.header('connection', 'close')
+  })
+  // The head was sent before.
+  server.addHook('onResponse', async () => {
+    if (closing) setImmediate(() => server.server.closeIdleConnections())
+  })
 }
 
 /** The body of a request; rejects with BodyRefused. */
