@@ -121,7 +121,7 @@ const PLACES: Record<string, Row> = {
   'services/pages': {},
   'services/directory': { value: SHARED_BY_SERVICES },
   'services/identity': { value: SHARED_BY_SERVICES },
-  'services/welcome': { value: ['services/pages'] },
+  'services/welcome': { value: ['services/pages', 'services/http'] },
 }
 
 const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base']

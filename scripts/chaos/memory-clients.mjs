@@ -29,6 +29,33 @@ function fill(stream, bytes) {
   more()
 }
 
+/** 60 KiB of an HTTP/2 request's head, whose last frame is missing (RFC 9113, section 6.10). */
+const HALF_HEAD_2 = (() => {
+  const frame = (type, stream, payload) => {
+    const head = Buffer.alloc(9)
+    head.writeUIntBE(payload.length, 0, 3)
+    head[3] = type
+    head[8] = stream
+    return Buffer.concat([head, payload])
+  }
+  // Literal fields without indexing (RFC 7541, section 6.2.2): x-a with 127 + 873 characters.
+  const field = Buffer.concat([
+    Buffer.from([0, 3]),
+    Buffer.from('x-a'),
+    Buffer.from([127, 0xe9, 6]),
+    Buffer.alloc(1000, 'a'),
+  ])
+  // :method GET, :scheme https, :path /, :authority
+  const start = Buffer.concat([Buffer.from([0x82, 0x87, 0x84, 0x01, HOST.length]), Buffer.from(HOST)])
+  const fields = Buffer.concat(Array(15).fill(field))
+  return Buffer.concat([
+    Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+    frame(4, 0, Buffer.alloc(0)),
+    frame(1, 1, start),
+    ...Array(4).fill(frame(9, 1, fields)),
+  ])
+})()
+
 const quiet = stream => stream.on('error', () => undefined)
 
 /** Opens TCP connections; each sends `text`, then `then(socket)`. */
@@ -40,6 +67,24 @@ const overTcp =
       socket.write(text)
       then(socket)
     })
+    return () => socket.destroy()
+  }
+
+/** Opens TLS connections for HTTP/2; each sends these bytes. */
+const overTls =
+  bytes =>
+  ({ port, address, ca }) => {
+    const socket = quiet(
+      connectTls({
+        port,
+        host: '127.0.0.1',
+        localAddress: address,
+        ca,
+        servername: 'localhost',
+        ALPNProtocols: ['h2'],
+      }),
+    )
+    socket.once('secureConnect', () => socket.write(bytes))
     return () => socket.destroy()
   }
 
@@ -77,6 +122,8 @@ const post2 = (path, length) => ({
   'content-type': 'application/x-www-form-urlencoded',
   'content-length': String(length),
 })
+/** As large as a head may be. */
+const LARGE_HEAD = Object.fromEntries(Array.from({ length: 15 }, (_, n) => [`x-${n}`, 'a'.repeat(1000)]))
 const upgrade = path =>
   `GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
 
@@ -91,25 +138,17 @@ export const KINDS = {
   'TLS handshake': { tls: true, open: overTcp(HALF_HANDSHAKE) },
   'idle connection over TLS': {
     tls: true,
-    open: ({ port, address, ca }) => {
-      const socket = quiet(
-        connectTls({
-          port,
-          host: '127.0.0.1',
-          localAddress: address,
-          ca,
-          servername: 'localhost',
-          ALPNProtocols: ['h2'],
-        }),
-      )
-      socket.once('secureConnect', () =>
-        socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1'),
-      )
-      return () => socket.destroy()
-    },
+    open: overTls(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1')),
   },
   'request head': {
     open: overTcp(`GET / HTTP/1.1\r\nHost: ${HOST}\r\n${`x-a: ${'a'.repeat(990)}\r\n`.repeat(31)}`),
+  },
+  'request head, HTTP/2': { tls: true, open: overTls(HALF_HEAD_2) },
+  'request with a large head, HTTP/2': {
+    tls: true,
+    open: overUpstreams(app =>
+      overHttp2(100, { ':path': `/${app}/deaf`, ...LARGE_HEAD }, stream => stream.end()),
+    ),
   },
   'body to an embedded service': {
     open: overTcp(post('/self-service/registration', MIB), socket => fill(socket, MIB - 1)),

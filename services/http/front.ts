@@ -21,5 +21,13 @@ export function isAdmitted(headers: IncomingHttpHeaders, secret: string | undefi
   return true
 }
 
+/** The answer to a request that is not admitted, with status 403: problem details (RFC 9457). */
+export const NOT_ADMITTED = JSON.stringify({
+  type: 'about:blank',
+  title: 'Forbidden',
+  status: 403,
+  detail: 'This service answers only its gateway: use the address of the gateway.',
+})
+
 /** Hashes have equal length, as the comparison needs. */
 const hash = (text: string): Buffer => createHash('sha256').update(text).digest()

@@ -7,7 +7,7 @@ import fastify, {
   type FastifyServerOptions,
 } from 'fastify'
 import { readBody } from './body.js'
-import { isAdmitted } from './front.js'
+import { isAdmitted, NOT_ADMITTED } from './front.js'
 
 export type { FastifySchema as Schema } from 'fastify'
 
@@ -49,11 +49,28 @@ export function createServer({ secret, refuseUrl, querystringParser }: ServerOpt
   server.addContentTypeParser('*', (_request, _body, done) => done(null))
   server.addHook('onRequest', async (request, reply) => {
     if (isAdmitted(request.headers, secret)) return
-    const detail = 'This service answers only its gateway: use the address of the gateway.'
-    const problem = { type: 'about:blank', title: 'Forbidden', status: 403, detail }
-    return reply.code(403).type('application/problem+json').send(JSON.stringify(problem))
+    return reply.code(403).type('application/problem+json').send(NOT_ADMITTED)
   })
+  closeUsedConnections(server)
   return server
+}
+
+/**
+ * Closing waits for the requests under way. Without this it would also wait until the gateway gives up the connections
+ * that they came on.
+ */
+function closeUsedConnections(server: Server): void {
+  let closing = false
+  server.addHook('preClose', async () => {
+    closing = true
+  })
+  server.addHook('onSend', async (_request, reply) => {
+    if (closing) reply.header('connection', 'close')
+  })
+  // The head was sent before.
+  server.addHook('onResponse', async () => {
+    if (closing) setImmediate(() => server.server.closeIdleConnections())
+  })
 }
 
 /** The body of a request; rejects with BodyRefused. */

@@ -2,15 +2,25 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { isAdmitted, NOT_ADMITTED } from '../http/front.js'
 import { PAGE_HEADERS, pageOf, textOf } from './page.js'
 
+interface StartOptions {
+  readonly env: NodeJS.ProcessEnv
+  /** Of the gateway in front: only requests with it are answered. */
+  readonly gatewaySecret?: string
+}
+
 /** Starts it on a free port of 127.0.0.1. ADMIN_HOST and ADMIN_PORT say where the page finds the admin port. */
-export async function start({ env }: { readonly env: NodeJS.ProcessEnv }) {
+export async function start({ env, gatewaySecret }: StartOptions) {
   const { ADMIN_HOST = '', ADMIN_PORT } = env
   // A wildcard address is not one to connect to.
   const host = ['', '0.0.0.0', '::'].includes(ADMIN_HOST) ? '127.0.0.1' : ADMIN_HOST
   const admin = `http://${host.includes(':') ? `[${host}]` : host}:${ADMIN_PORT || '8081'}`
-  const server = createServer((req, res) => answer(req, res, admin))
+  const server = createServer((req, res) => {
+    if (isAdmitted(req.headers, gatewaySecret)) answer(req, res, admin)
+    else res.writeHead(403, { 'content-type': 'application/problem+json' }).end(NOT_ADMITTED)
+  })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {

@@ -73,11 +73,19 @@ async function readUsers(
   bounds: Bounds,
   membersSuffice: boolean,
 ): Promise<boolean> {
+  let begun = false
+  const pages = async function* () {
+    for await (const page of provider.users()) {
+      begun = true
+      yield page
+    }
+  }
   try {
-    await readItems(provider.users(), 'user', users, bounds.users, problems, toUser)
+    await readItems(pages(), 'user', users, bounds.users, problems, toUser)
     return true
   } catch (error) {
-    if (!(error instanceof Forbidden) || users.size > 0) throw error
+    // Whoever may read the first page, even an empty one, may read users.
+    if (!(error instanceof Forbidden) || begun) throw error
     if (membersSuffice) return false
     throw new ProviderError(
       `${error.message}, though users could be read before. If only groups are to be read from now on, pull this directory once with allowDeletions=true`,
@@ -86,13 +94,13 @@ async function readUsers(
   }
 }
 
-/** Takes members of groups for users. */
+/** Takes members of groups for users, each as the first group has it that says enough. */
 function memberReader({ users }: Snapshot, bounds: Bounds, domain: string) {
   const ending = `@${domain.toLowerCase()}`
   return (id: string, member: JsonObject): void => {
     const { email } = member
     const isElsewhere = typeof email === 'string' && !email.toLowerCase().endsWith(ending)
-    if (users.has(id) || (domain !== '' && isElsewhere)) return
+    if (users.get(id)?.body || (domain !== '' && isElsewhere)) return
     users.set(id, { body: textOf(memberToUser, member) })
     if (users.size > bounds.users) throw tooMany(bounds.users, 'user')
   }

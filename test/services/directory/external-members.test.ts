@@ -124,6 +124,37 @@ t.test('a 403 that means too many requests, or comes on a later page, is an inco
   t.same(await held(directory), { users: ['person1', 'person2'], groups: {} })
 })
 
+t.test('a 403 after an empty first page does not make members do', async t => {
+  const { standIn, connect, pull, held } = await startPulling(t)
+  const directory = await connect()
+  standIn.users = people(5)
+  standIn.groups = teams()
+  standIn.disturb = (ask, response) => {
+    if (ask.path !== '/api/users' || ask.params.has('pageToken')) return forbidUsers(ask, response)
+    json(response, 200, { nextPageToken: 'second' })
+    return true
+  }
+  t.match(await pull(directory), { outcome: 'failed', problem: /users: the provider answered 403/ })
+  t.same(await held(directory), { users: [], groups: {} })
+})
+
+t.test('a member whose address one group lacks is known by another', async t => {
+  const { standIn, connect, pull, held } = await startPulling(t)
+  const directory = await connect()
+  standIn.users = people(4)
+  standIn.groups = teams().slice(0, 2)
+  standIn.disturb = (ask, response) => {
+    if (ask.path !== '/api/groups/g1/members') return forbidUsers(ask, response)
+    json(response, 200, { members: [{ id: 'p3', type: 'USER' }] })
+    return true
+  }
+  t.match(await pull(directory), { outcome: 'complete', problem: null })
+  t.same(await held(directory), {
+    users: ['person3', 'person4'],
+    groups: { Sales: ['person3'], Support: ['person3', 'person4'] },
+  })
+})
+
 t.test(
   'without a domain, members from elsewhere are users too; one without an address is left out',
   async t => {

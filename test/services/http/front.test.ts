@@ -11,8 +11,16 @@ const FORM = { 'content-type': 'application/x-www-form-urlencoded', accept: 'app
 const yaml = (app: string, more = '') => `version: 1
 listen: { host: 127.0.0.1, port: 0 }
 admin: { host: 127.0.0.1, port: 0 }
-upstreams: { app: { url: "${app}" }, directory: { embedded: directory }, identity: { embedded: identity } }
-routes: [{ path: /app/**, upstream: app }, { path: /api/**, upstream: directory }, { path: /**, upstream: identity }]
+upstreams:
+  app: { url: "${app}" }
+  directory: { embedded: directory }
+  identity: { embedded: identity }
+  welcome: { embedded: welcome }
+routes:
+  - { path: /app/**, upstream: app }
+  - { path: /api/**, upstream: directory }
+  - { path: /**, upstream: identity }
+  - { path: /, upstream: welcome }
 ${more}`
 
 t.test('another program of this machine gets nothing from the services of a gateway', async t => {
@@ -27,14 +35,14 @@ t.test('another program of this machine gets nothing from the services of a gate
   const services = [...state.matchAll(/"backend":"(http:[^"]+)"/g)]
     .map(([, url]) => url)
     .filter(url => url !== app)
-  t.equal(services.length, 2)
+  t.equal(services.length, 3)
   for (const url of services) {
     for (const secret of [undefined, '', 'guessed']) {
       const headers = {
         'x-sluice-project': 'acme',
         ...(secret !== undefined && { 'x-sluice-secret': secret }),
       }
-      for (const path of ['/self-service/registration', '/api/v1/openapi.json', '/nothing']) {
+      for (const path of ['/', '/self-service/registration', '/api/v1/openapi.json', '/nothing']) {
         const answer = await fetch(url + path, { headers })
         t.equal(answer.status, 403, `${path} ${secret}`)
         t.match(await answer.text(), /use the address of the gateway/)
@@ -42,7 +50,9 @@ t.test('another program of this machine gets nothing from the services of a gate
     }
   }
   const asked = { headers: { 'x-sluice-secret': 'mine', x_sluice_secret: 'mine' } }
-  t.equal((await fetch(`${gateway.url}/self-service/registration`, asked)).status, 200)
+  for (const path of ['/', '/self-service/registration']) {
+    t.equal((await fetch(gateway.url + path, asked)).status, 200)
+  }
   await fetch(`${gateway.url}/app/x`, asked)
   t.notMatch(heard.join('\n'), 'secret')
 })
