@@ -53,12 +53,12 @@ onEachDatabase(t, 'a list of groups and the events of a group have its members',
   await scim('PATCH', `/Groups/${made.id}`, {
     ...patchOp({ op: 'add', path: 'members', value: [{ value: c, display: 'C sent' }] }),
   })
-  await scim('PUT', `/Groups/${made.id}`, group('Crew', [{ value: b }, { value: c }]))
+  await scim('PUT', `/Groups/${made.id}`, group('Crew', [{ value: b }, { value: c, display: 'C anew' }]))
   await scim('DELETE', `/Groups/${made.id}`)
   const events = await told(service, directory)
   const of = (name: string) =>
     events.filter(({ event }) => event === name).map(({ data }) => data.raw.members)
-  const shownC = { value: c, display: 'C sent' }
+  const shownC = { value: c, display: 'C anew' }
   t.same(of('group.created'), [[shown.a, shown.b], []])
   t.same(of('group.updated'), [[shown.b, shownC]], 'as they are after the change')
   t.same(of('group.deleted'), [[shown.b, shownC]])
