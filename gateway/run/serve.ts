@@ -8,6 +8,7 @@ import type { Config } from '../../config/load.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { ClosableLog } from '../observe/log.js'
 import type { Log } from '../types.js'
+import { holdHangups, onHangup } from './hangup.js'
 import { Failure, type Loaded, load, loadOrFail } from './load.js'
 import { openLog, outliveRejections } from './process-log.js'
 import { hashSecret } from './secret.js'
@@ -38,6 +39,7 @@ export async function serve(
   configPath: string,
   { contents, summary }: ServeOptions = {},
 ): Promise<Pick<RunningGateway, 'url'>> {
+  holdHangups()
   refuseInsecureParser()
   const log = openLog()
   const first = await loadOrFail(configPath, process.env, log, { contents })
@@ -45,9 +47,6 @@ export async function serve(
   if (first.plugins.names.length > 0) outliveRejections(log)
   const { wrongKeys, close: forgetWrongKeys } = openWrongKeys(first.config.gateway.redis, log)
   const services = new Services(log, wrongKeys)
-  // Installed before the start, so that an early SIGHUP does not end the process; the watch finds changes made by then.
-  let onHangup = (): unknown => undefined
-  process.on('SIGHUP', () => onHangup())
   const gateway = await start(configPath, { first, contents, services, wrongKeys, log })
   const { reloader } = gateway
   const watch = watchSources({
@@ -62,7 +61,7 @@ export async function serve(
     stopping = true
     log.info({ signal }, 'Draining: requests under way may finish')
     watch.close()
-    onHangup = () => undefined
+    onHangup(() => undefined)
     await gateway.drain()
     await services.close()
     forgetWrongKeys()
@@ -75,11 +74,11 @@ export async function serve(
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-  onHangup = () => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP'))
   log.info(
     { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.policy.revision },
     `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl} with its page at /ui/${summary === undefined ? '' : ` (${summary})`}`,
   )
+  onHangup(() => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP')))
   return gateway
 }
 

@@ -44,8 +44,6 @@ export type WorkerCalls = ReturnType<typeof callsOf>
 /** Runs until the supervisor ends it, or has gone. */
 export async function work(configPath: string): Promise<void> {
   if (cluster.worker === undefined) throw new Error('A worker is started by "sluice serve", not by hand.')
-  // A terminal or service manager may signal every process; only the supervisor reacts.
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
   const supervisor = new Channel<SupervisorCalls>(cluster.worker, {
     ping: () => undefined,
     drain: () => process.exit(0),
