@@ -30,15 +30,18 @@ export interface SupervisorCalls {
   orders(): Orders
   /** An embedded service; starts it when asked for the first time. */
   embedded(name: string): Promise<EmbeddedService>
-  /** Whether a worker that got its orders at this change may take requests. */
-  join(change: number): Promise<boolean>
+  /**
+   * Resolves when a worker that got its orders at this change may take requests: it has been given the configuration in
+   * force by now.
+   */
+  join(change: number): Promise<void>
   /** The worker takes requests at this address. */
   ready(url: string): void
   /** The start failed; the process ends. */
   failed(error: ToldError): void
 }
 
-/** Calls that a worker answers once it has joined. */
+/** Calls that a worker answers once it asks to join. */
 export type WorkerCalls = ReturnType<typeof callsOf>
 
 /** Runs until the supervisor ends it, or has gone. */
@@ -73,7 +76,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   const read = (contents: FileContents) =>
     load(configPath, process.env, log, { running: loaded.plugins, contents })
   supervisor.answers = callsOf(core, log, read)
-  if (!(await supervisor.ask('join', change))) process.exit(0)
+  await supervisor.ask('join', change)
   // From now on, calls that set something wait for this worker; those before did not.
   await core.runtime.kept.refresh()
   await supervisor.ask('ready', await core.listen())
