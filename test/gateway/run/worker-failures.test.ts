@@ -136,7 +136,7 @@ t.test('a stuck worker is reported at once, killed after workerTimeout and repla
 t.test('a gateway whose workers all are silent is not ready until one answers', async t => {
   const redis = await redisUrl(t)
   if (redis === undefined) return
-  const gateway = await startWorkers(t, redis, '1m')
+  const gateway = await startWorkers(t, redis, '30s')
   const pids = await gateway.pids()
   const readiness = () => send(`${gateway.adminUrl}/readyz`)
   const signal = (name: NodeJS.Signals, some: readonly number[]) => {
