@@ -53,7 +53,7 @@ const PLACES: Record<string, Row> = {
     value: [...WORDS, 'gateway/decide', 'gateway/listen', 'config'],
   },
   // The command named in package.json.
-  'gateway/cli.js': { value: ['tools/cli.ts'] },
+  'gateway/cli.js': { value: ['gateway/run/hangup.ts'], dynamic: ['tools/cli.ts'] },
 
   // The wire format of HTTP/1.1: knows messages, but not what they are used for.
   'gateway/http1': { value: ['gateway/message.ts', 'gateway/errors.ts'] },

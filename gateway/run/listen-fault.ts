@@ -47,7 +47,14 @@ function ownerText(port: number): string {
   // In a worker, the parent process holds the admin port.
   if (pid === process.pid || (process.connected && pid === process.ppid))
     return ' by this gateway itself: its two ports must differ'
-  return ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
+  const owner = ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
+  // Such as a worker whose supervisor was killed: it cannot end by itself.
+  return isStopped(pid) ? `${owner}, which is stopped: "kill -KILL ${pid}" ends it` : owner
+}
+
+/** Whether a process is stopped, as by SIGSTOP: the state follows the name, which is in brackets. */
+function isStopped(pid: number): boolean {
+  return /\) [Tt] [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
 }
 
 /** The process that listens on a TCP port, if Linux (proc(5)) shows it to this user. */

@@ -10,6 +10,7 @@ import type { ClosableLog } from '../observe/log.js'
 import type { Log } from '../types.js'
 import { EMBEDDED } from './embedded.js'
 import { cannotStart, environmentProblems } from './environment.js'
+import { holdHangups, onHangup } from './hangup.js'
 import { Failure, type Loaded, listProblems, load, loadOrFail } from './load.js'
 import { openLog, outliveRejections } from './process-log.js'
 import { hashSecret } from './secret.js'
@@ -34,6 +35,7 @@ export async function serve(
   configPath: string,
   { contents, summary }: ServeOptions = {},
 ): Promise<Pick<RunningGateway, 'url'>> {
+  holdHangups()
   const log = openLog()
   const first = await loadOrFail(configPath, process.env, log, { contents })
   const problems = await environmentProblems(first.config, process.env)
@@ -42,9 +44,6 @@ export async function serve(
   if (first.plugins.names.length > 0) outliveRejections(log)
   const { wrongKeys, close: forgetWrongKeys } = openWrongKeys(first.config.gateway.redis, log)
   const services = new Services(log, wrongKeys)
-  // Installed before the start, so that an early SIGHUP does not end the process; the watch finds changes made by then.
-  let onHangup = (): unknown => undefined
-  process.on('SIGHUP', () => onHangup())
   const gateway = await start(configPath, { first, contents, services, wrongKeys, log })
   const { reloader } = gateway
   const watch = watchSources({
@@ -59,7 +58,7 @@ export async function serve(
     stopping = true
     log.info({ signal }, 'Draining: requests under way may finish')
     watch.close()
-    onHangup = () => undefined
+    onHangup(() => undefined)
     await gateway.drain()
     await services.close()
     forgetWrongKeys()
@@ -72,11 +71,11 @@ export async function serve(
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-  onHangup = () => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP'))
   log.info(
     { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.policy.revision },
     `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl} with its page at /ui/${summary === undefined ? '' : ` (${summary})`}`,
   )
+  onHangup(() => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP')))
   return gateway
 }
 

@@ -14,10 +14,8 @@ export interface CrewOptions {
   readonly timeoutMs: number
   /** Calls that are the same for every worker. */
   readonly calls: Pick<SupervisorCalls, 'orders' | 'embedded' | 'tellForwarding'>
-  /** Resolves when no change of the configuration is in progress. */
-  settled(): Promise<void>
-  /** Whether the configuration of this change is still in force. */
-  isInForce(change: number): boolean
+  /** Calls `join` when a worker that got its orders at this change has the configuration in force, and none is on its way. */
+  admit(member: Member, change: number, join: () => void): Promise<void>
   /** A worker has ended; its id is not used again. */
   ended(id: number): void
   /** After all had started: no worker is left, and none can be started. */
@@ -66,9 +64,12 @@ export class Crew {
     return [...this.#members.values()]
   }
 
-  /** Workers that take requests. */
-  get ready(): number {
-    return this.#ready.size
+  /** Why no request is accepted just now; undefined while one worker does. */
+  get trouble(): string | undefined {
+    const ready = this.members.filter(({ id }) => this.#ready.has(id))
+    if (ready.some(({ answers }) => answers())) return undefined
+    if (ready.length === 0) return 'no worker is left: others are being started'
+    return 'no worker answers: unless they recover, others take their place'
   }
 
   /** Resolves to the address when all workers take requests; rejects with the error of the first that cannot start. */
@@ -98,29 +99,28 @@ export class Crew {
   }
 
   #fork(): void {
-    const { calls, settled, isInForce, timeoutMs, log } = this.#options
+    const { calls, admit, timeoutMs, log } = this.#options
     const worker = cluster.fork()
     const { id } = worker
     const { pid = 0 } = worker.process
     const startedAt = new Date()
     const since = performance.now()
-    const channel = new Channel<WorkerCalls>(worker, {
+    const channel: Channel<WorkerCalls> = new Channel(worker, {
       embedded: calls.embedded,
       tellForwarding: calls.tellForwarding,
       orders: () => {
         if (this.#isDraining) throw new Failure('The gateway is shutting down.')
         return calls.orders()
       },
-      join: async (change: number) => {
-        await settled()
-        const joins = isInForce(change)
-        const answers = (): boolean => heartbeat.answers
-        if (joins) {
+      join: (change: number): Promise<void> => {
+        const member: Member = { id, pid, startedAt, channel, answers: () => heartbeat.answers }
+        return admit(member, change, () => {
+          // It may have ended meanwhile.
+          if (!this.#alive.has(worker)) return
           clearTimeout(starting)
           heartbeat.start()
-          this.#members.set(id, { id, pid, startedAt, channel, answers })
-        } else log.info({ worker: pid }, 'A worker started while the configuration changed: it is restarted')
-        return joins
+          this.#members.set(id, member)
+        })
       },
       ready: (url: string) => this.#takesRequests(id, pid, url),
       failed: (error: Parameters<SupervisorCalls['failed']>[0]) => this.#cannotStart(pid, errorOf(error)),

@@ -20,7 +20,7 @@ import type { GatewayOptions, RunningGateway } from '../start.js'
 import { describeState } from '../state.js'
 import { version } from '../version.js'
 import { changeAll } from './change.js'
-import { Crew } from './crew.js'
+import { Crew, type Member } from './crew.js'
 import { WorkerQuestions } from './questions.js'
 
 export interface SuperviseOptions extends GatewayOptions {
@@ -46,13 +46,26 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
   metrics.policyLoaded(first.compiled.policy.revision)
   metrics.watchKeys(() => wrongKeys.counts())
   let inForce = { loaded: first, loadedAt: new Date(), change: 0 }
-  let changing: Promise<void> = Promise.resolve()
+  let changing: Promise<unknown> = Promise.resolve()
+
+  /** Changes of what workers run wait for each other. */
+  function inTurn(change: () => Promise<void>): Promise<void> {
+    const done = changing.then(change)
+    changing = done.catch(() => undefined)
+    return done
+  }
 
   async function replace(loaded: Loaded): Promise<void> {
     await startEmbedded(loaded, embedded)
     await changeAll(crew, loaded.contents)
     inForce = { loaded, loadedAt: new Date(), change: inForce.change + 1 }
     await loaded.compiled.close()
+  }
+
+  async function admit(member: Member, change: number, join: () => void): Promise<void> {
+    // Restarting it instead would never end while changes follow each other faster than a worker starts.
+    if (change !== inForce.change) await changeAll({ members: [member] }, inForce.loaded.contents)
+    join()
   }
 
   const crew = new Crew({
@@ -71,14 +84,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       }),
     },
     timeoutMs: listen.workerTimeout,
-    async settled() {
-      let seen: Promise<void>
-      do {
-        seen = changing
-        await seen.catch(() => undefined)
-      } while (seen !== changing)
-    },
-    isInForce: change => change === inForce.change,
+    admit: (member, change, join) => inTurn(() => admit(member, change, join)),
     ended: id => questions.ended(id),
     hopeless,
     log,
@@ -88,10 +94,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
   const reloader = new Reloader({
     first,
     load,
-    replace(loaded) {
-      changing = replace(loaded)
-      return changing
-    },
+    replace: loaded => inTurn(() => replace(loaded)),
     onResult: reloaded => metrics.reloaded(reloaded),
     log,
   })
@@ -105,8 +108,9 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     wrongKeys,
     health: {
       get readiness() {
-        if (!health.readiness.ready || crew.ready > 0) return health.readiness
-        return { ready: false, reason: 'no worker is left: others are being started' }
+        const { trouble } = crew
+        if (!health.readiness.ready || trouble === undefined) return health.readiness
+        return { ready: false, reason: trouble }
       },
     },
     troubles: () => options.embeddedTroubles?.() ?? [],

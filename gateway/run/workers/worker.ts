@@ -33,22 +33,23 @@ export interface SupervisorCalls {
   embedded(name: string): Promise<EmbeddedService>
   /** A request named its client in a field that is not believed: one line is enough for all workers. */
   tellForwarding(seen: UntrustedForwarding): void
-  /** Whether a worker that got its orders at this change may take requests. */
-  join(change: number): Promise<boolean>
+  /**
+   * Resolves when a worker that got its orders at this change may take requests: it has been given the configuration in
+   * force by now.
+   */
+  join(change: number): Promise<void>
   /** The worker takes requests at this address. */
   ready(url: string): void
   /** The start failed; the process ends. */
   failed(error: ToldError): void
 }
 
-/** Calls that a worker answers once it has joined. */
+/** Calls that a worker answers once it asks to join. */
 export type WorkerCalls = ReturnType<typeof callsOf>
 
 /** Runs until the supervisor ends it, or has gone. */
 export async function work(configPath: string): Promise<void> {
   if (cluster.worker === undefined) throw new Error('A worker is started by "sluice serve", not by hand.')
-  // A terminal or service manager may signal every process; only the supervisor reacts.
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
   const supervisor = new Channel<SupervisorCalls>(cluster.worker, {
     ping: () => undefined,
     drain: () => process.exit(0),
@@ -79,7 +80,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   const read = (contents: FileContents) =>
     load(configPath, process.env, log, { running: loaded.plugins, contents })
   supervisor.answers = callsOf(core, log, read)
-  if (!(await supervisor.ask('join', change))) process.exit(0)
+  await supervisor.ask('join', change)
   // From now on, calls that set something wait for this worker; those before did not.
   await core.runtime.kept.refresh()
   await supervisor.ask('ready', await core.listen())

@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import fs from 'node:fs'
 import { createServer } from 'node:http'
 import { syncBuiltinESMExports } from 'node:module'
 import t from 'tap'
 import { listenFault } from '../../../gateway/run/listen-fault.js'
+import { waitUntil } from '../../helpers/wait.js'
 
 const thrown = (setting: 'listen' | 'admin', host: string, port: number, code: string): string => {
   try {
@@ -31,6 +34,24 @@ t.test('an address that cannot be listened on is reported with its setting', asy
   )
   t.match(thrown('listen', 'nowhere', 80, 'ENOTFOUND'), 'listen.host: no address is known for "nowhere".')
   t.equal(thrown('listen', '::', 80, 'EMFILE'), 'as Node says it', 'an unknown error is passed on')
+})
+
+t.test('a stopped owner of a port is named with the command that ends it', async t => {
+  if (process.platform !== 'linux') return
+  const code = `require('net').createServer().listen(0, '127.0.0.1', function () { console.log(this.address().port) })`
+  const owner = spawn(process.execPath, ['-e', code])
+  t.teardown(() => owner.kill('SIGKILL'))
+  const [port] = (await once(owner.stdout, 'data')) as [Buffer]
+  t.notMatch(thrown('listen', '127.0.0.1', Number(port), 'EADDRINUSE'), 'stopped')
+  owner.kill('SIGSTOP')
+  const { pid } = owner
+  t.match(
+    await waitUntil('the stop', () => {
+      const taken = thrown('listen', '127.0.0.1', Number(port), 'EADDRINUSE')
+      return taken.includes('stopped') ? taken : undefined
+    }),
+    `(process ${pid}), which is stopped: "kill -KILL ${pid}" ends it. Choose another (listen.port`,
+  )
 })
 
 t.test('the owner of a port is named where IPv6 is disabled, too', async t => {

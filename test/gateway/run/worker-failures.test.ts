@@ -133,6 +133,49 @@ t.test('a stuck worker is reported at once, killed after workerTimeout and repla
   t.equal((await gateway.ask('/other')).status, 200)
 })
 
+t.test('a gateway whose workers all are silent is not ready until one answers', async t => {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return
+  const gateway = await startWorkers(t, redis, '30s')
+  const pids = await gateway.pids()
+  const readiness = () => send(`${gateway.adminUrl}/readyz`)
+  const signal = (name: NodeJS.Signals, some: readonly number[]) => {
+    for (const pid of some) process.kill(pid, name)
+  }
+  t.teardown(() => signal('SIGKILL', pids.filter(isAlive)))
+  t.equal((await readiness()).status, 200)
+  signal('SIGSTOP', pids)
+  await waitUntil(
+    'both to be reported',
+    async () => (await gateway.state()).workers.every(({ answers }) => !answers),
+    30_000,
+  )
+  t.match(await readiness(), { status: 503, body: 'no worker answers' })
+  signal('SIGCONT', pids.slice(1))
+  await waitUntil('one to answer', async () => (await readiness()).status === 200, 30_000)
+})
+
+t.test('a worker that starts while the configuration keeps changing takes the newest', async t => {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return
+  const gateway = await startWorkers(t, redis, '10s')
+  const [pid] = (await gateway.pids()) as [number]
+  process.kill(pid, 'SIGKILL')
+  let quota = 5000
+  const start = performance.now()
+  while (!/A worker takes requests/.test(gateway.out()) && performance.now() - start < 30_000) {
+    quota += 1
+    writeFileSync(join(gateway.folder, 'policies', 'limits.yaml'), limits(quota))
+    t.equal((await send(`${gateway.adminUrl}/reload`, { method: 'POST' })).status, 200)
+  }
+  t.ok(quota > 5002, 'it changed several times meanwhile')
+  t.equal(gateway.out().match(/A worker ended/g)?.length, 1, 'no other worker had to be started')
+  const answers = await Promise.all(Array.from({ length: 40 }, () => gateway.ask('/other')))
+  const policies = new Set(answers.map(({ headers }) => String(headers['ratelimit-policy'])))
+  t.equal(policies.size, 1, 'both have the same configuration')
+  t.match([...policies][0], `"all.sustained";q=${quota}`)
+})
+
 t.test('workers killed under load leave no client waiting', async t => {
   const redis = await redisUrl(t)
   if (redis === undefined) return
@@ -169,6 +212,20 @@ t.test('a worker ends with its supervisor, even when it is stuck', async t => {
   await gateway.kill()
   await waitUntil('both to be gone', () => !pids.some(isAlive), 10_000)
   t.equal(pids.length, 2)
+})
+
+t.test('a stopped worker ends once it is continued, if its supervisor has gone', async t => {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return
+  const gateway = await startWorkers(t, redis, '1h')
+  const [stopped, other] = (await gateway.pids()) as [number, number]
+  t.teardown(() => isAlive(stopped) && process.kill(stopped, 'SIGKILL'))
+  process.kill(stopped, 'SIGSTOP')
+  await gateway.kill()
+  await waitUntil('the other to be gone', () => !isAlive(other), 10_000)
+  t.ok(isAlive(stopped))
+  process.kill(stopped, 'SIGCONT')
+  await waitUntil('it to be gone', () => !isAlive(stopped), 10_000)
 })
 
 t.test(
