@@ -11,7 +11,6 @@ export function isHttpOrigin(text: string): boolean {
     url.username === '' &&
     url.password === '' &&
     url.pathname === '/' &&
-    url.port !== '0' &&
     HOST.test(url.hostname) &&
     !/[?#\s]/.test(text)
   )

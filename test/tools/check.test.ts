@@ -178,6 +178,7 @@ t.test('an upstream that is one of the two ports is told', async t => {
   )
   t.match(await warned('http://10.0.0.5:90', 'listen: { host: 10.0.0.5, port: 90 }\n'), '(listen.port): each')
   t.match(await warned('https://127.0.0.1', 'listen: { port: 443 }\n'), '(listen.port): each')
+  t.notMatch(await warned('http://127.0.0.1:0', 'listen: { port: 0 }\n'), 'this gateway itself')
   for (const ports of ['listen: { host: 10.0.0.5, port: 90 }\n', 'listen: { port: 80 }\n'])
     t.notMatch(await warned('https://127.0.0.1:90', ports), 'this gateway itself', ports)
 })

@@ -44,7 +44,8 @@ interface Address {
 /** Whether requests to an upstream would come to this listener of the gateway. */
 export function leadsTo(upstream: string, own: Address): boolean {
   const { host, port } = addressOf(upstream)
-  return port === own.port && reaches(host, own.host)
+  // Port 0 stands for any free one.
+  return port !== 0 && port === own.port && reaches(host, own.host)
 }
 
 /** Where an http or https URL leads. */
