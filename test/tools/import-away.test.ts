@@ -17,18 +17,39 @@ const SCENES: Readonly<Record<string, Scene>> = {
     files: ['nginx-away.conf'],
     shut: [
       ...['/account/', '/beta/x', '/old-admin', '/old-admin/users', '/metrics', '/assets/a.css', '/legacy'],
-      ...['/tenant/x', '/files/x', '/internal/debug', '/internal/trace/x', '/wp-admin/x', '/moved/x'],
+      ...[
+        '/included/x',
+        '/part/old/x',
+        '/tenant/x',
+        '/files/x',
+        '/internal/debug',
+        '/internal/trace/x',
+        '/wp-admin/x',
+        '/moved/x',
+        '/feed/',
+      ],
     ]
       .map(path => `shop.example.com${path}`)
       .concat('old.example.com/x'),
     open: [
-      ...['/', '/cart', '/cors/x', '/same/x', '/v1/items/3', '/api/x', '/a.css', '/internal/other'].map(
-        path => `shop.example.com${path}`,
-      ),
+      ...[
+        '/',
+        '/cart',
+        '/cors/x',
+        '/same/x',
+        '/params/x',
+        '/part/x',
+        '/feeds',
+        '/v1/items/3',
+        '/api/x',
+        '/a.css',
+        '/internal/other',
+      ].map(path => `shop.example.com${path}`),
       'any.example.com/x',
     ],
     says: [
       /Lost: shop\.example\.com \/account\/\*\* was sent elsewhere by an "if \(\$is_member = 0/,
+      /\/included\/\*\* was with "include snippets\/not-here\.conf", which cannot be read\./,
       /Lost: the field X-Remote-User, which nginx sets\./,
       /Left out: shop\.example\.com \/old-admin\/\*\* was sent to https:\/\/vpn\.example\.com\/\. It is under "closed"/,
       /Left out: shop\.example\.com \/assets\/\*\* was served by root\./,
@@ -119,6 +140,7 @@ t.test('a real nginx forwards every path that the gateway forwards', async t => 
     .replace(/if \(\$scheme = http\).*/, '')
     .replaceAll('$backend', '127.0.0.1:1')
     .replace('limit_req zone=none; ', '')
+    .replace(/include [^;]*;/g, '')
     .replace(/location \/same.*/, '')
     .replaceAll(/http:\/\/127\.0\.0\.1:300\d/g, app)
   const nginx = await nginxServing(t, port => text.replaceAll(/listen 80\b/g, `listen 127.0.0.1:${port}`))
@@ -165,6 +187,16 @@ t.test('of nested networks of a geo the longest decides whether an address is ex
   t.notMatch(access, '10.0.0.0/8')
   t.match(access, '10.0.0.0/16')
   t.notMatch(access, '10.1.0.0/16')
+})
+
+t.test('each path that a wildcard of envoyproxy/ratelimit matches has a counter of its own', async t => {
+  const folder = t.testdir({
+    'r.yaml':
+      'domain: d\ndescriptors: [{ key: path, value: "/api/*", rate_limit: { unit: minute, requests_per_unit: 5 } }]\n',
+  })
+  const { out } = await sluice(['import', 'ratelimit', join(folder, 'r.yaml')])
+  t.match(out, 'match: [/api/**]')
+  t.match(out, 'key: [full-path]')
 })
 
 t.test('nothing of nginx is said to have no effect that has one', async t => {
