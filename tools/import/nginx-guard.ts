@@ -89,7 +89,6 @@ function refusalText(one: Directive): string {
   if (name === 'internal') return 'internal'
   if (name === 'include') return `with "include ${words.join(' ')}", which cannot be read`
   if (name === 'ssl_reject_handshake') return 'refused by ssl_reject_handshake'
-  if (name === 'listen') return `reachable at ${words[0]} alone`
   if (name === 'return') return `answered ${words[0]}`
   if (name === 'limit_except') return `limited to ${words.join(', ')} by limit_except`
   return `${isSendingAway(one) ? 'sent elsewhere' : 'refused'} by an "if ${words.join(' ')}"`
