@@ -213,6 +213,17 @@ t.test('each path that a wildcard of envoyproxy/ratelimit matches has a counter 
   t.match(out, 'key: [full-path]')
 })
 
+t.test('an exemption that is left out is not said to hold', async t => {
+  const limits = [
+    '{ key: remote_address, value: 10.0.0.1, rate_limit: { unlimited: true } }',
+    '{ key: remote_address, value: 10.0.0.2, rate_limit: { unit: minute, requests_per_unit: 0 } }',
+  ]
+  const folder = t.testdir({ 'r.yaml': `domain: d\ndescriptors: [${limits.join(', ')}]\n` })
+  const { err } = await sluice(['import', 'ratelimit', join(folder, 'r.yaml')])
+  t.match(err, 'Lost: the exemption of 10.0.0.1')
+  t.notMatch(err, 'exempt from every limit')
+})
+
 t.test('nothing of nginx is said to have no effect that has one', async t => {
   const lines = [
     'proxy_redirect http://a/ /',

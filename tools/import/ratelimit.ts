@@ -122,7 +122,6 @@ function limit(
       )
       return
     }
-    into.changed(at, `${trail.network} is exempt from every limit, not from this one alone.`)
     into.rules.exempt(name, [trail.network], at)
     return
   }
