@@ -16,6 +16,7 @@ const SAME_PATH = /^(?:https?|\$\w+):\/\/[^/]+\$(?:request_uri|uri)/
 /** What a server says on the port of http: its place is another one on that of https. */
 const TO_HTTPS = /^https:\/\/\$(?:host|http_host|server_name)\$(?:request_uri|uri)/
 const EVERY_PATH = /^\^?\/?(?:\(?\.[*+]\)?)?\$?$/
+const EVERY_REST = /^(?:\(?\.[*+]\)?)?\$?$/
 const SERVING =
   /^(root|alias|index|try_files|autoindex|empty_gif|stub_status|(fastcgi|uwsgi|scgi|grpc|memcached)_pass|content_by_\w+|js_content|perl)$/
 
@@ -72,7 +73,8 @@ export function rewriteOfAll(
   return block.find(one => {
     const [expression = '', replacement = ''] = one.words
     if (one.name !== 'rewrite' || isWithPath(one)) return false
-    const holds = EVERY_PATH.test(expression) || expression.startsWith(`^${place.path}`)
+    const rest = expression.startsWith(`^${place.path}`) ? expression.slice(place.path.length + 1) : undefined
+    const holds = EVERY_PATH.test(expression) || (rest !== undefined && EVERY_REST.test(rest))
     return holds && isConfined({ kind: 'prefix', path: place.path }, fixedPart(replacement))
   })
 }

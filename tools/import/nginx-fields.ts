@@ -19,7 +19,7 @@ export function tellFields(fields: readonly Directive[], into: Migration): void 
     if (isChosen(one) && into.isNew(`field ${name.toLowerCase()}`)) {
       into.lost(
         one,
-        `the field ${name}, which nginx sets. The upstream gets what the client sends in it, and must not believe it.`,
+        `the field ${name}, which nginx sets or removes. The upstream gets what the client sends in it, and must not believe it.`,
       )
     }
   }

@@ -23,7 +23,7 @@ const REFUSAL = /^(4\d\d|5\d\d)$/
 /** True for directives that this file reads, so that nobody else reports them. */
 export const isGuard = (name: string): boolean =>
   ASKING.test(name) ||
-  /^(allow|deny|satisfy|internal|limit_except|return|valid_referers|secure_link_|ssl_reject_handshake$|auth_\w+_(user_file|key_file|key_request)$)/.test(
+  /^(allow|deny|satisfy|internal|include$|limit_except|return|valid_referers|secure_link_|ssl_reject_handshake$|auth_\w+_(user_file|key_file|key_request)$)/.test(
     name,
   )
 
@@ -49,7 +49,8 @@ const isOff = ({ name, words }: Directive): boolean =>
 /** True for a directive that refuses some requests, or all. */
 export function isRefusing(one: Directive): boolean {
   const { name, words, block = [] } = one
-  if (name === 'internal') return true
+  // Nobody knows what is in a file that cannot be read.
+  if (name === 'internal' || name === 'include') return true
   if (name === 'ssl_reject_handshake') return words[0] === 'on'
   if (name === 'return') return REFUSAL.test(words[0] ?? '')
   if (name === 'if')
@@ -86,8 +87,8 @@ const shortened = (words: readonly string[]): string =>
 function refusalText(one: Directive): string {
   const { name, words } = one
   if (name === 'internal') return 'internal'
+  if (name === 'include') return `with "include ${words.join(' ')}", which cannot be read`
   if (name === 'ssl_reject_handshake') return 'refused by ssl_reject_handshake'
-  if (name === 'listen') return `reachable at ${words[0]} alone`
   if (name === 'return') return `answered ${words[0]}`
   if (name === 'limit_except') return `limited to ${words.join(', ')} by limit_except`
   return `${isSendingAway(one) ? 'sent elsewhere' : 'refused'} by an "if ${words.join(' ')}"`

@@ -13,6 +13,8 @@ export interface NamedFile {
 }
 
 const MOST_FILES = 1000
+/** Files that nginx is delivered with, in which nothing is guarded. */
+const HARMLESS = /(?:^|\/)(?:mime\.types|(?:fastcgi|uwsgi|scgi|proxy)_params|fastcgi\.conf|koi-\w+|win-utf)$/
 
 export class Includes {
   readonly #into: Migration
@@ -24,7 +26,7 @@ export class Includes {
     this.#main = main
   }
 
-  /** The directives, including those of included files. @throws {NginxFault} if one of them is not valid */
+  /** The directives, including those of included files; an `include` that cannot be read stays. @throws {NginxFault} if one of them is not valid */
   expand(directives: readonly Directive[], within = [resolve(this.#main.file)]): Directive[] {
     return directives.flatMap(one => {
       if (one.name === 'include') return this.#included(one, within)
@@ -37,18 +39,19 @@ export class Includes {
     // Relative to the main file, wherever the directive is.
     const files = matching(resolve(dirname(this.#main.file), pattern))
     if (files.length === 0) this.#into.leftOut(one, `"include ${pattern}". There is no such file here.`)
+    const unread = HARMLESS.test(pattern) ? [] : [one]
     return files.flatMap(file => {
       this.#files += 1
       if (within.includes(file) || this.#files > MOST_FILES) {
         this.#into.leftOut(one, `"include ${pattern}". It includes itself, or too many files.`)
-        return []
+        return unread
       }
       try {
         return this.expand(parseNginx(this.#main.read(file), file), [...within, file])
       } catch (error) {
         if (!(error instanceof Unusable)) throw error
         this.#into.leftOut(one, `"include ${pattern}". ${error.message}`)
-        return []
+        return unread
       }
     })
   }

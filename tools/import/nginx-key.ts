@@ -46,7 +46,9 @@ export class Variables {
   #mapped(name: string): ZoneKey | undefined {
     const map = this.#blocks.get(name)
     const geo = this.#blocks.get(map?.words[0] ?? '')
-    if (map?.name !== 'map' || geo?.name !== 'geo' || geo.words.length !== 1) return undefined
+    if (map?.name !== 'map' || geo?.name !== 'geo') return undefined
+    // By another variable than the client's address, as in "geo $arg_ip $limited", it says nothing about the address.
+    if (geo.words.length !== 1 && geo.words[0] !== '$remote_addr') return undefined
     const keys = new Map((map.block ?? []).map(({ name: value, words }) => [value, words[0] ?? '']))
     const keyOf = (value: string): string => keys.get(value) ?? keys.get('default') ?? ''
     const entries = (geo.block ?? []).map(({ name: network, words }) => ({

@@ -151,7 +151,6 @@ export class NginxLimits {
       )
       return
     }
-    this.#into.changed(at, `${networks.join(', ')} are exempt from every limit, not from this one alone.`)
     this.#into.rules.exempt(`${name}-exempt`, networks, at)
   }
 

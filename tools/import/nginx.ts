@@ -69,9 +69,7 @@ class NginxImport {
       if (one.name === 'geo' || one.name === 'map') this.#variables.add(one)
       if (one.name === 'upstream') this.#upstreams.add(one)
     }
-    this.#servers = http.flatMap(({ name, block }) =>
-      name === 'server' && block !== undefined ? [block] : [],
-    )
+    this.#servers = http.flatMap(({ name, block = [] }) => (name === 'server' ? [block] : []))
     this.#apart = apartAmong(this.#servers)
     const knowsClients = importRealIp(http, this.#into)
     this.#limits.knowsClients = knowsClients
@@ -145,10 +143,16 @@ class NginxImport {
   #server(one: Directive, outer: Context): void {
     const block = one.block ?? []
     const { hosts, patterns } = namesOf(block)
+    const apart = this.#apart(block)
+    if (apart !== undefined) {
+      const who = hosts[0] ?? 'a server'
+      this.#into.lost(apart, `${who} was reachable at ${apart.words[0]} alone. No route leads there.`)
+      return
+    }
     if (onlyRedirects(block)) {
       this.#into.leftOut(one, 'a server that only redirects. Redirect in front of the gateway.')
-      const rank = [1, 1, 1]
-      if (hosts.length > 0) this.#into.keepFrom({ hosts, kind: 'prefix', path: '/', rank }, 'redirected', one)
+      const whole = { hosts, kind: 'prefix', path: '/', rank: [1, 1, 1] } as const
+      if (hosts.length > 0) this.#into.keepFrom(whole, 'redirected', one)
       return
     }
     if (hosts.length === 0 && patterns.length === 0 && !isDefault(block, this.#servers)) {
@@ -169,11 +173,9 @@ class NginxImport {
       )
     }
     const projects = hosts.length === 0 ? [] : this.#into.callers.ofHosts(hosts, one)
-    const narrow = this.#apart(block)
-    const guards = narrow === undefined ? outer.guards : { ...outer.guards, refusing: [narrow] }
     // A guard of a server with only patterns for names holds for hosts that nobody can list.
     const isRouted = hosts.length === 0 ? patterns.length === 0 : projects.length > 0
-    this.#block(block, { ...outer, hosts, projects, guards, isRouted }, one)
+    this.#block(block, { ...outer, hosts, projects, isRouted }, one)
   }
 
   #location(one: Directive, outer: Context): void {

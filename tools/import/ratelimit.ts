@@ -45,7 +45,7 @@ function descriptors(holder: Section, trail: Trail, name: string, into: Migratio
     if (deeper === undefined) continue
     const own = `${name}-${one.text('key')}`
     one.others(
-      ['key', 'value', 'rate_limit', 'shadow_mode', 'descriptors', 'detailed_metric'],
+      ['key', 'value', 'rate_limit', 'shadow_mode', 'descriptors', 'detailed_metric', 'share_threshold'],
       into,
       'Rules have no counterpart of it.',
     )
@@ -67,7 +67,11 @@ function followed(one: Section, trail: Trail, into: Migration): Trail | undefine
   if (isKnown && value !== undefined) return { ...trail, network: value, key: [...trail.key, 'client-ip'] }
   if (isKnown) return { ...trail, key: [...trail.key, 'client-ip'] }
   if (key === 'path' || key === ':path') {
-    if (value?.endsWith('*')) return { ...trail, prefix: prefixOf(value, one, into) }
+    if (value?.endsWith('*')) {
+      // Each value that the wildcard matches has a counter of its own.
+      const key = one.node.share_threshold === true ? trail.key : [...trail.key, 'full-path' as const]
+      return { ...trail, key, prefix: prefixOf(value, one, into) }
+    }
     if (value !== undefined) return { ...trail, path: value }
     return { ...trail, key: [...trail.key, 'full-path'] }
   }
@@ -118,7 +122,6 @@ function limit(
       )
       return
     }
-    into.changed(at, `${trail.network} is exempt from every limit, not from this one alone.`)
     into.rules.exempt(name, [trail.network], at)
     return
   }

@@ -52,8 +52,14 @@ export class Rules {
   byKind(): [string, readonly From[]][] {
     // An exemption lifts every limit, and where networks overlap the longer one decides: it must not undo a refusal.
     for (const { name, networks, at } of this.#exempt) {
-      if (!this.#isAnyDenied) this.#access(name, networks, 'exempt', at)
-      else {
+      if (!this.#isAnyDenied) {
+        const be = networks.length === 1 ? 'is' : 'are'
+        this.#into.changed(
+          at,
+          `${networks.join(', ')} ${be} exempt from every limit, not from this one alone.`,
+        )
+        this.#access(name, networks, 'exempt', at)
+      } else {
         this.#into.lost(
           at,
           `the exemption of ${networks.join(', ')}. An exempt network within a denied one would be let in.`,

@@ -70,7 +70,7 @@ export function tellFields(middleware: Section | undefined, into: Migration): vo
     ) {
       into.lost(
         fields.at(name),
-        `the field ${name}, which Traefik sets. The upstream gets what the client sends in it, and must not believe it.`,
+        `the field ${name}, which Traefik sets or removes. The upstream gets what the client sends in it, and must not believe it.`,
       )
     }
   }
