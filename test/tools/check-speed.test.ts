@@ -118,10 +118,10 @@ t.test('comparing takes time in proportion to the number of buckets that are ren
   t.ok(many < Math.max(few, 0.05) * MOST_TIMES, `${few} s for 1,000, ${many} s for 4,000`)
 })
 
-t.test('comparing a thousand projects costs little more than what their overrides change', async t => {
+t.test('comparing thousands of projects costs little more than what their overrides change', async t => {
   const dir = t.testdir()
-  const old = await loaded(join(dir, 'old'), overridden(1000, 50))
-  const now = await loaded(join(dir, 'now'), overridden(1000, 60))
-  const seconds = secondsFor(() => t.equal(compare(old, now).projects.length, 1000))
-  t.ok(seconds < 1, `${seconds} s of CPU`)
+  const old = await loaded(join(dir, 'old'), overridden(3000, 50))
+  const now = await loaded(join(dir, 'now'), overridden(3000, 60))
+  const seconds = secondsFor(() => t.equal(compare(old, now).projects.length, 3000))
+  t.ok(seconds < 1.5, `${seconds} s of CPU`)
 })
