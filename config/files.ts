@@ -66,7 +66,8 @@ export function readText(file: string): Content {
     const info = statSync(file)
     if (!info.isFile())
       return { fault: `${basename(file)} is ${info.isDirectory() ? 'a folder' : 'not a file'}.` }
-    if (info.size > MAX_FILE_BYTES) return { fault: 'The file is larger than 1 MiB.' }
+    if (info.size > MAX_FILE_BYTES)
+      return { fault: 'The file is larger than 1 MiB. Policies may be split into several files.' }
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)) }
   } catch (error) {
     if (error instanceof TypeError) return { fault: 'The file is not valid UTF-8 text. Save it as UTF-8.' }

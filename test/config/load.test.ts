@@ -245,7 +245,9 @@ t.test('hostile files are refused quickly', async t => {
     return found.map(line => line.slice(line.indexOf(': ') + 2))
   }
   const MIB = 1024 * 1024
-  t.same(sentences('#'.repeat(MIB + 1)), ['The file is larger than 1 MiB.'])
+  t.same(sentences('#'.repeat(MIB + 1)), [
+    'The file is larger than 1 MiB. Policies may be split into several files.',
+  ])
   for (const nest of ['[', '{a: ', '- ', '? ', ': ', '- &a ']) {
     t.same(sentences(nest.repeat(MIB / nest.length)), ['Nested deeper than 64 levels.'], nest)
   }

@@ -5,9 +5,13 @@ import type { AccessPolicy } from '../../config/load.js'
 import type { Remark, Subject } from './finding.js'
 import { holdsClients } from './wide-network.js'
 
+const LISTS = ['networks', 'projects'] as const
+type List = (typeof LISTS)[number]
+
 export function checkAccess({ loaded, now }: Subject): Remark[] {
   const { access } = loaded.config
-  return access.flatMap(policy => [...past(policy, now), ...exemptsAll(policy), ...overruled(policy, access)])
+  const denied = deniedFor(access)
+  return access.flatMap(policy => [...past(policy, now), ...exemptsAll(policy), ...overruled(policy, denied)])
 }
 
 function past({ file, document }: AccessPolicy, now: number): Remark[] {
@@ -31,19 +35,31 @@ function exemptsAll({ file, document }: AccessPolicy): Remark[] {
 }
 
 /** Networks and projects that an entry exempts to no effect, because another entry without an end denies them. */
-function overruled({ file, document }: AccessPolicy, all: readonly AccessPolicy[]): Remark[] {
-  const denied = all.flatMap(({ document }) => document.rules).filter(({ action }) => action === 'deny')
+function overruled({ file, document }: AccessPolicy, denied: ReadonlyMap<string, string>): Remark[] {
   return document.rules.flatMap((rule, i) => {
     if (rule.action === 'deny') return []
-    const over = (list: 'networks' | 'projects') =>
+    const over = (list: List) =>
       (rule[list] ?? []).flatMap((name, j): Remark[] => {
-        const by = denied.find(
-          one => one.mode === rule.mode && one.until === undefined && one[list]?.includes(name),
-        )
+        const by = denied.get(`${rule.mode} ${list} ${name}`)
         if (by === undefined) return []
-        const message = `"${name}" is not exempt: "${by.id}" denies it, and deny wins.`
+        const message = `"${name}" is not exempt: "${by}" denies it, and deny wins.`
         return [{ severity: 'warning', file, path: ['rules', i, list, j], message }]
       })
-    return [...over('networks'), ...over('projects')]
+    return LISTS.flatMap(over)
   })
+}
+
+/** By mode, list and name: the first entry without an end that denies it. */
+function deniedFor(all: readonly AccessPolicy[]): Map<string, string> {
+  const denied = new Map<string, string>()
+  for (const rule of all.flatMap(({ document }) => document.rules)) {
+    if (rule.action !== 'deny' || rule.until !== undefined) continue
+    for (const list of LISTS) {
+      for (const name of rule[list] ?? []) {
+        const key = `${rule.mode} ${list} ${name}`
+        if (!denied.has(key)) denied.set(key, rule.id)
+      }
+    }
+  }
+  return denied
 }

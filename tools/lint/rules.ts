@@ -7,30 +7,30 @@ import { READS } from '../../gateway/policy/counted-methods.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { methodsOf } from '../../gateway/policy/policy.js'
 import { PathTrie } from '../../gateway/policy/trie.js'
-import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
+import { extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Remark, Subject } from './finding.js'
 
 interface Written {
   readonly file: string
   readonly kind: string
   readonly index: number
+  /** Its place among the rules of all files. */
+  readonly order: number
   readonly rule: RuleEntry
   readonly patterns: readonly Pattern[]
 }
 
 export function checkRules({ rules: files, loaded }: Subject): Remark[] {
-  const all = files.flatMap(({ file, kind, document }) =>
-    document.rules.map((rule, index): Written => {
-      return { file, kind, index, rule, patterns: rule.match.map(parsePattern) }
-    }),
-  )
-  const extent = extentOf(all.flatMap(({ patterns }) => patterns))
+  const all = files
+    .flatMap(({ file, kind, document }) => document.rules.map((rule, index) => ({ file, kind, index, rule })))
+    .map((one, order): Written => ({ ...one, order, patterns: one.rule.match.map(parsePattern) }))
+  const coverers = coverersAmong(all)
   const limitsReads = new Set(
     loaded.plugins.limit.filter(plugin => plugin.limitsReads).map(({ name }) => name),
   )
   const methods = rulesFiles(files, loaded)
   const each = all.flatMap(one => [
-    ...shadowed(one, all, extent),
+    ...shadowed(one, coverers),
     ...(limitsReads.has(one.kind) || one.rule.reads ? [] : exemptReads(one)),
   ])
   return [...methods, ...each]
@@ -47,7 +47,9 @@ function rulesFiles(files: Subject['rules'], { compiled }: Subject['loaded']): R
     const names = new Map<string, string[]>()
     for (const { id } of document.rules) {
       const counted = methods.get(id) as string
-      names.set(counted, [...(names.get(counted) ?? []), `"${id}"`])
+      const alike = names.get(counted) ?? []
+      alike.push(`"${id}"`)
+      names.set(counted, alike)
     }
     if (names.size === 0) return []
     const sentences = [...names].map(
@@ -58,16 +60,19 @@ function rulesFiles(files: Subject['rules'], { compiled }: Subject['loaded']): R
   })
 }
 
-function shadowed(one: Written, all: readonly Written[], extent: Extent): Remark[] {
-  const stricter = all.find(other => other !== one && refusesFirst(other, one, all, extent))
+/** The rules that match every request of a rule, in the order in which they are written; itself among them. */
+type Coverers = (rule: Written) => readonly Written[]
+
+function shadowed(one: Written, coverers: Coverers): Remark[] {
+  const stricter = coverers(one).find(other => other !== one && refusesFirst(other, one, coverers))
   if (stricter === undefined) return []
   const { rule, file, index } = one
   const message = `Rule "${rule.id}" can never refuse anybody first: "${stricter.rule.id}" counts the same requests by the same key and allows no more.`
   return [{ severity: 'warning', file, path: ['rules', index], message }]
 }
 
-/** True when `other` refuses whatever `one` would. Of two equal rules, the first is kept. */
-function refusesFirst(other: Written, one: Written, all: readonly Written[], extent: Extent): boolean {
+/** True when `other`, which covers `one`, refuses whatever `one` would. Of two equal rules, the first is kept. */
+function refusesFirst(other: Written, one: Written, coverers: Coverers): boolean {
   const [a, b] = [other.rule, one.rule]
   // A rule enforced for a share lets other keys pass.
   if (a.enforceFor !== undefined) return false
@@ -76,12 +81,8 @@ function refusesFirst(other: Written, one: Written, all: readonly Written[], ext
   // With the key part `path`, each pattern has its own counters.
   if (b.key.includes('path') || !isDeepStrictEqual(new Set(a.key), new Set(b.key))) return false
   const strictness = STRICTER[one.kind]?.(a, b)
-  if (strictness === undefined || !covers(other.patterns, one.patterns, extent)) return false
-  return (
-    strictness === 'more' ||
-    !covers(one.patterns, other.patterns, extent) ||
-    all.indexOf(other) < all.indexOf(one)
-  )
+  if (strictness === undefined) return false
+  return strictness === 'more' || other.order < one.order || !coverers(other).includes(one)
 }
 
 /** How the limit of one rule compares with another's; undefined when it may admit what the other refuses. */
@@ -103,13 +104,22 @@ const STRICTER: Readonly<Record<string, Compare>> = {
   },
 }
 
-/** True when every request that `inner` matches is matched by `outer` too. */
-function covers(outer: readonly Pattern[], inner: readonly Pattern[], extent: Extent): boolean {
-  const trie = new PathTrie<true>()
-  for (const pattern of outer) trie.add(pattern, true)
-  return inner
-    .flatMap(pattern => witnessesOf(pattern, extent))
-    .every(({ method, path }) => trie.find(method, path) !== undefined)
+/** One tree of all patterns: to compare each rule with each other would take minutes for thousands of rules. */
+function coverersAmong(all: readonly Written[]): Coverers {
+  const extent = extentOf(all.flatMap(({ patterns }) => patterns))
+  const trie = new PathTrie<Written[]>()
+  for (const one of all) {
+    for (const pattern of one.patterns) trie.add(pattern, [one])?.value.push(one)
+  }
+  return ({ patterns }) => {
+    const witnesses = patterns.flatMap(pattern => witnessesOf(pattern, extent))
+    const [first, ...more] = witnesses.map(
+      ({ method, path }) => new Set(trie.findAll(method, path).flatMap(({ value }) => value)),
+    )
+    return [...(first ?? [])]
+      .filter(one => more.every(matching => matching.has(one)))
+      .sort((a, b) => a.order - b.order)
+  }
 }
 
 /** Patterns for reads that the rule exempts. A rule that counts lifetimes is meant for WebSockets. */

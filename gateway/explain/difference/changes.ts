@@ -30,10 +30,19 @@ export function changesOf(
   before: ReadonlyMap<string, FieldValues>,
   after: ReadonlyMap<string, FieldValues>,
 ): Change[] {
+  return changesBy(before, after, (old = {}, now = {}) => changedFields(old, now))
+}
+
+/** The same for things whose fields `changed` compares. */
+export function changesBy<T>(
+  before: ReadonlyMap<string, T>,
+  after: ReadonlyMap<string, T>,
+  changed: (old: T | undefined, now: T | undefined) => FieldChange[],
+): Change[] {
   const names = new Set([...before.keys(), ...after.keys()])
   return [...names].flatMap((name): Change[] => {
     const [old, now] = [before.get(name), after.get(name)]
-    const fields = changedFields(old ?? {}, now ?? {})
+    const fields = changed(old, now)
     if (old === undefined) return [{ name, change: 'added', fields }]
     if (now === undefined) return [{ name, change: 'removed', fields }]
     return fields.length === 0 ? [] : [{ name, change: 'changed', fields }]

@@ -7,9 +7,17 @@ import type { ProjectEntry } from '../../../config/projects-schema.js'
 import { columnName } from '../../../config/words.js'
 import type { Table } from '../../policy/policy.js'
 import type { Loaded } from '../../run/load.js'
+import type { Rule } from '../../types.js'
 import { bothWords, groupColumns } from '../columns.js'
 import { costTexts, windowText } from '../settings.js'
-import { type Change, changedFields, changesOf, type FieldValues } from './changes.js'
+import {
+  type Change,
+  changedFields,
+  changesBy,
+  changesOf,
+  type FieldChange,
+  type FieldValues,
+} from './changes.js'
 import { movedRequests } from './moved.js'
 import { settingsOf } from './settings.js'
 
@@ -66,18 +74,33 @@ export function compareLimits(before: Loaded, after: Loaded) {
 
 /** What differs between the limits of two tables. */
 export function bucketChanges(before: Table | undefined, after: Table | undefined): Change[] {
-  return changesOf(bucketsOf(before), bucketsOf(after))
+  return changesBy(bucketsOf(before), bucketsOf(after), changedQuota)
 }
 
-function bucketsOf(table: Table | undefined): Map<string, FieldValues> {
+function bucketsOf(table: Table | undefined): Map<string, Rule> {
   const rules = [...(table?.rules.values() ?? []), ...(table?.trials?.values() ?? [])]
-  return new Map(
-    rules.map(({ id, key, config, mode, share, onStoreError }) => {
-      const enforceFor = share && { enforceFor: `${share.percent}%` }
-      const own = key.includes('client-ip') && { key }
-      return [id, { ...quotaFields(config as BucketConfig), ...own, mode, ...enforceFor, onStoreError }]
-    }),
-  )
+  return new Map(rules.map(rule => [rule.id, rule]))
+}
+
+/** Stands for a quota that is not there. */
+const NONE = {}
+/** Projects share most rules with their columns, so the same two are compared for thousands of projects. */
+const compared = new WeakMap<object, WeakMap<object, FieldChange[]>>()
+
+function changedQuota(old?: Rule, now?: Rule): FieldChange[] {
+  const [was, is] = [old ?? NONE, now ?? NONE]
+  const known = compared.get(was) ?? new WeakMap<object, FieldChange[]>()
+  const fields = known.get(is) ?? changedFields(bucketFields(old), bucketFields(now))
+  compared.set(was, known.set(is, fields))
+  return fields
+}
+
+function bucketFields(rule: Rule | undefined): FieldValues {
+  if (rule === undefined) return {}
+  const { key, config, mode, share, onStoreError } = rule
+  const enforceFor = share && { enforceFor: `${share.percent}%` }
+  const own = key.includes('client-ip') && { key }
+  return { ...quotaFields(config as BucketConfig), ...own, mode, ...enforceFor, onStoreError }
 }
 
 function quotaFields(config: BucketConfig): FieldValues {

@@ -84,10 +84,16 @@ function withoutSpecial<
 >(moves: readonly M[]): M[] {
   const isLike = (a: M, b: M) =>
     a.from === b.from && a.to === b.to && [...a.columns].every(column => b.columns.has(column))
+  const byRequests = new Map<string, M[]>()
+  for (const move of moves) {
+    const alike = byRequests.get(move.requests) ?? []
+    alike.push(move)
+    byRequests.set(move.requests, alike)
+  }
   return moves.filter(move => {
     const [method, path] = move.requests.split(' ')
     if (path === undefined) return true
     const general = method === 'HEAD' ? [path, `GET ${path}`] : [path]
-    return !moves.some(other => general.includes(other.requests) && isLike(move, other))
+    return !general.some(name => byRequests.get(name)?.some(other => isLike(move, other)))
   })
 }
