@@ -28,7 +28,7 @@ const clock = { at: 0 }
 const take = (store: MemoryStore, key: string, demand: Demand) =>
   store.take([{ key, demand, group: 0, onStoreError: 'local' }])[0]
 
-t.test('each of 100000 keys with one request costs at most 250 bytes', async t => {
+t.test('each of 100000 keys with one request costs at most 260 bytes', async t => {
   for (const algorithm of ['sliding-window', 'fixed-window', 'token-bucket'] as const) {
     const store = new MemoryStore(() => clock.at)
     const demand = demandOf(algorithm)
@@ -38,7 +38,7 @@ t.test('each of 100000 keys with one request costs at most 250 bytes', async t =
       take(store, `sluice:1:{customer-${i}}:e:project-limits:sessions-whoami`, demand)
     }
     const bytes = (heapUsed() - before) / 100_000
-    t.ok(bytes <= 250, `${algorithm}: ${bytes.toFixed(0)} bytes`)
+    t.ok(bytes <= 260, `${algorithm}: ${bytes.toFixed(0)} bytes`)
     t.match(take(store, 'sluice:1:{customer-99999}:e:project-limits:sessions-whoami', demand), {
       counts: [{ used: 2 }, { used: 2 }],
     })

@@ -100,12 +100,12 @@ t.test('a data folder that cannot be made ends the start with a sentence', t => 
   const file = join(folder, 'gateway.yaml')
   const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64')
   for (const [env, sentence] of [
-    [{ DATA_DIR: '/proc/sluice/data' }, /^DATA_DIR \/proc\/sluice\/data cannot be used: ENOENT.*\.$/m],
+    [{ DATA_DIR: '/proc/sluice/data' }, /: DATA_DIR \/proc\/sluice\/data cannot be used: ENOENT.*\.$/m],
     [
       { DATA_DIR: '/proc/sluice/data', ENCRYPTION_KEY },
       /DATA_DIR \/proc\/sluice\/data cannot be used: ENOENT/,
     ],
-    [{ DATA_DIR: file }, /^DATA_DIR .*gateway\.yaml cannot be used: ENOTDIR.*\.$/m],
+    [{ DATA_DIR: file }, /: DATA_DIR .*gateway\.yaml cannot be used: ENOTDIR.*\.$/m],
   ] as const) {
     const started = spawnSync(process.execPath, [cli, 'serve', '--config', folder], {
       env: { PATH: process.env.PATH, ...env },
