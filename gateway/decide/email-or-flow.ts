@@ -59,12 +59,13 @@ function fieldOf(
   if (kind === 'other' && !LIKE_JSON.test(prefix.toString('utf8'))) return () => []
   // What follows in a long or a late body may override what its beginning says.
   if (isLate || prefix.length >= PEEK_BYTES || isUnreadable(facts, prefix)) return () => [UNCLEAR]
-  if (kind === 'form') return fieldsOf(prefix.toString('utf8'))
   if (kind === 'multipart') {
     return name => multipartField(facts.header('content-type') ?? '', prefix, name)
   }
-  const json = prefix.toString('utf8')
-  return name => jsonField(json, name)
+  const text = prefix.toString('utf8')
+  // Clients send JSON as a form, as curl does by default, and many upstreams read it as what it is.
+  const form = kind === 'form' ? fieldsOf(text) : () => []
+  return name => [...form(name), ...jsonField(text, name)]
 }
 
 /** The single distinct value, however often it occurs; empty values do not count. */

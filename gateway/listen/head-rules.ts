@@ -3,7 +3,8 @@ import { METHODS } from 'node:http'
 import { GatewayError } from '../errors.js'
 import type { RequestHead } from '../message.js'
 
-const HOST = /^(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
+/** A name has no empty label (RFC 1034 section 3.1), so that `shop.test..` is no other host than `shop.test`. */
+const HOST = /^(?:\[[0-9a-f:.]+\]|[\w-]+(?:\.[\w-]+)*\.?)(?::\d{0,5})?$/i
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
 
 /** Throws if the request is not served, or if its host is missing or ambiguous. */

@@ -20,13 +20,11 @@ export function hashSecret(env: NodeJS.ProcessEnv, hasServices: boolean): Buffer
   const file = join(folder, 'gateway.key')
   // A secret stored by an earlier start stays in use.
   if (!dataDir && !hasServices && !existsSync(file)) return randomBytes(32)
-  try {
+  return orFailure(() => {
     openFolder(folder)
     const { text } = keptKey(file, { remedy: 'Restore it, or delete it to start counting afresh' })
     return Buffer.from(text, 'base64')
-  } catch (error) {
-    throw new Failure(`${(error as Error).message}.`)
-  }
+  })
 }
 
 /** Why `hashSecret` would throw, as far as that shows without making a folder or a key. */
@@ -34,10 +32,19 @@ export function secretFault(env: NodeJS.ProcessEnv, hasServices: boolean): strin
   try {
     const [given] = encryptionKeys(variable('ENCRYPTION_KEY', env))
     const dataDir = variable('DATA_DIR', env)
-    if (dataDir !== '' && (hasServices || given === undefined)) tryFolder(dataDir)
+    if (dataDir !== '' && (hasServices || given === undefined)) orFailure(() => tryFolder(dataDir))
     return undefined
   } catch (error) {
     return (error as Error).message
+  }
+}
+
+/** Errors of the data folder end without a full stop. */
+function orFailure<T>(use: () => T): T {
+  try {
+    return use()
+  } catch (error) {
+    throw new Failure(`${(error as Error).message}.`)
   }
 }
 

@@ -90,7 +90,8 @@ function cellsOf(seen) {
   const seconds = ms => `${(ms / 1000).toFixed(1)} s`
   return [
     kept(over, `${seen.mostPercent} %`, overPercent <= seen.mostPercent),
-    kept(`${slots} of ${SLOTS}`, SLOTS * 1.5, slots <= SLOTS * 1.5),
+    // Those in Redis, and the share of each gateway beside them.
+    kept(`${slots} of ${SLOTS}`, SLOTS * 2, slots <= SLOTS * 2),
     { told: seconds(awayMs), isKept: true },
     kept(seen.isBack ? seconds(seen.backMs) : 'not back', `${seen.withinMs / 1000} s`, seen.isBack),
     kept(strange.join(', ') || 'none', 'none', strange.length === 0),

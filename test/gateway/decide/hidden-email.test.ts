@@ -41,7 +41,15 @@ t.test('names that PHP, Rack and qs read as email count as email', async t => {
 
 t.test('JSON is read whatever its type says, as many upstreams do', async t => {
   const body = `{"email":"${ADDRESS}"}`
-  for (const type of [undefined, 'text/plain', 'text/json', 'application/vnd.api+json', 'image/png', 'x']) {
+  for (const type of [
+    undefined,
+    FORM,
+    'text/plain',
+    'text/json',
+    'application/vnd.api+json',
+    'image/png',
+    'x',
+  ]) {
     t.equal(of(type, body), ann, `${type}`)
   }
   t.equal(of(`${FORM} x`, `email=${ADDRESS}`), ann, 'a type with more than its name')

@@ -89,6 +89,8 @@ t.test('a request that two servers could read differently is refused', async t =
     ['an empty Host', request('Host:\r\n'), 'bad-host'],
     ['a Host with a path', request('Host: a/b\r\n'), 'bad-host'],
     ['a Host with a user', request('Host: u@a\r\n'), 'bad-host'],
+    ['a Host with two final dots', request('Host: a..\r\n'), 'bad-host'],
+    ['a Host with a dot first', request('Host: .a\r\n'), 'bad-host'],
     ['a Host with two ports', request('Host: a:1:2\r\n'), 'bad-host'],
     ['an authority with a user', 'GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n', 'bad-host'],
     ['TRACE', 'TRACE / HTTP/1.1\r\nHost: a\r\n\r\n', 'method-not-allowed'],

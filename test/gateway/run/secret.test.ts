@@ -100,7 +100,7 @@ t.test('a data folder that cannot be made ends the start with a sentence', t => 
   const file = join(folder, 'gateway.yaml')
   const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64')
   for (const [env, sentence] of [
-    [{ DATA_DIR: '/proc/sluice/data' }, /: DATA_DIR \/proc\/sluice\/data cannot be used: ENOENT.*\.$/m],
+    [{ DATA_DIR: '/proc/sluice/data' }, /^DATA_DIR \/proc\/sluice\/data cannot be used: ENOENT.*\.$/m],
     [
       { DATA_DIR: '/proc/sluice/data', ENCRYPTION_KEY },
       /DATA_DIR \/proc\/sluice\/data cannot be used: ENOENT/,
