@@ -1,5 +1,5 @@
 /** The routes of an imported configuration, and what is said about places without one. */
-import type { ClosedPath, Doors, Opened, Place } from './doors.js'
+import { type ClosedPath, type Doors, isAlone, type Opened, type Place } from './doors.js'
 import type { Migration } from './migration.js'
 import { asNormal } from './paths.js'
 import { From } from './yaml-text.js'
@@ -19,7 +19,7 @@ export function routesThrough(
   readonly closed: readonly ClosedPath[]
   readonly routes: Map<string, From>
 } {
-  const { open, dropped, guarded, closed } = doors.resolve()
+  const { open, dropped, twins, guarded, closed } = doors.resolve()
   for (const one of guarded) {
     const where = one.isClosed
       ? 'It is under "closed" and answers 404.'
@@ -31,6 +31,17 @@ export function routesThrough(
     into.lost(
       one.at,
       `the route of ${one.patterns.join(', ')}. It is below a path that is closed, so it answers 404, too.`,
+    )
+  }
+  for (const { open: one, guarded: by } of twins) {
+    const [pattern = one.path] = one.patterns
+    const [path, twin] = one.hasParameter ? [pattern, `${pattern}/`] : [one.path, one.twin]
+    const why = `Sluice does not tell ${path} from ${twin}, and ${shown(by)} was ${by.what}.`
+    into.lost(
+      one.at,
+      isAlone(one)
+        ? `the route of ${one.patterns.join(', ')}. ${why} If ${twin} may be open as well, write the route, and take out what closes it under "closed".`
+        : `${twin}, and ${path} with it, answer 404. ${why} If both may be open, take ${twin} out of "closed".`,
     )
   }
   const routes = new Map<string, From>()
@@ -61,11 +72,33 @@ function shown({ hosts, kind, path }: Place): string {
   return `${where}${kind === 'exact' ? path : `${path}${path.endsWith('/') ? '' : '/'}**`}`
 }
 
-/** The entry with its path as requests have it. */
-export const asWritten = (entry: ClosedPath): object =>
-  Object.fromEntries(
-    Object.entries(entry).map(([key, text]: [string, string]) => [
-      key,
-      key === 'host' ? text : asNormal(text),
-    ]),
-  )
+/** More spellings than this are closed by the text before the first semicolon, or by the longest text between two. */
+const MOST_SEMICOLONS = 3
+
+/**
+ * The entries with their paths as requests have them. The other gateway decoded %3B before it looked, and here it is
+ * another path than one with a semicolon: both are closed.
+ */
+export function asWritten(entry: ClosedPath): ClosedPath[] {
+  const host = entry.host === undefined ? {} : { host: entry.host }
+  const { path, prefix, contains } = entry
+  const [kind, text] =
+    path !== undefined
+      ? (['path', path] as const)
+      : prefix !== undefined
+        ? (['prefix', prefix] as const)
+        : (['contains', contains ?? ''] as const)
+  const parts = asNormal(text).split(';')
+  if (parts.length <= MOST_SEMICOLONS + 1) {
+    const spelt = parts
+      .slice(1)
+      .reduce(
+        (heads, part) => heads.flatMap(head => [`${head};${part}`, `${head}%3B${part}`]),
+        [parts[0] ?? ''],
+      )
+    return spelt.map(one => ({ ...host, [kind]: one }))
+  }
+  if (kind !== 'contains') return [{ ...host, prefix: parts[0] ?? '/' }]
+  const [longest = ''] = parts.sort((a, b) => b.length - a.length)
+  return [longest === '' ? { ...host, prefix: '/' } : { ...host, contains: longest }]
+}
