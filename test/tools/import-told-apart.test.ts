@@ -275,3 +275,9 @@ t.test('a guarded path with a semicolon is closed in both of its spellings', asy
   )
   t.notOk(await traefiks.passes('localhost', '/p%3Bx'))
 })
+
+t.test('more spellings than gateway.yaml has room for close everything', async t => {
+  const guarded = Array.from({ length: 200 }, (_, i) => `location "/p;;;${i}" { deny all; }`)
+  const { gateway } = await imported(t, 'nginx', `server { location / { ${PASS} } ${guarded.join(' ')} }`)
+  t.match(gateway, 'closed:\n  - { prefix: / }')
+})

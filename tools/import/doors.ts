@@ -3,6 +3,7 @@
  * place would lead to its paths, they are closed as well (`closed` in gateway.yaml), so that no upstream gets requests
  * that never reached it before.
  */
+import { asWritten } from './closed-spellings.js'
 import type { Origin } from './parts.js'
 
 /** Paths of one location, route or router of another gateway, as it matches them. */
@@ -92,7 +93,7 @@ export class Doors<O extends Opened> {
     }))
     const paths = shut.flatMap(one => one.paths.flatMap(entriesOf))
     const unique = [...new Map(paths.map(one => [JSON.stringify(one), one])).values()]
-    const isFlood = all.length > MOST_CLOSED || unique.length > MOST_CLOSED
+    const isFlood = all.length > MOST_CLOSED || unique.flatMap(asWritten).length > MOST_CLOSED
     const closed = isFlood ? [{ prefix: '/' }] : unique
     const guarded = shut.map(one => ({ ...one.guarded, isClosed: isFlood || one.paths.length > 0 }))
     const unsafe = new Set(twins.flatMap(({ open }) => (isAlone(open) ? open : [])))
