@@ -7,13 +7,14 @@ import { PatternError, parsePattern } from '../../gateway/policy/pattern.js'
 import { printable } from '../text.js'
 import { type BucketParts, Buckets } from './buckets.js'
 import { ANY_PLAN, Callers } from './callers.js'
+import { asWritten } from './closed-spellings.js'
 import { Doors, type Place } from './doors.js'
 import { Findings } from './findings.js'
 import { type FileKind, faultIn } from './fits.js'
 import { plainName } from './group.js'
 import type { Origin } from './parts.js'
-import { Places } from './paths.js'
-import { asWritten, type Routed, routesThrough } from './routes.js'
+import { Places, twinOf } from './paths.js'
+import { type Routed, routesThrough } from './routes.js'
 import { Rules } from './rules.js'
 import { Upstreams } from './upstreams.js'
 import { From, yamlText } from './yaml-text.js'
@@ -90,9 +91,9 @@ export class Migration {
   }
 
   /** Sends requests of a place to an upstream. */
-  open(place: Omit<Routed, 'at'>, at: Origin): void {
+  open(place: Omit<Routed, 'at' | 'twin'>, at: Origin): void {
     const patterns = place.patterns.filter(pattern => this.isPattern(pattern, at))
-    if (patterns.length > 0) this.#doors.open({ ...place, patterns, at })
+    if (patterns.length > 0) this.#doors.open({ ...place, patterns, at, ...twinOf(place) })
   }
 
   /** Keeps a place closed, and says so. @param what how it was guarded, such as `closed to all but 10.0.0.0/8` */
@@ -230,7 +231,7 @@ export class Migration {
       ...(this.#redis !== undefined && { redis: this.#redis }),
       upstreams: this.upstreams.document(),
       routes: [...routes.values()],
-      ...(closed.length > 0 && { closed: closed.map(asWritten) }),
+      ...(closed.length > 0 && { closed: closed.flatMap(asWritten) }),
       ...this.callers.settings(isNamed),
       ...(this.#trusted.size > 0 && { trustedProxies: [...this.#trusted] }),
     }

@@ -39,3 +39,12 @@ export const rankOf = ({ hosts }: Context, kind: number, length: number): number
 /** The rank of a server or location. */
 export const rankIn = (context: Context): number[] =>
   context.kind === 'exact' ? rankOf(context, 3, 0) : rankOf(context, 1, context.path.length)
+
+/**
+ * The place of a location that forwards. If its path ends with a slash, nginx sends those who left it out to the path with
+ * it, whatever a shorter prefix says.
+ */
+export const openIn = (context: Context): Place & { readonly redirectsTwin: boolean } => {
+  const { hosts, kind, path } = context
+  return { hosts, kind, path, rank: rankIn(context), redirectsTwin: kind === 'prefix' && path.endsWith('/') }
+}

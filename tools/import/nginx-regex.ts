@@ -1,4 +1,5 @@
 /** What a path must begin with, or hold, to match the regular expression of a location that is to stay closed. */
+import { PLAIN, regexText } from './regex-text.js'
 
 export interface Literal {
   readonly kind: 'prefix' | 'contains'
@@ -7,22 +8,24 @@ export interface Literal {
 
 const MOST_LITERALS = 50
 const LONGEST = 1000
+/** After what need not be there. */
+const OPTIONAL = /^(?:[?*{]|\+[*{])/
 
 /**
  * Literals of which every matching path has one: closing their paths closes at least what the expression matched. `/`
  * alone, which closes everything, when none can be found.
  */
 export function literalsOf(expression: string): Literal[] {
-  const all = expression.length > LONGEST ? undefined : alternativesOf(expression)?.map(literalOf)
-  const found = all?.flat()
+  const text = expression.length > LONGEST ? undefined : regexText(expression)
+  const found = text === undefined ? undefined : alternativesOf(text).flatMap(literalOf)
   if (found === undefined || found.length === 0 || found.length > MOST_LITERALS) return EVERYTHING
   return found.some(one => one.path === '' || one.path === '/') ? EVERYTHING : found
 }
 
 const EVERYTHING: Literal[] = [{ kind: 'prefix', path: '/' }]
 
-/** The parts between the `|` outside of all groups; undefined when a group does not close. */
-function alternativesOf(text: string): string[] | undefined {
+/** The parts between the `|` outside of all groups. */
+function alternativesOf(text: string): string[] {
   const parts = ['']
   let depth = 0
   for (let at = 0; at < text.length; at++) {
@@ -32,26 +35,12 @@ function alternativesOf(text: string): string[] | undefined {
       at += 1
       continue
     }
-    if (char === '[') {
-      const end = endOfSet(text, at)
-      parts.push(`${parts.pop()}${text.slice(at, end)}`)
-      at = end - 1
-      continue
-    }
     if (char === '(') depth += 1
     if (char === ')') depth -= 1
     if (char === '|' && depth === 0) parts.push('')
     else parts.push(`${parts.pop()}${char}`)
   }
-  return depth === 0 ? parts : undefined
-}
-
-function endOfSet(text: string, start: number): number {
-  for (let at = start + 2; at < text.length; at++) {
-    if (text[at] === '\\') at += 1
-    else if (text[at] === ']') return at + 1
-  }
-  return text.length
+  return parts
 }
 
 /** The longest run of plain characters, with the words of a group of plain alternatives. */
@@ -72,24 +61,23 @@ function literalOf(text: string): Literal[] {
     if (char === '(') {
       const close = endOfGroup(text, at)
       const words = wordsOf(text.slice(at + 1, close - 1))
-      const isOptional = /[?*{]/.test(text[close] ?? '')
+      const isOptional = OPTIONAL.test(text.slice(close, close + 2))
       if (words === undefined || isOptional || run.length * words.length > MOST_LITERALS) end()
       else run = run.flatMap(head => words.map(word => head + word))
       if (words !== undefined && text[close] === '+') end()
       at = close - 1
       continue
     }
-    const plain = char === '\\' ? escapedChar(text[at + 1]) : /[\w/@~%&=:,; -]/.test(char) ? char : undefined
+    const plain = char === '\\' ? text[at + 1] : PLAIN.test(char) ? char : undefined
     if (char === '\\') at += 1
-    const next = text[at + 1] ?? ''
-    if (plain === undefined || /[?*{]/.test(next)) {
+    const next = text.slice(at + 1, at + 3)
+    if (plain === undefined || OPTIONAL.test(next)) {
       end()
-      if (char === '[') at = endOfSet(text, at) - 1
-      if (char === '{') at = Math.max(at, text.indexOf('}', at))
+      if (char === '{') at += (/^\{[\d, ]*\}/.exec(text.slice(at))?.[0].length ?? 1) - 1
       continue
     }
     run = run.map(head => head + plain)
-    if (next === '+') end()
+    if (next[0] === '+') end()
   }
   end()
   const isUsable = (one: string[]): boolean => one.every(word => word.length > 1)
@@ -101,14 +89,10 @@ function literalOf(text: string): Literal[] {
 
 const shortest = (words: readonly string[]): number => Math.min(...words.map(word => word.length))
 
-/** `.`, `/` and the like; not classes such as `\d`. */
-const escapedChar = (char = ''): string | undefined => (/[a-z0-9]/i.test(char) ? undefined : char)
-
 function endOfGroup(text: string, start: number): number {
   let depth = 0
   for (let at = start; at < text.length; at++) {
     if (text[at] === '\\') at += 1
-    else if (text[at] === '[') at = endOfSet(text, at) - 1
     else if (text[at] === '(') depth += 1
     else if (text[at] === ')' && --depth === 0) return at + 1
   }

@@ -110,8 +110,8 @@ function tokensOf(text: string, file: string | undefined): Token[] {
     const isQuoted = char === '"' || char === "'"
     const end = isQuoted ? endOfQuoted(text, at) : endOfWord(text, at)
     if (end === undefined) throw new NginxFault('A quoted text does not end.', place, file)
-    const word = isQuoted ? text.slice(at + 1, end - 1).replace(/\\(["'\\])/g, '$1') : text.slice(at, end)
-    tokens.push({ text: word, isMark: false, ...place })
+    const word = isQuoted ? text.slice(at + 1, end - 1) : text.slice(at, end)
+    tokens.push({ text: unescaped(word), isMark: false, ...place })
     const within = text.slice(at, end)
     for (let i = within.indexOf('\n'); i !== -1; i = within.indexOf('\n', i + 1)) {
       line += 1
@@ -121,6 +121,11 @@ function tokensOf(text: string, file: string | undefined): Token[] {
   }
   return tokens
 }
+
+/** Quotes and backslashes behind a backslash, and blanks by their letters; other escapes stay for who reads the word. */
+const unescaped = (word: string): string =>
+  word.replace(/\\(["'\\trn])/g, (_, char: string) => BLANKS[char] ?? char)
+const BLANKS: Readonly<Record<string, string>> = { t: '\t', r: '\r', n: '\n' }
 
 function endOfQuoted(text: string, start: number): number | undefined {
   for (let at = start + 1; at < text.length; at++) {

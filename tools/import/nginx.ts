@@ -1,6 +1,6 @@
 /** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
 import type { Migration } from './migration.js'
-import { type Context, rankIn, rankOf, type Taker } from './nginx-context.js'
+import { type Context, openIn, rankIn, rankOf, type Taker } from './nginx-context.js'
 import { answeredIn, rewriteOfAll } from './nginx-elsewhere.js'
 import { fieldsOf, isChosen, tellFields } from './nginx-fields.js'
 import { guardIn, guardsOf, isGuard, isRefusing, NO_GUARDS, networksDenied } from './nginx-guard.js'
@@ -245,6 +245,6 @@ class NginxImport {
       return
     }
     tellFields(context.fields, this.#into)
-    this.#into.open({ hosts, kind, path, rank, patterns: [pattern], upstream }, pass)
+    this.#into.open({ ...openIn(context), patterns: [pattern], upstream }, pass)
   }
 }

@@ -25,6 +25,16 @@ const escaped = (text: string, which: RegExp): string =>
 export const isConfined = ({ kind, path }: Pick<Place, 'kind' | 'path'>, target: string): boolean =>
   kind === 'exact' ? path !== target : target !== '' && target !== '/' && !path.startsWith(target)
 
+/**
+ * The other path that the route of a place takes in: a pattern does not tell a path from the same with a final slash, and
+ * `/a/**` has `/a`.
+ */
+export function twinOf({ kind, path }: Pick<Place, 'kind' | 'path'>): { readonly twin?: string } {
+  if (path.length < 2) return {}
+  if (path.endsWith('/')) return { twin: path.slice(0, -1) }
+  return kind === 'exact' ? { twin: `${path}/` } : {}
+}
+
 /** A set of requests: patterns, and projects; no projects: all. */
 interface Requests {
   readonly match: readonly string[]

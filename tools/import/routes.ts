@@ -1,7 +1,6 @@
 /** The routes of an imported configuration, and what is said about places without one. */
-import type { ClosedPath, Doors, Opened, Place } from './doors.js'
+import { type ClosedPath, type Doors, isAlone, type Opened, type Place } from './doors.js'
 import type { Migration } from './migration.js'
-import { asNormal } from './paths.js'
 import { From } from './yaml-text.js'
 
 /** A place with a route: its patterns lead to the upstream. */
@@ -19,7 +18,7 @@ export function routesThrough(
   readonly closed: readonly ClosedPath[]
   readonly routes: Map<string, From>
 } {
-  const { open, dropped, guarded, closed } = doors.resolve()
+  const { open, dropped, twins, guarded, closed } = doors.resolve()
   for (const one of guarded) {
     const where = one.isClosed
       ? 'It is under "closed" and answers 404.'
@@ -31,6 +30,17 @@ export function routesThrough(
     into.lost(
       one.at,
       `the route of ${one.patterns.join(', ')}. It is below a path that is closed, so it answers 404, too.`,
+    )
+  }
+  for (const { open: one, guarded: by } of twins) {
+    const [pattern = one.path] = one.patterns
+    const [path, twin] = one.hasParameter ? [pattern, `${pattern}/`] : [one.path, one.twin]
+    const why = `Sluice does not tell ${path} from ${twin}, and ${shown(by)} was ${by.what}.`
+    into.lost(
+      one.at,
+      isAlone(one)
+        ? `the route of ${one.patterns.join(', ')}. ${why} If ${twin} may be open as well, write the route, and take out what closes it under "closed".`
+        : `${twin}, and ${path} with it, answer 404. ${why} If both may be open, take ${twin} out of "closed".`,
     )
   }
   const routes = new Map<string, From>()
@@ -60,12 +70,3 @@ function shown({ hosts, kind, path }: Place): string {
   if (kind === 'contains') return `${where}every path with "${path}"`
   return `${where}${kind === 'exact' ? path : `${path}${path.endsWith('/') ? '' : '/'}**`}`
 }
-
-/** The entry with its path as requests have it. */
-export const asWritten = (entry: ClosedPath): object =>
-  Object.fromEntries(
-    Object.entries(entry).map(([key, text]: [string, string]) => [
-      key,
-      key === 'host' ? text : asNormal(text),
-    ]),
-  )

@@ -161,7 +161,7 @@ function joined(left: Fit, right: Fit): Fit {
 export function placeOf(
   { path: written = '/', kind: of = 'prefix', method, host }: Fit,
   rank: readonly number[],
-): Place {
+): Place & { readonly hasParameter: boolean } {
   const mark = written.indexOf('{')
   const [kind, path] = mark < 0 ? [of, written] : (['prefix', written.slice(0, mark)] as const)
   return {
@@ -169,6 +169,7 @@ export function placeOf(
     kind,
     path,
     rank,
+    hasParameter: of === 'exact' && mark >= 0,
     ...(method !== undefined && { methods: [method] }),
   }
 }
