@@ -9,6 +9,8 @@ export interface Occupant {
   readonly client: string
   /** Since when it waits for its client to send or read, in ms of `performance.now()`; undefined while it does not. */
   readonly waitsSince: number | undefined
+  /** Index of its place; undefined while it has none. Set by Places. */
+  place?: number | undefined
   /** It has been given a place. */
   go(): void
   /** It must leave its place, or the queue, to another client's request; it leaves before this returns. */
@@ -24,7 +26,8 @@ export class Places {
   readonly #most: number
   readonly #mostOfOne: number
   readonly #share: number
-  readonly #held = new Set<Occupant>()
+  /** An array: a Set of short-lived requests keeps those of its former tables alive from one scavenge to the next. */
+  readonly #held: Occupant[] = []
   /** Places by client. */
   readonly #counts = new Map<string, number>()
   /** Waiting requests by client. The first client is served first among those with equally many places. */
@@ -39,18 +42,18 @@ export class Places {
 
   /** Requests with a place or in the queue. */
   get size(): number {
-    return this.#held.size + this.#waiting
+    return this.#held.length + this.#waiting
   }
 
   /** Takes a place: at once ('admitted'), or later ('waiting', then `go`). 'full' if the queue has no room either. */
   enter(one: Occupant): 'admitted' | 'waiting' | 'full' {
-    if (this.#held.size < this.#most && this.#placesOf(one.client) < this.#mostOfOne) {
+    if (this.#held.length < this.#most && this.#placesOf(one.client) < this.#mostOfOne) {
       this.#hold(one)
       return 'admitted'
     }
     if (this.#waiting >= WAITING && !this.#shortenQueue(one.client)) return 'full'
     this.#queue(one)
-    if (this.#held.size >= this.#most) this.#makeRoom(one.client)
+    if (this.#held.length >= this.#most) this.#makeRoom(one.client)
     return 'waiting'
   }
 
@@ -65,7 +68,14 @@ export class Places {
 
   /** Gives a place back, or passes it on. */
   leave(one: Occupant): void {
-    if (!this.#held.delete(one)) return
+    const { place } = one
+    if (place === undefined) return
+    one.place = undefined
+    const last = this.#held.pop()
+    if (last !== undefined && last !== one) {
+      this.#held[place] = last
+      last.place = place
+    }
     const left = this.#placesOf(one.client) - 1
     if (left > 0) this.#counts.set(one.client, left)
     else this.#counts.delete(one.client)
@@ -81,7 +91,7 @@ export class Places {
   }
 
   #hold(one: Occupant): void {
-    this.#held.add(one)
+    one.place = this.#held.push(one) - 1
     this.#counts.set(one.client, this.#placesOf(one.client) + 1)
   }
 
