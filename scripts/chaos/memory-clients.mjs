@@ -70,39 +70,30 @@ const overTcp =
     return () => socket.destroy()
   }
 
+const connectOverTls = ({ port, address, ca }) =>
+  connectTls({
+    port,
+    host: '127.0.0.1',
+    localAddress: address,
+    ca,
+    servername: 'localhost',
+    ALPNProtocols: ['h2'],
+  })
+
 /** Opens TLS connections for HTTP/2; each sends these bytes. */
-const overTls =
-  bytes =>
-  ({ port, address, ca }) => {
-    const socket = quiet(
-      connectTls({
-        port,
-        host: '127.0.0.1',
-        localAddress: address,
-        ca,
-        servername: 'localhost',
-        ALPNProtocols: ['h2'],
-      }),
-    )
-    socket.once('secureConnect', () => socket.write(bytes))
-    return () => socket.destroy()
-  }
+const overTls = bytes => place => {
+  const socket = quiet(connectOverTls(place))
+  socket.once('secureConnect', () => socket.write(bytes))
+  return () => socket.destroy()
+}
 
 /** One HTTP/2 connection with `streams` requests at a time, each given to `each`. */
 const overHttp2 =
   (streams, head, each, settings = {}) =>
-  ({ port, address, ca }) => {
-    const createConnection = () =>
-      connectTls({
-        port,
-        host: '127.0.0.1',
-        localAddress: address,
-        ca,
-        servername: 'localhost',
-        ALPNProtocols: ['h2'],
-      })
+  place => {
+    const createConnection = () => connectOverTls(place)
     const session = quiet(
-      connectHttp2(`https://localhost:${port}`, { createConnection, settings, maxSessionMemory: 1000 }),
+      connectHttp2(`https://localhost:${place.port}`, { createConnection, settings, maxSessionMemory: 1000 }),
     )
     session.on('connect', () => {
       for (let i = 0; i < streams; i++) {
