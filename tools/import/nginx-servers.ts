@@ -16,6 +16,12 @@ export function namesOf(server: readonly Directive[]): Names {
   return { hosts: [...new Set(hosts)], patterns: words.filter(word => !isHost(word)) }
 }
 
+/** True for a server without a name, which takes the hosts that no other server has. */
+export function isNameless(server: readonly Directive[]): boolean {
+  const { hosts, patterns } = namesOf(server)
+  return hosts.length === 0 && patterns.length === 0
+}
+
 /** True for a server that does nothing but send clients elsewhere, such as from http to https. */
 export function onlyRedirects(server: readonly Directive[]): boolean {
   const isRedirect = ({ name, words }: Directive): boolean =>
