@@ -1,6 +1,6 @@
 /** Traefik's router rules: paths, methods and hosts, and what else they ask for (doc.traefik.io, 'Routers', 'Rule'). */
-import { HOST_NAME_PATTERN } from '../../config/projects-schema.js'
 import type { Place } from './doors.js'
+import { isHostName } from './hosts.js'
 import { literalsOf } from './nginx-regex.js'
 import { asLiteral, below } from './paths.js'
 
@@ -18,7 +18,6 @@ export interface Fit {
 export class RuleFault extends Error {}
 
 const MOST_FITS = 100
-const HOST_NAME = new RegExp(HOST_NAME_PATTERN)
 const DEEPEST = 100
 const MARKS = ['&&', '||', '!', '(', ')']
 
@@ -148,7 +147,7 @@ function fitsOfMatcher(matcher: string, word: string, words: readonly string[], 
 /** A host with a star, or otherwise than requests have it, is a condition that no route has. */
 function hostFit(word: string): Fit {
   const host = word.toLowerCase().replace(/\.$/, '')
-  return HOST_NAME.test(host) ? { host, besides: [] } : { besides: [`Host(${word.slice(0, 60)})`] }
+  return isHostName(host) ? { host, besides: [] } : { besides: [`Host(${word.slice(0, 60)})`] }
 }
 
 /** `{id}` of Traefik 2 is a parameter here, too; with a regular expression the paths before it are meant. */
