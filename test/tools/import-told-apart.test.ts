@@ -27,6 +27,19 @@ t.test('nginx: an exact location is left out where the path with a final slash w
   t.ok(await passes('wide.example.com', '/x'))
 })
 
+t.test('a path that nobody refused, and that takes the route of another, is told', async t => {
+  const told = async (block: string): Promise<boolean> => {
+    const { err, passes } = await imported(t, 'nginx', `server { server_name ${HOST}; ${block} }`)
+    t.ok(await passes(HOST, '/ok'), block)
+    return err.includes('Not the same: /ok/ takes the route of /ok, too.')
+  }
+  const exact = `location = /ok { ${PASS} }`
+  t.ok(await told(`${exact} location / { root /srv; }`))
+  t.notOk(await told(`${exact} location / { ${PASS} }`), 'it was open before')
+  const { err } = await imported(t, 'traefik', traefik({ 'Path(`/ok`)': '' }))
+  t.match(err, '/ok/ takes the route of /ok, too.')
+})
+
 t.test(
   'nginx: a guard of the path without the final slash holds, of a location that ends with it',
   async t => {
