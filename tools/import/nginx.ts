@@ -8,7 +8,14 @@ import { Includes, type NamedFile } from './nginx-include.js'
 import { Variables } from './nginx-key.js'
 import { NginxLimits } from './nginx-limits.js'
 import { closeLocation, locationOf } from './nginx-location.js'
-import { apartAmong, importRealIp, isDefault, isNameless, namesOf, onlyRedirects } from './nginx-servers.js'
+import {
+  apartAmong,
+  defaultsAmong,
+  importRealIp,
+  isNameless,
+  namesOf,
+  onlyRedirects,
+} from './nginx-servers.js'
 import { type Directive, NginxFault, parseNginx } from './nginx-text.js'
 import { keepAnswered, keepRewritten, leaveExpression } from './nginx-unrouted.js'
 import { NGINX_DEFAULTS, NginxUpstreams, settingsOf } from './nginx-upstreams.js'
@@ -54,7 +61,7 @@ class NginxImport {
   readonly #upstreams: NginxUpstreams
   readonly #limits: NginxLimits
   readonly #takers: Taker[] = []
-  #servers: readonly (readonly Directive[])[] = []
+  #defaults: ReadonlySet<readonly Directive[]> = new Set()
   /** True when requests for hosts that no server has reach an upstream. */
   #isAnyNameless = false
   #apart: ReturnType<typeof apartAmong> = () => undefined
@@ -71,9 +78,10 @@ class NginxImport {
       if (one.name === 'geo' || one.name === 'map') this.#variables.add(one)
       if (one.name === 'upstream') this.#upstreams.add(one)
     }
-    this.#servers = http.flatMap(({ name, block = [] }) => (name === 'server' ? [block] : []))
-    this.#isAnyNameless = this.#servers.some(isNameless)
-    this.#apart = apartAmong(this.#servers)
+    const servers = http.flatMap(({ name, block = [] }) => (name === 'server' ? [block] : []))
+    this.#isAnyNameless = servers.some(isNameless)
+    this.#apart = apartAmong(servers)
+    this.#defaults = defaultsAmong(servers)
     const knowsClients = importRealIp(http, this.#into)
     this.#limits.knowsClients = knowsClients
     for (const one of http) if (/^limit_(req|conn)_zone$/.test(one.name)) this.#limits.zone(one)
@@ -161,7 +169,7 @@ class NginxImport {
       if (hosts.length > 0) this.#into.keepFrom(whole, 'redirected', one)
       return
     }
-    if (isNameless(block) && !isDefault(block, this.#servers)) {
+    if (isNameless(block) && !this.#defaults.has(block)) {
       this.#into.leftOut(
         one,
         'a server without a name that is not the default one of its address: nginx sends no host there.',
@@ -172,7 +180,7 @@ class NginxImport {
       const whole = hosts.length === 0 ? ' The server is left out with all in it.' : ''
       this.#into.leftOut(one, `the name "${name}". Hosts are written out, without patterns.${whole}`)
     }
-    if (hosts.length > 0 && isDefault(block, this.#servers)) {
+    if (hosts.length > 0 && this.#defaults.has(block)) {
       this.#into.changedOnce(
         one,
         'requests for a host that no server has are refused, where nginx gives them to the first or default server.',
