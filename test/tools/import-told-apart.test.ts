@@ -36,8 +36,10 @@ t.test('a path that nobody refused, and that takes the route of another, is told
   const exact = `location = /ok { ${PASS} }`
   t.ok(await told(`${exact} location / { root /srv; }`))
   t.notOk(await told(`${exact} location / { ${PASS} }`), 'it was open before')
-  const { err } = await imported(t, 'traefik', traefik({ 'Path(`/ok`)': '' }))
+  const { err } = await imported(t, 'traefik', traefik({ 'Path(`/ok`)': '', 'PathPrefix(`/b/`)': '' }))
   t.match(err, '/ok/ takes the route of /ok, too.')
+  t.match(err, '/b takes the route of /b/, too.')
+  t.notOk(await told(`${exact} location /ok/ { ${PASS} }`), 'nginx sends clients to it')
 })
 
 t.test(

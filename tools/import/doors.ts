@@ -50,7 +50,7 @@ export interface Resolved<O extends Opened> {
   readonly dropped: readonly O[]
   /** Open places that Sluice does not tell from a guarded one: left out, or closed for these two paths. */
   readonly twins: readonly Twin<O>[]
-  /** Open places of one path, with a twin that nobody refused, and that was not open before. */
+  /** Open places with a twin that nobody refused, and that was not open before. */
   readonly widened: readonly O[]
   readonly closed: readonly ClosedPath[]
   /** Each closed place, and whether an entry of `closed` keeps it shut. */
@@ -135,9 +135,9 @@ export class Doors<O extends Opened> {
     const takersOf = this.#takers()
     return open.filter(
       one =>
-        one.kind === 'exact' &&
         one.twin !== undefined &&
-        takersOf({ ...one, path: one.twin }, one).length === 0,
+        !one.redirectsTwin &&
+        takersOf({ ...one, kind: 'exact', path: one.twin }, one).length === 0,
     )
   }
 
