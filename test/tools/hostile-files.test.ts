@@ -1,6 +1,7 @@
 /** What the commands' readers of logs and other gateways' files cost at most, each with the largest line or a large file. */
 import t from 'tap'
 import { parseYaml } from '../../config/yaml.js'
+import { defaultsAmong } from '../../tools/import/nginx-servers.js'
 import { parseNginx } from '../../tools/import/nginx-text.js'
 import { fitsOf } from '../../tools/import/traefik-rule.js'
 import { withoutSecret } from '../../tools/import/without-secret.js'
@@ -40,6 +41,19 @@ t.test('the words and rules of other gateways cost what their bytes cost', async
   const nginx = (text: string) => parseNginx(text)
   for (const [name, read] of Object.entries({ fitsOf, nginx, withoutSecret }))
     t.same(await slowInputs(texts, read, LINEAR_MS), [], name)
+})
+
+t.test('the default server of each address is found in one pass over the servers', t => {
+  const text = Array.from({ length: 4000 }, (_, i) => `server { listen 80; server_name h${i}; }`).join('\n')
+  const servers = parseNginx(`${text} server { listen 81; listen 80 default_server; }`).map(
+    ({ block = [] }) => block,
+  )
+  const start = performance.now()
+  const found = defaultsAmong(servers)
+  // Looking at all servers for each of them took 5 s and more.
+  t.ok(performance.now() - start < LINEAR_MS)
+  t.strictSame([...found], [servers.at(-1)])
+  t.end()
 })
 
 t.test('a YAML file costs what its bytes cost, however many errors its lines have', async t => {

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { sluice } from '../helpers/command.js'
 import { gatewayProcess } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
@@ -203,25 +203,52 @@ t.test('of nested networks of a geo the longest decides whether an address is ex
   t.notMatch(access, '10.1.0.0/16')
 })
 
+/** Imports descriptors of envoyproxy/ratelimit. */
+async function described(t: Test, ...descriptors: readonly string[]) {
+  const folder = t.testdir({ 'r.yaml': `domain: d\ndescriptors: [${descriptors.join(', ')}]\n` })
+  const made = join(folder, 'made')
+  const { err } = await sluice(['import', 'ratelimit', join(folder, 'r.yaml'), '--output', made])
+  const checked = await sluice(['check', '--config', made])
+  t.equal(checked.code, 0, checked.out + checked.err)
+  const read = (name: string): string => readFileSync(join(made, name), 'utf8')
+  return { err, read }
+}
+
 t.test('each path that a wildcard of envoyproxy/ratelimit matches has a counter of its own', async t => {
-  const folder = t.testdir({
-    'r.yaml':
-      'domain: d\ndescriptors: [{ key: path, value: "/api/*", rate_limit: { unit: minute, requests_per_unit: 5 } }]\n',
-  })
-  const { out } = await sluice(['import', 'ratelimit', join(folder, 'r.yaml')])
-  t.match(out, 'match: [/api/**]')
-  t.match(out, 'key: [full-path]')
+  const { read } = await described(
+    t,
+    '{ key: path, value: "/api/*", rate_limit: { unit: minute, requests_per_unit: 5 } }',
+  )
+  t.match(read('policies/volumetric.yaml'), 'match: [/api/**]')
+  t.match(read('policies/volumetric.yaml'), 'key: [full-path]')
 })
 
 t.test('an exemption that is left out is not said to hold', async t => {
-  const limits = [
+  const { err } = await described(
+    t,
     '{ key: remote_address, value: 10.0.0.1, rate_limit: { unlimited: true } }',
     '{ key: remote_address, value: 10.0.0.2, rate_limit: { unit: minute, requests_per_unit: 0 } }',
-  ]
-  const folder = t.testdir({ 'r.yaml': `domain: d\ndescriptors: [${limits.join(', ')}]\n` })
-  const { err } = await sluice(['import', 'ratelimit', join(folder, 'r.yaml')])
+  )
   t.match(err, 'Lost: the exemption of 10.0.0.1')
   t.notMatch(err, 'exempt from every limit')
+})
+
+t.test('addresses that two descriptors exempt are written once', async t => {
+  const { read } = await described(
+    t,
+    '{ key: remote_address, value: 10.0.0.1, rate_limit: { unlimited: true } }',
+    '{ key: masked_remote_address, value: 10.0.0.1/32, rate_limit: { unlimited: true } }',
+  )
+  t.equal(read('policies/access.yaml').match(/10\.0\.0\.1/g)?.length, 1)
+})
+
+t.test('a limit of no requests closes a path by whatever unit', async t => {
+  const { err, read } = await described(
+    t,
+    '{ key: path, value: /a, rate_limit: { unit: month, requests_per_unit: 0 } }',
+  )
+  t.match(err, 'Lost: /a was closed by a limit of no requests.')
+  t.match(read('gateway.yaml'), '- { path: /a }')
 })
 
 t.test('nothing of nginx is said to have no effect that has one', async t => {

@@ -2,56 +2,8 @@
  * Paths that other gateways tell apart and Sluice does not, or the other way round, and text that regular expressions
  * spell in many ways: what was refused before stays closed after `sluice import`, as a real nginx says.
  */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import t, { type Test } from 'tap'
-import { sluice } from '../helpers/command.js'
-import { send } from '../helpers/http.js'
-import { nginxServing } from '../helpers/nginx.js'
-
-const PASS = 'proxy_pass http://127.0.0.1:3000;'
-const HOST = 'a.example.com'
-
-async function imported(t: Test, format: string, text: string) {
-  const folder = t.testdir({ 'gateway.conf': text })
-  const made = join(folder, 'made')
-  const { err } = await sluice(['import', format, join(folder, 'gateway.conf'), '--output', made])
-  const checked = await sluice(['check', '--config', made])
-  t.equal(checked.code, 0, checked.out + checked.err)
-  const passes = async (host: string, path: string): Promise<boolean> => {
-    const { out } = await sluice(['explain', 'GET', path, '--host', host, '--config', made, '--json'])
-    const { upstream, answer } = JSON.parse(out)
-    return upstream !== null && (answer.status === null || answer.status < 400)
-  }
-  return { err, passes, gateway: readFileSync(join(made, 'gateway.yaml'), 'utf8') }
-}
-
-/** Imports the servers, and asks the import and a real nginx for the same paths. */
-async function compared(t: Test, servers: Readonly<Record<string, string>>, paths: readonly string[]) {
-  const text = Object.entries(servers)
-    .map(([host, block]) => `server { listen 80; server_name ${host}; ${block} }`)
-    .join('\n')
-  const told = await imported(t, 'nginx', text)
-  const nginx = await nginxServing(t, port =>
-    text
-      .replaceAll('listen 80', `listen 127.0.0.1:${port}`)
-      .replaceAll(PASS, 'return 200;')
-      .replaceAll('auth_basic_user_file x;', 'auth_basic_user_file users;'),
-  )
-  if (nginx !== undefined) {
-    for (const host of Object.keys(servers)) {
-      let refused = 0
-      for (const path of paths) {
-        const { status } = await send(nginx + path, { headers: { host } })
-        if (status < 400) continue
-        refused += 1
-        t.notOk(await told.passes(host, path), `closed: ${host}${path} ${servers[host]}`)
-      }
-      t.ok(refused > 0, `nginx refuses some: ${servers[host]}`)
-    }
-  }
-  return told
-}
+import t from 'tap'
+import { compared, GUARDED, HOST, imported, kong, PASS, traefik } from '../helpers/import-asked.js'
 
 const OK = ['/ok', '/ok/', '/ok//', '/ok/.', '/ok/x', '/x/..//ok/']
 
@@ -73,6 +25,21 @@ t.test('nginx: an exact location is left out where the path with a final slash w
     /^Access control that is lost:[\s\S]*Lost: the route of \/ok\. Sluice does not tell \/ok from \/ok\/, and rest\.example\.com \/\*\* was answered 403\. If \/ok\/ may be open as well, write the route/,
   )
   t.ok(await passes('wide.example.com', '/x'))
+})
+
+t.test('a path that nobody refused, and that takes the route of another, is told', async t => {
+  const told = async (block: string): Promise<boolean> => {
+    const { err, passes } = await imported(t, 'nginx', `server { server_name ${HOST}; ${block} }`)
+    t.ok(await passes(HOST, '/ok'), block)
+    return err.includes('Not the same: /ok/ takes the route of /ok, too.')
+  }
+  const exact = `location = /ok { ${PASS} }`
+  t.ok(await told(`${exact} location / { root /srv; }`))
+  t.notOk(await told(`${exact} location / { ${PASS} }`), 'it was open before')
+  const { err } = await imported(t, 'traefik', traefik({ 'Path(`/ok`)': '', 'PathPrefix(`/b/`)': '' }))
+  t.match(err, '/ok/ takes the route of /ok, too.')
+  t.match(err, '/b takes the route of /b/, too.')
+  t.notOk(await told(`${exact} location /ok/ { ${PASS} }`), 'nginx sends clients to it')
 })
 
 t.test(
@@ -110,18 +77,6 @@ t.test('nginx: exact locations and prefixes beside open ones stay open', async t
   t.notMatch(gateway, '/api }')
 })
 
-const traefik = (routers: Readonly<Record<string, string>>): string =>
-  [
-    'http:',
-    '  services: { app: { loadBalancer: { servers: [{ url: "http://127.0.0.1:9000" }] } } }',
-    '  middlewares: { auth: { basicAuth: { users: ["a:b"] } } }',
-    '  routers:',
-    ...Object.entries(routers).map(
-      ([rule, more], i) => `    r${i}: { rule: ${JSON.stringify(rule)}, service: app, ${more} }`,
-    ),
-  ].join('\n')
-const GUARDED = 'middlewares: [auth]'
-
 t.test('Traefik and Kong tell a final slash as well', async t => {
   const exact = await imported(
     t,
@@ -145,20 +100,13 @@ t.test('Traefik and Kong tell a final slash as well', async t => {
   )
   t.notOk(await parameter.passes('localhost', '/items/5/'))
   t.ok(await parameter.passes('localhost', '/x/y'))
-  const kong = await imported(
+  const kongs = await imported(
     t,
     'kong',
-    `_format_version: "3.0"
-services:
-  - name: app
-    url: http://127.0.0.1:9000
-    routes:
-      - { name: open, paths: [/pub/], strip_path: false }
-      - { name: rest, paths: [/], strip_path: false, plugins: [{ name: basic-auth }] }
-`,
+    kong(['{ name: open, paths: [/pub/] }', '{ name: rest, paths: [/], plugins: [{ name: basic-auth }] }']),
   )
-  t.notOk(await kong.passes('localhost', '/pub'))
-  t.ok(await kong.passes('localhost', '/pub/x'))
+  t.notOk(await kongs.passes('localhost', '/pub'))
+  t.ok(await kongs.passes('localhost', '/pub/x'))
 })
 
 /** Spellings of `/.git` and `/admin` in PCRE, and expressions in which less is required than it seems. */
@@ -245,14 +193,10 @@ t.test('Traefik and Kong: escapes in guarded expressions', async t => {
   const { passes } = await imported(
     t,
     'kong',
-    `_format_version: "3.0"
-services:
-  - name: app
-    url: http://127.0.0.1:9000
-    routes:
-      - { name: rest, paths: [/], strip_path: false }
-      - { name: admin, paths: ['~/\\x61dmin', '~/\\u{62}oss'], strip_path: false, plugins: [{ name: basic-auth }] }
-`,
+    kong([
+      '{ name: rest, paths: [/] }',
+      "{ name: admin, paths: ['~/\\x61dmin', '~/\\u{62}oss'], plugins: [{ name: basic-auth }] }",
+    ]),
   )
   for (const path of ['/admin', '/boss']) t.notOk(await passes('localhost', path), path)
 })

@@ -7,7 +7,7 @@ const MOST_SEMICOLONS = 3
 
 /**
  * The entries with their paths as requests have them. The other gateway decoded %3B before it looked, and here it is
- * another path than one with a semicolon: both are closed.
+ * another path than one with a semicolon: both are closed. Several slashes are one here, so they are in an entry, too.
  */
 export function asWritten(entry: ClosedPath): ClosedPath[] {
   const host = entry.host === undefined ? {} : { host: entry.host }
@@ -18,7 +18,9 @@ export function asWritten(entry: ClosedPath): ClosedPath[] {
       : prefix !== undefined
         ? (['prefix', prefix] as const)
         : (['contains', contains ?? ''] as const)
-  const parts = asNormal(text).split(';')
+  const parts = asNormal(text)
+    .replace(/\/{2,}/g, '/')
+    .split(';')
   if (parts.length <= MOST_SEMICOLONS + 1) {
     const spelt = parts
       .slice(1)

@@ -50,6 +50,8 @@ export interface Resolved<O extends Opened> {
   readonly dropped: readonly O[]
   /** Open places that Sluice does not tell from a guarded one: left out, or closed for these two paths. */
   readonly twins: readonly Twin<O>[]
+  /** Open places with a twin that nobody refused, and that was not open before. */
+  readonly widened: readonly O[]
   readonly closed: readonly ClosedPath[]
   /** Each closed place, and whether an entry of `closed` keeps it shut. */
   readonly guarded: readonly (Guarded & { readonly isClosed: boolean })[]
@@ -99,8 +101,10 @@ export class Doors<O extends Opened> {
     const unsafe = new Set(twins.flatMap(({ open }) => (isAlone(open) ? open : [])))
     const left = this.#open.filter(one => !unsafe.has(one))
     const isDropped = (one: O): boolean => closed.some(entry => holds(entry, one))
+    const open = left.filter(one => !isDropped(one))
     return {
-      open: left.filter(one => !isDropped(one)),
+      open,
+      widened: this.#widened(open),
       dropped: left.filter(isDropped),
       twins,
       closed,
@@ -110,8 +114,7 @@ export class Doors<O extends Opened> {
 
   /** Open places with a twin that is refused, each with what refuses it. */
   #twins(guards: readonly Guarded[]): Twin<O>[] {
-    const byPath = new Map<string, O[]>()
-    for (const one of this.#open) byPath.set(one.path, [...(byPath.get(one.path) ?? []), one])
+    const takersOf = this.#takers()
     return this.#open.flatMap(open => {
       const { twin } = open
       if (open.hasParameter) {
@@ -122,12 +125,34 @@ export class Doors<O extends Opened> {
       const place = { ...open, kind: 'exact', path: twin } as const
       const own = guards.filter(one => meetAt(place, one) && (!open.redirectsTwin || one.path === twin))
       if (own.length === 0) return []
-      const takers = Array.from({ length: twin.length }, (_, i) => byPath.get(twin.slice(0, i + 1)) ?? [])
-        .flat()
-        .filter(one => one !== open && isFor(one, place) && overlap(place, one))
+      const takers = takersOf(place, open)
       const guarded = own.find(one => !takers.some(({ rank }) => isBelow(one.rank, rank)))
       return guarded === undefined ? [] : { open, guarded }
     })
+  }
+
+  #widened(open: readonly O[]): O[] {
+    const takersOf = this.#takers()
+    return open.filter(
+      one =>
+        one.twin !== undefined &&
+        !one.redirectsTwin &&
+        takersOf({ ...one, kind: 'exact', path: one.twin }, one).length === 0,
+    )
+  }
+
+  /** Finds the open places, other than one of them, that take the requests of a place of one path. */
+  #takers(): (place: Place, besides: O) => O[] {
+    const byPath = new Map<string, O[]>()
+    for (const one of this.#open) {
+      const same = byPath.get(one.path) ?? []
+      byPath.set(one.path, same)
+      same.push(one)
+    }
+    return (place, besides) =>
+      Array.from({ length: place.path.length }, (_, i) => byPath.get(place.path.slice(0, i + 1)) ?? [])
+        .flat()
+        .filter(one => one !== besides && isFor(one, place) && overlap(place, one))
   }
 
   /** The paths to close so that no open place leads into the guarded one: it as a whole, or those within it. */

@@ -77,9 +77,8 @@ export class KongConsumers {
   }
 
   #anonymous(plugin: Section): void {
-    const config = plugin.section('config')
-    const anonymous = config.text('anonymous')
-    if (anonymous === undefined || anonymous === '') return
+    const anonymous = this.#plugins.anonymousOf(plugin)
+    if (anonymous === undefined) return
     const plan = this.#planNamed.get(anonymous) ?? ANY_PLAN
     this.#into.callers.countUnknownAs(plan)
   }
@@ -117,7 +116,11 @@ export class KongConsumers {
       return
     }
     const plugins = this.#plugins.of(consumer, 'consumer')
-    const guards = plugins.filter(plugin => !this.#plugins.isHarmless(plugin))
+    const ofGroups = groupsOf(consumer).flatMap(name => {
+      const group = this.#groups.get(name)
+      return group === undefined ? [] : this.#plugins.of(group, 'consumer_group')
+    })
+    const guards = [...plugins, ...ofGroups].filter(plugin => !this.#plugins.isHarmless(plugin))
     const [guard] = guards
     if (guard !== undefined) {
       this.#into.lost(
@@ -143,11 +146,7 @@ export class KongConsumers {
 
   /** The plan of the first of a consumer's groups that has a limit. */
   #groupPlan(consumer: Section): string {
-    const names = [
-      ...consumer.texts('groups').filter(name => name !== '[object Object]'),
-      ...consumer.list('groups').map(one => one.text('name') ?? ''),
-    ]
-    for (const name of names) {
+    for (const name of groupsOf(consumer)) {
       const group = this.#groups.get(name)
       const limiters = group === undefined ? [] : this.#plugins.of(group, 'consumer_group').filter(isLimiter)
       if (limiters.length > 0) return this.#groupPlans.get(name) ?? this.#newGroupPlan(name, limiters)
@@ -207,3 +206,9 @@ export class KongConsumers {
     return []
   }
 }
+
+/** The names of a consumer's groups. */
+const groupsOf = (consumer: Section): string[] => [
+  ...consumer.texts('groups').filter(name => name !== '[object Object]'),
+  ...consumer.list('groups').map(one => one.text('name') ?? ''),
+]

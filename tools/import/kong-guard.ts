@@ -14,13 +14,10 @@ export function guardsAmong(plugins: readonly Section[], kong: KongPlugins): Sec
     if (!nearest.has(name)) nearest.set(name, plugin)
   }
   return [...nearest.values()].filter(plugin => {
-    if (plugin.text('name') === KEY_AUTH) return anonymousOf(plugin) === undefined
+    if (plugin.text('name') === KEY_AUTH) return kong.anonymousOf(plugin) === undefined
     return !kong.isHarmless(plugin)
   })
 }
-
-/** The consumer that requests without a key count as. */
-export const anonymousOf = (plugin: Section): string | undefined => plugin.section('config').text('anonymous')
 
 /** A guard in words. */
 export function guardText(plugin: Section): string {

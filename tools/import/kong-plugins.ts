@@ -48,6 +48,15 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'request-size-limiting': 'The largest body is maxBody of an upstream',
 }
 
+type Holder = 'service' | 'route' | 'consumer' | 'consumer_group'
+/** What else a plugin may name, beside what it holds for, to hold for fewer requests. */
+const NARROWER: Readonly<Record<Holder, readonly Holder[]>> = {
+  service: ['route', 'consumer', 'consumer_group'],
+  route: ['consumer', 'consumer_group'],
+  consumer: [],
+  consumer_group: [],
+}
+
 export class KongPlugins {
   readonly #into: Migration
   /** Enabled plugins of the list at the top, which name what they hold for. */
@@ -55,10 +64,12 @@ export class KongPlugins {
   readonly #read = new Map<Section, Section[]>()
   readonly #limiters = new Map<Section, boolean>()
   readonly #references = new Map<string, Section[]>()
+  readonly #consumers = new Map<string, Section>()
   readonly global: readonly Section[]
 
-  constructor(scoped: readonly Section[], into: Migration) {
+  constructor(scoped: readonly Section[], consumers: readonly Section[], into: Migration) {
     this.#into = into
+    for (const one of consumers) for (const name of namesOf(one)) this.#consumers.set(name, one)
     this.#scoped = this.enabled(scoped)
     for (const plugin of this.#scoped) {
       for (const kind of ['service', 'route', 'consumer', 'consumer_group']) {
@@ -82,15 +93,29 @@ export class KongPlugins {
   }
 
   /** The plugins of a service, route, consumer or group: its own, and those that name it. */
-  of(holder: Section, kind: 'service' | 'route' | 'consumer' | 'consumer_group'): readonly Section[] {
+  of(holder: Section, kind: Holder): readonly Section[] {
     const known = this.#read.get(holder)
     if (known !== undefined) return known
     const named = namesOf(holder).flatMap(name => this.#references.get(`${kind} ${name}`) ?? [])
-    const all = [...this.enabled(holder.list('plugins')), ...new Set(named)]
-    this.#read.set(holder, all)
-    for (const plugin of all)
+    const own = this.enabled(holder.list('plugins'))
+    for (const plugin of [...own, ...named])
       if (isLimiter(plugin)) this.#limiters.set(plugin, this.#limiters.get(plugin) ?? false)
+    // What holds for some of its requests alone must not take the place of what holds for all.
+    const isWhole = ({ node }: Section): boolean => NARROWER[kind].every(other => !(other in node))
+    const all = [
+      ...own.filter(plugin => isWhole(plugin) || !this.isHarmless(plugin)),
+      ...new Set(named.filter(isWhole)),
+    ]
+    this.#read.set(holder, all)
     return all
+  }
+
+  /** The consumer that requests without a key count as; undefined where Kong refuses them, or refuses it. */
+  anonymousOf(plugin: Section): string | undefined {
+    const name = plugin.section('config').text('anonymous') ?? ''
+    const consumer = this.#consumers.get(name)
+    if (consumer === undefined) return undefined
+    return this.of(consumer, 'consumer').every(one => this.isHarmless(one)) ? name : undefined
   }
 
   /** The windows of a limiter, which is marked as used. */

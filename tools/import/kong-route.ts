@@ -1,5 +1,6 @@
 /** A route of Kong: which requests it takes, and the plugins that hold for it. */
 import type { Place } from './doors.js'
+import { isHostName } from './hosts.js'
 import { guardsAmong, matchersOf } from './kong-guard.js'
 import type { KongPlugins } from './kong-plugins.js'
 import type { Migration } from './migration.js'
@@ -40,14 +41,22 @@ export interface KongRoute {
   readonly plugins: readonly Section[]
   readonly guards: readonly Section[]
   readonly matchers: string | undefined
+  /** Its hosts that no route here can name. */
+  readonly patterns: readonly string[]
+  /** Its paths that are regular expressions, as written. */
+  readonly expressions: readonly string[]
 }
 
-/** Reads a route, and reports what of it has no counterpart. */
+/** Paths without these characters alone were regular expressions before Kong 3. */
+const PLAIN_BEFORE_3 = /^[\w.~/%-]*$/
+
+/** Reads a route, and reports what of it has no counterpart. @param format `_format_version` */
 export function readRoute(
   section: Section,
   service: Section | undefined,
   kong: KongPlugins,
   into: Migration,
+  format = 3,
 ): KongRoute {
   section.others(ROUTE, into, 'Routes have no counterpart of it.')
   if (service === undefined) into.leftOut(section.at(), 'a route of no service of this file.')
@@ -63,29 +72,44 @@ export function readRoute(
     into.leftOut(section.at(), 'strip_path. Requests reach the upstream with the path they came with.')
   const methods = section.texts('methods').map(method => method.toUpperCase())
   const hosts = section.texts('hosts').map(host => host.toLowerCase().replace(/:\d+$/, ''))
-  const criteria = ['hosts', 'paths', 'methods', 'headers', 'snis'].filter(key => key in section.node).length
+  const wild = hosts.filter(host => !isHostName(host))
+  const common = { hosts: wild.length > 0 ? [] : hosts, ...(methods.length > 0 && { methods }) }
+  const isOld = format < 3
+  const isExpression = (path: string): boolean =>
+    path.startsWith('~') || (isOld && !PLAIN_BEFORE_3.test(path))
+  const guards = guardsAmong(plugins, kong)
+  const longest = Math.max(...paths.map(({ length }) => length))
   const places = paths.flatMap((path): KongRoute['places'] => {
-    const common = {
-      hosts: hosts.some(host => host.includes('*')) ? [] : hosts,
-      ...(methods.length > 0 && { methods }),
-    }
-    if (path.startsWith('~')) {
-      const priority = section.number('regex_priority') ?? 0
-      return literalsOf(`^${path.slice(1).replace(/^\^/, '')}`).map(one => ({
+    if (isExpression(path)) {
+      const rank = [...rankOf(section), 1, section.number('regex_priority') ?? 0]
+      return literalsOf(`^${path.replace(/^~?\^?/, '')}`).map(one => ({
         ...common,
         ...one,
-        rank: [criteria, 1, priority],
+        rank,
         patterns: [],
       }))
     }
     const whole = below(path)
     const patterns = methods.length === 0 ? [whole] : methods.map(method => `${method} ${whole}`)
-    return [{ ...common, kind: 'prefix' as const, path, rank: [criteria, 0, path.length], patterns }]
+    // Before Kong 3, the longest path of a route decides for all of its paths.
+    const length = isOld && guards.length > 0 ? longest : path.length
+    return [{ ...common, kind: 'prefix' as const, path, rank: [...rankOf(section), 0, length], patterns }]
   })
   const match = places.flatMap(({ patterns }) => patterns)
   return {
     ...{ name, section, service, match, places, plugins },
-    guards: guardsAmong(plugins, kong),
-    matchers: matchersOf(section),
+    ...{ guards, matchers: matchersOf(section), patterns: wild, expressions: paths.filter(isExpression) },
   }
+}
+
+/** What decides before paths which route Kong takes: expressions, how many criteria there are, hosts, headers. */
+function rankOf(route: Section): number[] {
+  const headers = Object.keys(route.section('headers').node).length
+  const lists = ['hosts', 'paths', 'methods', 'snis'].filter(key => route.texts(key).length > 0)
+  return [
+    'expression' in route.node ? 1 : 0,
+    lists.length + (headers > 0 ? 1 : 0),
+    lists.includes('hosts') ? 1 : 0,
+    headers,
+  ]
 }

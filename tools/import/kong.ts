@@ -3,7 +3,7 @@ import { limitBodies } from './kong-bodies.js'
 import { importKongConf } from './kong-conf.js'
 import { KongConsumers } from './kong-consumers.js'
 import { nowhere, sentElsewhere, tellFields } from './kong-elsewhere.js'
-import { anonymousOf, guardText, KEY_AUTH, linesOf } from './kong-guard.js'
+import { guardText, KEY_AUTH, linesOf } from './kong-guard.js'
 import { KongLimits } from './kong-limits.js'
 import { isLimiter, KongPlugins, namesOf, reference } from './kong-plugins.js'
 import { type KongRoute, readRoute } from './kong-route.js'
@@ -63,7 +63,7 @@ class KongImport {
     this.#file = file
     this.#into = into
     this.#knowsClients = knowsClients
-    this.#plugins = new KongPlugins(file.list('plugins'), into)
+    this.#plugins = new KongPlugins(file.list('plugins'), file.list('consumers'), into)
     this.#pools = new Map(file.list('upstreams').map(one => [one.text('name') ?? '', one]))
   }
 
@@ -71,15 +71,12 @@ class KongImport {
     this.#file.others(READ, this.#into, 'The import does not read it.')
     const services = this.#file.list('services')
     const named = new Map(services.flatMap(one => namesOf(one).map(name => [name, one])))
+    const format = this.#file.number('_format_version')
+    const read = (route: Section, service: Section | undefined): KongRoute =>
+      readRoute(route, service, this.#plugins, this.#into, format)
     const routes = [
-      ...services.flatMap(service =>
-        service.list('routes').map(route => readRoute(route, service, this.#plugins, this.#into)),
-      ),
-      ...this.#file
-        .list('routes')
-        .map(route =>
-          readRoute(route, named.get(reference(route, 'service') ?? ''), this.#plugins, this.#into),
-        ),
+      ...services.flatMap(service => service.list('routes').map(route => read(route, service))),
+      ...this.#file.list('routes').map(route => read(route, named.get(reference(route, 'service') ?? ''))),
     ]
     const upstreams = new Map(services.map(service => [service, this.#service(service)]))
     const waived = this.#waived(routes)
@@ -89,7 +86,7 @@ class KongImport {
     const open = routes.filter(route => this.#door(route, waived, upstreams))
     const consumers = new KongConsumers(this.#into, this.#plugins)
     consumers.read(this.#file, [...keyAuth])
-    const isAnonymous = [...keyAuth].some(plugin => anonymousOf(plugin) !== undefined)
+    const isAnonymous = [...keyAuth].some(plugin => this.#plugins.anonymousOf(plugin) !== undefined)
     if (!isAnonymous && waived.has(KEY_AUTH)) this.#into.callers.rejectUnknown()
     new KongLimits(this.#into, this.#plugins, consumers, this.#knowsClients).read(open)
     limitBodies(routes, upstreams, this.#into)
@@ -145,7 +142,7 @@ class KongImport {
     }
     const upstream =
       service === undefined || service.node.enabled === false ? undefined : upstreams.get(service)
-    const wild = section.texts('hosts').filter(host => host.includes('*'))
+    const wild = route.patterns
     if (wild.length > 0) {
       this.#into.lost(
         section.at('hosts'),
@@ -171,7 +168,7 @@ class KongImport {
       }
       this.#into.open({ ...place, upstream }, section.at())
     }
-    for (const path of section.texts('paths').filter(one => one.startsWith('~'))) {
+    for (const path of route.expressions) {
       const but = route.plugins.some(isLimiter)
         ? ' Where its requests take other routes, they do so without its own limits.'
         : ''

@@ -1,5 +1,6 @@
 /** What a block of nginx's configuration inherits, and which block takes a request. */
 import type { Place } from './doors.js'
+import type { Migration } from './migration.js'
 import type { Guards } from './nginx-guard.js'
 import type { Limit } from './nginx-limits.js'
 import type { Directive } from './nginx-text.js'
@@ -10,6 +11,8 @@ export interface Context {
   /** Hosts of its server; none: every host. */
   readonly hosts: readonly string[]
   readonly projects: readonly string[]
+  /** True where the server has more hosts than can be listed, which another server would take here. */
+  readonly hasOtherHosts: boolean
   readonly kind: Place['kind']
   readonly path: string
   readonly limits: readonly Limit[]
@@ -35,6 +38,19 @@ export const rankOf = ({ hosts }: Context, kind: number, length: number): number
   kind,
   length,
 ]
+
+/** Closes a place of a server, on the hosts that cannot be listed as well. */
+export function closeIn(
+  { hosts, hasOtherHosts }: Context,
+  place: Omit<Place, 'hosts'>,
+  what: string,
+  at: Directive,
+  into: Migration,
+): void {
+  into.close({ ...place, hosts }, what, at)
+  const [, ...rank] = place.rank
+  if (hasOtherHosts) into.close({ ...place, hosts: [], rank: [0, ...rank] }, what, at)
+}
 
 /** The rank of a server or location. */
 export const rankIn = (context: Context): number[] =>

@@ -11,6 +11,8 @@ import { withoutSecret } from './without-secret.js'
 /** Variables that tell by which address a resource was asked for, not by whom. */
 const OF_ADDRESS =
   /^(scheme|https?|host|http_host|server_name|server_port|http_x_forwarded_(proto|port|host|ssl)|ssl_protocol|http_cf_visitor)$/
+/** The condition for preflights of CORS, which reach no upstream that another method would. */
+const PREFLIGHT = /^\(? *\$\{?request_method\}? *= *["']?OPTIONS["']? *\)?$/
 /** An address with the path and query that the client asked for. */
 const SAME_PATH = /^(?:https?|\$\w+):\/\/[^/]+\$(?:request_uri|uri)/
 /** What a server says on the port of http: its place is another one on that of https. */
@@ -38,12 +40,12 @@ export function isSendingAway({ name, words, block = [] }: Directive): boolean {
   if (name !== 'if') return false
   const about = [...words.join(' ').matchAll(/\$\{?(\w+)/g)].map(([, variable]) => variable ?? '')
   const isOfAddress = about.length > 0 && about.every(variable => OF_ADDRESS.test(variable))
-  const isOfMethod = about.length > 0 && about.every(variable => variable === 'request_method')
+  const isOfPreflight = PREFLIGHT.test(words.join(' '))
   return block.some(one => {
     if (one.name === 'return') {
       const [status] = answerOf(one)
       const isRefused = /^[45]/.test(status)
-      return !isRefused && !(isOfAddress && isSamePath(one)) && !(isOfMethod && /^2/.test(status))
+      return !isRefused && !(isOfAddress && isSamePath(one)) && !(isOfPreflight && /^2/.test(status))
     }
     return one.name === 'rewrite' && !(isOfAddress && isWithPath(one))
   })
@@ -79,12 +81,22 @@ export function rewriteOfAll(
   })
 }
 
-/** Paths that a `rewrite` for some paths alone takes away. */
-export function rewrittenPaths(one: Directive): Pick<Place, 'kind' | 'path'>[] {
+/** Paths that a `rewrite` takes away, and that `rewriteOfAll` does not tell. */
+export function rewrittenPaths(
+  one: Directive,
+  outer: Pick<Place, 'kind' | 'path'>,
+  isServer: boolean,
+): Pick<Place, 'kind' | 'path'>[] {
   const [expression = '', replacement = ''] = one.words
-  if (EVERY_PATH.test(expression) || isWithPath(one)) return []
+  const isOfAll = EVERY_PATH.test(expression)
+  if (isWithPath(one) || (isOfAll && !isServer)) return []
   const target = fixedPart(replacement)
-  return literalsOf(expression).filter(place => place.path !== '/' && isConfined(place, target))
+  // Where nothing is known of the expression, it may match any path of the block.
+  const { kind, path } = outer
+  const places = isOfAll ? [{ kind, path }] : literalsOf(expression)
+  return places
+    .map(place => (place.path === '/' ? { kind, path } : place))
+    .filter(place => isConfined(place, target))
 }
 
 /** True for a `rewrite` after which the path may be any, or is the same at another address. */

@@ -17,7 +17,7 @@ export const NO_GUARDS: Guards = { access: [], asking: new Map(), refusing: [] }
 
 /** Directives that let only some requests through, if they are not `off`. */
 const ASKING =
-  /^(auth_(?!.*_(cache|status|header|set|type|claim|timeout|zone|leeway|user_file|key_file|key_request))|access_by_|js_access|modsecurity$|ssl_verify_client$|secure_link$|SecRulesEnabled$|app_protect_enable$|perl_access)/
+  /^(auth_(?!.*_(cache|status|header|set|type|claim|timeout|zone|leeway|user_file|key_file|key_request))|access_by_|(server_)?rewrite_by_(?!lua_no_postpone$)|js_access|modsecurity$|ssl_verify_client$|secure_link$|SecRulesEnabled$|app_protect_enable$|perl_access|testcookie$|ModSecurityEnabled$)/
 const REFUSAL = /^(4\d\d|5\d\d)$/
 
 /** True for directives that this file reads, so that nobody else reports them. */

@@ -11,6 +11,8 @@ export interface ZoneKey {
   readonly exempt?: readonly string[]
   /** The only addresses that it counts. */
   readonly only?: readonly string[]
+  /** Set where the key is never empty, so that requests without one of its headers are counted, too. */
+  readonly missing?: 'shared'
 }
 
 const PARTS: Readonly<Record<string, KeyPart>> = {
@@ -23,6 +25,9 @@ const PARTS: Readonly<Record<string, KeyPart>> = {
   request_uri: 'full-path',
   request_method: 'method',
 }
+
+/** Lines of a `map` that are no text to compare with: expressions, escapes, and settings of the map. */
+const NO_TEXT = /^([~\\]|(hostnames|volatile|include)$)/
 
 /** The variables that the file itself defines, by `geo` and `map`. */
 export class Variables {
@@ -39,7 +44,8 @@ export class Variables {
     if (names.length === 1 && this.#blocks.has(`$${names[0]}`)) return this.#mapped(`$${names[0]}`)
     const parts = names.map(partOf)
     if (parts.length === 0 || parts.some(part => part === undefined)) return undefined
-    return { parts: [...new Set(parts as KeyPart[])] }
+    const isEmptyWithout = /^\$(\{\w+\}|\w+)$/.test(text)
+    return { parts: [...new Set(parts as KeyPart[])], ...(!isEmptyWithout && { missing: 'shared' as const }) }
   }
 
   /** For a `map` of a variable that `geo` sets by address, where an empty key means that a request is not counted. */
@@ -49,8 +55,10 @@ export class Variables {
     if (map?.name !== 'map' || geo?.name !== 'geo') return undefined
     // By another variable than the client's address, as in "geo $arg_ip $limited", it says nothing about the address.
     if (geo.words.length !== 1 && geo.words[0] !== '$remote_addr') return undefined
-    const keys = new Map((map.block ?? []).map(({ name: value, words }) => [value, words[0] ?? '']))
-    const keyOf = (value: string): string => keys.get(value) ?? keys.get('default') ?? ''
+    const lines = map.block ?? []
+    if (lines.some(({ name }) => NO_TEXT.test(name))) return undefined
+    const keys = new Map(lines.map(({ name: value, words }) => [value.toLowerCase(), words[0] ?? '']))
+    const keyOf = (value: string): string => keys.get(value.toLowerCase()) ?? keys.get('default') ?? ''
     const entries = (geo.block ?? []).map(({ name: network, words }) => ({
       network,
       key: keyOf(words[0] ?? ''),
@@ -60,12 +68,12 @@ export class Variables {
     const counted = new Set([fallback, ...networks.map(({ key }) => key)].filter(key => key !== ''))
     const [only] = counted
     if (only === undefined || counted.size !== 1 || this.#blocks.has(only)) return undefined
-    const { parts } = this.keyOf(only) ?? {}
-    if (parts === undefined) return undefined
+    const key = this.keyOf(only)
+    if (key === undefined) return undefined
     const isCounted = fallback === ''
     const chosen = networksWhere(networks, ({ key }) => (key !== '') === isCounted)
     if (chosen === undefined) return undefined
-    return isCounted ? { parts, only: chosen } : { parts, exempt: chosen }
+    return isCounted ? { ...key, only: chosen } : { ...key, exempt: chosen }
   }
 }
 
@@ -78,7 +86,8 @@ interface Entry {
 function networksWhere(entries: readonly Entry[], isChosen: (entry: Entry) => boolean): string[] | undefined {
   const bits = ({ network }: Entry): number => parseNetwork(network)?.bits ?? Number.NaN
   if (entries.some(entry => Number.isNaN(bits(entry)))) return undefined
-  const longestFirst = [...entries].sort((a, b) => bits(b) - bits(a))
+  // Of a network that is written twice, nginx takes the last line.
+  const longestFirst = [...entries].reverse().sort((a, b) => bits(b) - bits(a))
   return deniedNetworks(longestFirst.map(entry => ({ allow: !isChosen(entry), network: entry.network })))
 }
 

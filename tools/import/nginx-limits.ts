@@ -31,6 +31,7 @@ interface Common {
   readonly projects: readonly string[]
   readonly reportOnly: boolean
   readonly networks?: readonly string[]
+  readonly missing?: 'shared'
 }
 
 export class NginxLimits {
@@ -116,7 +117,7 @@ export class NginxLimits {
       this.#into.leftOut(directive, `"${name}" of the zone "${zoneName}", which could not be read.`)
       return
     }
-    const { parts, exempt = [], only } = zone.key
+    const { parts, exempt = [], only, missing } = zone.key
     if (exempt.length > 0) this.#exempt(exempt, zoneName ?? name, directive)
     if ((this.#uses.get(`${name} ${zoneName}`)?.size ?? 0) > 1) {
       this.#into.changed(
@@ -132,6 +133,7 @@ export class NginxLimits {
     const common: Common = {
       ...{ name: zoneName ?? name, match, key: [...new Set(key)], projects, reportOnly: dryRun },
       ...(only !== undefined && { networks: only }),
+      ...(missing !== undefined && { missing }),
     }
     if (name === 'limit_req') {
       this.#requests(common, zone.rate, directive)

@@ -16,6 +16,12 @@ export function namesOf(server: readonly Directive[]): Names {
   return { hosts: [...new Set(hosts)], patterns: words.filter(word => !isHost(word)) }
 }
 
+/** True for a server without a name, which takes the hosts that no other server has. */
+export function isNameless(server: readonly Directive[]): boolean {
+  const { hosts, patterns } = namesOf(server)
+  return hosts.length === 0 && patterns.length === 0
+}
+
 /** True for a server that does nothing but send clients elsewhere, such as from http to https. */
 export function onlyRedirects(server: readonly Directive[]): boolean {
   const isRedirect = ({ name, words }: Directive): boolean =>
@@ -53,21 +59,18 @@ function otherPort(server: readonly Directive[]): Directive | undefined {
 
 const addressOf = ({ words: [address = ''] }: Directive): string => address.replace(/^(\*|0\.0\.0\.0):/, '')
 
-/** True for a server that takes the requests whose host no server has: on one of its addresses at least. */
-export function isDefault(server: readonly Directive[], all: readonly (readonly Directive[])[]): boolean {
-  const isMarked = ({ words }: Directive): boolean => words.some(word => /^default(_server)?$/.test(word))
-  const listensOf = (one: readonly Directive[]): readonly Directive[] => {
-    const listens = named(one, 'listen')
-    return listens.length > 0
-      ? listens
-      : [{ name: 'listen', words: ['80'], line: 0, col: 0, block: undefined }]
+/** The servers that take the requests whose host no server has: on one of their addresses at least. */
+export function defaultsAmong(servers: readonly (readonly Directive[])[]): ReadonlySet<readonly Directive[]> {
+  const chosen = new Map<string, { readonly server: readonly Directive[]; readonly isMarked: boolean }>()
+  for (const server of servers) {
+    const listens = named(server, 'listen').map(one => [addressOf(one), one.words] as const)
+    for (const [address, words] of listens.length > 0 ? listens : [['80', []] as const]) {
+      const isMarked = words.some(word => /^default(_server)?$/.test(word))
+      const present = chosen.get(address)
+      if (present === undefined || (isMarked && !present.isMarked)) chosen.set(address, { server, isMarked })
+    }
   }
-  return listensOf(server).some(own => {
-    const same = all.flatMap(other =>
-      listensOf(other).flatMap(one => (addressOf(one) === addressOf(own) ? { other, one } : [])),
-    )
-    return (same.find(({ one }) => isMarked(one)) ?? same[0])?.other === server
-  })
+  return new Set([...chosen.values()].map(({ server }) => server))
 }
 
 /**

@@ -2,6 +2,8 @@
 import type { Migration } from './migration.js'
 import { type Context, rankIn, rankOf } from './nginx-context.js'
 import { answeredIn, rewrittenPaths } from './nginx-elsewhere.js'
+import { guardsOf, isRefusing } from './nginx-guard.js'
+import { closeWithin } from './nginx-location.js'
 import { literalsOf } from './nginx-regex.js'
 import type { Directive } from './nginx-text.js'
 import { withoutSecret } from './without-secret.js'
@@ -10,13 +12,24 @@ import { withoutSecret } from './without-secret.js'
 export function keepRewritten(one: Directive, context: Context, isServer: boolean, into: Migration): void {
   const [expression, replacement = ''] = one.words
   const rank = isServer ? rankOf(context, 4, 0) : [...rankIn(context), 1]
-  for (const { kind, path } of rewrittenPaths(one)) {
+  for (const { kind, path } of rewrittenPaths(one, context, isServer)) {
     into.keepFrom(
       { hosts: context.hosts, kind, path, rank },
       `rewritten to ${withoutSecret(replacement)} ("rewrite ${expression}")`,
       one,
     )
   }
+}
+
+/** A server with a `return` answers all requests itself, before it looks for a location. */
+export function keepAnswered(one: Directive, context: Context, into: Migration): void {
+  const answered = isRefusing(one) ? undefined : answeredIn([one])
+  if (answered === undefined) return
+  into.keepFrom(
+    { hosts: context.hosts, kind: 'prefix', path: '/', rank: rankOf(context, 4, 0) },
+    answered,
+    one,
+  )
 }
 
 /** A location by a regular expression that nobody guards. */
@@ -28,6 +41,7 @@ export function leaveExpression(one: Directive, expression: string, outer: Conte
     one,
     `location ${one.words.join(' ')} and all in it. Patterns are not regular expressions.${but}`,
   )
+  closeWithin(block, guardsOf(block, outer.guards), outer, into)
   const answered = answeredIn(block)
   if (answered === undefined) return
   for (const { kind, path } of literalsOf(expression)) {

@@ -1,16 +1,23 @@
 /** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
 import type { Migration } from './migration.js'
-import { type Context, openIn, rankIn, rankOf, type Taker } from './nginx-context.js'
+import { type Context, closeIn, openIn, rankIn, type Taker } from './nginx-context.js'
 import { answeredIn, rewriteOfAll } from './nginx-elsewhere.js'
 import { fieldsOf, isChosen, tellFields } from './nginx-fields.js'
 import { guardIn, guardsOf, isGuard, isRefusing, NO_GUARDS, networksDenied } from './nginx-guard.js'
 import { Includes, type NamedFile } from './nginx-include.js'
 import { Variables } from './nginx-key.js'
 import { NginxLimits } from './nginx-limits.js'
-import { literalsOf } from './nginx-regex.js'
-import { apartAmong, importRealIp, isDefault, namesOf, onlyRedirects } from './nginx-servers.js'
+import { closeLocation, locationOf } from './nginx-location.js'
+import {
+  apartAmong,
+  defaultsAmong,
+  importRealIp,
+  isNameless,
+  namesOf,
+  onlyRedirects,
+} from './nginx-servers.js'
 import { type Directive, NginxFault, parseNginx } from './nginx-text.js'
-import { keepRewritten, leaveExpression } from './nginx-unrouted.js'
+import { keepAnswered, keepRewritten, leaveExpression } from './nginx-unrouted.js'
 import { NGINX_DEFAULTS, NginxUpstreams, settingsOf } from './nginx-upstreams.js'
 import { isRead, toldOf } from './nginx-words.js'
 import { asLiteral, below } from './paths.js'
@@ -54,7 +61,9 @@ class NginxImport {
   readonly #upstreams: NginxUpstreams
   readonly #limits: NginxLimits
   readonly #takers: Taker[] = []
-  #servers: readonly (readonly Directive[])[] = []
+  #defaults: ReadonlySet<readonly Directive[]> = new Set()
+  /** True when requests for hosts that no server has reach an upstream. */
+  #isAnyNameless = false
   #apart: ReturnType<typeof apartAmong> = () => undefined
 
   constructor(into: Migration) {
@@ -69,14 +78,16 @@ class NginxImport {
       if (one.name === 'geo' || one.name === 'map') this.#variables.add(one)
       if (one.name === 'upstream') this.#upstreams.add(one)
     }
-    this.#servers = http.flatMap(({ name, block = [] }) => (name === 'server' ? [block] : []))
-    this.#apart = apartAmong(this.#servers)
+    const servers = http.flatMap(({ name, block = [] }) => (name === 'server' ? [block] : []))
+    this.#isAnyNameless = servers.some(isNameless)
+    this.#apart = apartAmong(servers)
+    this.#defaults = defaultsAmong(servers)
     const knowsClients = importRealIp(http, this.#into)
     this.#limits.knowsClients = knowsClients
     for (const one of http) if (/^limit_(req|conn)_zone$/.test(one.name)) this.#limits.zone(one)
     const root: Context = {
       ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS, fields: [] },
-      ...{ settings: NGINX_DEFAULTS, isRouted: true },
+      ...{ settings: NGINX_DEFAULTS, isRouted: true, hasOtherHosts: false },
     }
     this.#block(http, root, directives[0])
     const isDenied = knowsClients && this.#denyEverywhere()
@@ -93,8 +104,11 @@ class NginxImport {
       fields: fieldsOf(block, outer.fields),
     }
     for (const one of block) this.#directive(one, context)
-    for (const one of block)
-      if (one.name === 'rewrite') keepRewritten(one, context, at?.name === 'server', this.#into)
+    const isServer = at?.name === 'server'
+    for (const one of block) {
+      if (one.name === 'rewrite') keepRewritten(one, context, isServer, this.#into)
+      else if (one.name === 'return' && isServer) keepAnswered(one, context, this.#into)
+    }
     // This block takes the requests that no inner block takes.
     const isTaken = block.some(
       ({ name, words }) => name === 'server' || (name === 'location' && words[0] === '/'),
@@ -155,7 +169,7 @@ class NginxImport {
       if (hosts.length > 0) this.#into.keepFrom(whole, 'redirected', one)
       return
     }
-    if (hosts.length === 0 && patterns.length === 0 && !isDefault(block, this.#servers)) {
+    if (isNameless(block) && !this.#defaults.has(block)) {
       this.#into.leftOut(
         one,
         'a server without a name that is not the default one of its address: nginx sends no host there.',
@@ -166,7 +180,7 @@ class NginxImport {
       const whole = hosts.length === 0 ? ' The server is left out with all in it.' : ''
       this.#into.leftOut(one, `the name "${name}". Hosts are written out, without patterns.${whole}`)
     }
-    if (hosts.length > 0 && isDefault(block, this.#servers)) {
+    if (hosts.length > 0 && this.#defaults.has(block)) {
       this.#into.changedOnce(
         one,
         'requests for a host that no server has are refused, where nginx gives them to the first or default server.',
@@ -175,38 +189,20 @@ class NginxImport {
     const projects = hosts.length === 0 ? [] : this.#into.callers.ofHosts(hosts, one)
     // A guard of a server with only patterns for names holds for hosts that nobody can list.
     const isRouted = hosts.length === 0 ? patterns.length === 0 : projects.length > 0
-    this.#block(block, { ...outer, hosts, projects, isRouted }, one)
+    const hasOtherHosts = patterns.length > 0 && hosts.length > 0 && this.#isAnyNameless
+    this.#block(block, { ...outer, hosts, projects, hasOtherHosts, isRouted }, one)
   }
 
   #location(one: Directive, outer: Context): void {
-    const [first = '', second] = one.words
     const block = one.block ?? []
-    if (first === '=' && second !== undefined) {
-      this.#block(block, { ...outer, kind: 'exact', path: second }, one)
-      return
-    }
-    const isPrefix =
-      (second === undefined && first.startsWith('/')) || (first === '^~' && second !== undefined)
-    if (isPrefix) {
-      this.#block(block, { ...outer, kind: 'prefix', path: second ?? first }, one)
-      return
-    }
-    if (first.startsWith('@')) {
-      this.#into.leftOut(one, `location ${first} and all in it. Other directives lead to a named location.`)
-      return
-    }
-    const expression = /^~\*?$/.test(first) ? (second ?? '') : first.replace(/^~\*?/, '')
-    const guard = guardIn(guardsOf(block, outer.guards))
-    if (guard === undefined) {
-      leaveExpression(one, expression, outer, this.#into)
-      return
-    }
-    for (const { kind, path } of literalsOf(expression)) {
-      this.#into.close(
-        { hosts: outer.hosts, kind, path, rank: rankOf(outer, 2, 0) },
-        `in location ${one.words.join(' ')}, ${guard.what}`,
-        one,
-      )
+    const { kind, text } = locationOf(one.words)
+    if (kind === 'exact' || kind === 'prefix') this.#block(block, { ...outer, kind, path: text }, one)
+    else if (kind === 'named')
+      this.#into.leftOut(one, `location ${text} and all in it. Other directives lead to a named location.`)
+    else {
+      const guard = guardIn(guardsOf(block, outer.guards))
+      if (guard === undefined) leaveExpression(one, text, outer, this.#into)
+      else closeLocation(one, guard.what, outer, this.#into)
     }
   }
 
@@ -224,7 +220,7 @@ class NginxImport {
     const rank = rankIn(context)
     const guard = guardIn(isDenied ? { ...guards, access: [] } : guards)
     if (guard !== undefined) {
-      this.#into.close({ hosts, kind, path, rank }, guard.what, guard.at)
+      closeIn(context, { kind, path, rank }, guard.what, guard.at, this.#into)
       return
     }
     if (!isRouted) return

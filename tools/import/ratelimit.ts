@@ -126,16 +126,16 @@ function limit(
     return
   }
   const requests = rate.number('requests_per_unit')
+  if (requests === 0 && one.node.shadow_mode !== true) {
+    refused(trail, at, into)
+    return
+  }
   const seconds = secondsOf(rate)
   if (seconds === undefined || requests === undefined) {
     into.leftOut(
       at,
       `a limit by ${rate.text('unit') ?? 'no unit'}. A rule counts by second, minute, hour or day.`,
     )
-    return
-  }
-  if (requests === 0 && one.node.shadow_mode !== true) {
-    refused(trail, at, into)
     return
   }
   if (!Number.isInteger(requests) || requests < 1) {

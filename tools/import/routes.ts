@@ -18,7 +18,7 @@ export function routesThrough(
   readonly closed: readonly ClosedPath[]
   readonly routes: Map<string, From>
 } {
-  const { open, dropped, twins, guarded, closed } = doors.resolve()
+  const { open, dropped, twins, widened, guarded, closed } = doors.resolve()
   for (const one of guarded) {
     const where = one.isClosed
       ? 'It is under "closed" and answers 404.'
@@ -43,6 +43,7 @@ export function routesThrough(
         : `${twin}, and ${path} with it, answer 404. ${why} If both may be open, take ${twin} out of "closed".`,
     )
   }
+  for (const one of widened) into.changedOnce(one.at, `${one.twin} takes the route of ${one.path}, too.`)
   const routes = new Map<string, From>()
   const targets = new Map<string, string>()
   for (const one of open) {

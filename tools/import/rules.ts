@@ -1,4 +1,5 @@
 /** The rules of an imported configuration: volumetric, in-flight, and access. */
+import { masked, networkText, parseNetwork } from '../../gateway/policy/address.js'
 import type { Migration } from './migration.js'
 import type { Origin, RuleParts } from './parts.js'
 import type { Places } from './paths.js'
@@ -93,8 +94,20 @@ export class Rules {
     this.#write(kind, rule, at)
   }
 
+  /** Each network once: a second entry of it would be refused. */
   #access(name: string, networks: readonly string[], action: 'deny' | 'exempt', at: Origin): void {
-    this.#write('access', { id: this.#into.nameFor('rule', name), networks, action, mode: 'enforce' }, at)
+    const fresh = networks.filter(text => {
+      const network = parseNetwork(text)
+      return this.#into.isNew(
+        `listed ${action} ${network === undefined ? text : networkText(masked(network))}`,
+      )
+    })
+    if (fresh.length === 0) return
+    this.#write(
+      'access',
+      { id: this.#into.nameFor('rule', name), networks: fresh, action, mode: 'enforce' },
+      at,
+    )
   }
 
   #write(kind: RuleKind, rule: object, at: Origin): void {

@@ -104,10 +104,29 @@ export function readYaml(text: string, wanted: Wanted, into: Migration, name?: s
     for (const { path, message, line, col } of yaml.faults) {
       into.unreadable({ path, line, col, file: name }, message)
     }
-  } else if (wanted.keys.some(key => key in nodeOf(yaml.data)))
+  } else if (tellMergeKeys(new Section({ yaml, name }, [], yaml.data), into)) return undefined
+  else if (wanted.keys.some(key => key in nodeOf(yaml.data)))
     return new Section({ yaml, name }, [], wanted.nullIsAbsent ? withoutNulls(yaml.data) : yaml.data)
   else into.unreadable(start, `This is not ${wanted.name}: it has none of ${listed(wanted.keys, 'and')}.`)
   return undefined
+}
+
+/** The other programs copy what such a key names, which may be a guard. @returns whether there is one */
+function tellMergeKeys(section: Section, into: Migration): boolean {
+  let isAny = false
+  for (const [key, value] of Object.entries(section.node)) {
+    if (key === '<<') {
+      into.unreadable(
+        section.at(key),
+        'Merge keys ("<<") are not read. Write out here what this one stands for.',
+      )
+      isAny = true
+      continue
+    }
+    const inner = Array.isArray(value) ? section.list(key) : [section.section(key)]
+    for (const one of inner) if (tellMergeKeys(one, into)) isAny = true
+  }
+  return isAny
 }
 
 function withoutNulls(value: unknown): unknown {

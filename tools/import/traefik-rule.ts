@@ -1,5 +1,6 @@
 /** Traefik's router rules: paths, methods and hosts, and what else they ask for (doc.traefik.io, 'Routers', 'Rule'). */
 import type { Place } from './doors.js'
+import { isHostName } from './hosts.js'
 import { literalsOf } from './nginx-regex.js'
 import { asLiteral, below } from './paths.js'
 
@@ -91,7 +92,10 @@ function tokensOf(rule: string): Token[] {
       const quote = rule[at]
       const end = quote === '`' || quote === '"' || quote === "'" ? rule.indexOf(quote, at + 1) : -1
       if (end < 0) throw fault()
-      found.push(rule.slice(at + 1, end))
+      const word = rule.slice(at + 1, end)
+      if (quote === '"' && word.includes('\\'))
+        throw new RuleFault(`"${word.slice(0, 40)}" has escapes. Write it in backquotes, without them.`)
+      found.push(word)
       at = end + 1
       skip()
       if (rule[at] === ',') at += 1
@@ -131,13 +135,19 @@ function fitsOfMatcher(matcher: string, word: string, words: readonly string[], 
     case 'Method':
       return [{ method: word.toUpperCase(), besides: [] }]
     case 'Host':
-      return [{ host: word.toLowerCase(), besides: [] }]
+      return [hostFit(word)]
     case 'PathRegexp':
       return literalsOf(word).map(one => ({ ...one, besides: ['PathRegexp'] }))
     default:
       // Name and value are one condition.
       return i > 0 ? [] : [{ besides: [`${matcher}(${words.slice(0, 2).join(', ').slice(0, 60)})`] }]
   }
+}
+
+/** A host with a star, or otherwise than requests have it, is a condition that no route has. */
+function hostFit(word: string): Fit {
+  const host = word.toLowerCase().replace(/\.$/, '')
+  return isHostName(host) ? { host, besides: [] } : { besides: [`Host(${word.slice(0, 60)})`] }
 }
 
 /** `{id}` of Traefik 2 is a parameter here, too; with a regular expression the paths before it are meant. */

@@ -45,6 +45,13 @@ export class EntryPoints {
     })
   }
 
+  /** The entry points of a router that names them, or the default ones; none where those are all. */
+  namesOf(router: Section): string[] {
+    const own = router.texts('entryPoints')
+    if (own.length > 0) return own
+    return [...this.#known].flatMap(([name, point]) => (point.node.asDefault === true ? name : []))
+  }
+
   #pointsOf(names: readonly string[]): Section[] {
     return names.length === 0 ? [...this.#known.values()] : names.flatMap(name => this.#known.get(name) ?? [])
   }
@@ -90,10 +97,15 @@ export class EntryPoints {
     return [...new Set(this.#pointsOf(names).flatMap(point => point.section('http').texts('middlewares')))]
   }
 
-  /** True for an entry point that only this machine or a private network can reach, or that may be one. */
+  /** True for an entry point that only this machine or a private network can reach, or that may be one beside 80 and 443. */
   isNarrow(name: string): boolean {
     const address = this.#known.get(name)?.text('address')
     if (address === undefined) return !/^(web|websecure|web-secure|http|https)$/i.test(name)
+    if (!isUsual(address) && [...this.#known.values()].some(one => isUsual(one.text('address') ?? '')))
+      return true
     return /^(127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|localhost|\[::1\]|\[f[cd])/.test(address)
   }
 }
+
+/** True for the ports of the web, which everybody may reach. */
+const isUsual = (address: string): boolean => /:(80|443)(\/tcp)?$/.test(address)

@@ -37,8 +37,5 @@ export function refuseOtherCase(section: Section, into: Migration, areNames = fa
   }
 }
 
-/** The name without its provider: `limit@file` is `limit`. What is Traefik's own is no name of the file. */
-export const plain = (name: string): string => {
-  const at = name.lastIndexOf('@')
-  return at > 0 && !name.endsWith('@internal') ? name.slice(0, at) : name
-}
+/** The name without the provider of these files: `limit@file` is `limit`. What others provide is not in the files. */
+export const plain = (name: string): string => name.replace(/(?<=.)@file$/, '')

@@ -5,6 +5,7 @@ import { below } from './paths.js'
 import { readYaml, type Section } from './source.js'
 import { elsewhereOf, guardOf, tellFields } from './traefik-guard.js'
 import { inFlight, isLimiter, rateLimit } from './traefik-limits.js'
+import { ownGuards } from './traefik-own-guards.js'
 import { type Fit, fitsOf, patternOf, placeOf, RuleFault } from './traefik-rule.js'
 import { readService } from './traefik-services.js'
 import { EntryPoints } from './traefik-static.js'
@@ -68,7 +69,7 @@ class TraefikImport {
     }
     this.#entryPoints.trust()
     const routers = files.flatMap(file => file.section('http').section('routers').members())
-    const points = new Set(routers.map(([, router]) => router.texts('entryPoints').sort().join()))
+    const points = new Set(routers.map(([, router]) => this.#entryPoints.namesOf(router).sort().join()))
     this.#areApart = points.size > 1
     for (const [name, router] of routers) this.#router(name, router)
     for (const [name, middleware] of this.#middlewares) {
@@ -80,11 +81,12 @@ class TraefikImport {
   #router(name: string, router: Section): void {
     const read = [
       ...['rule', 'service', 'middlewares', 'entryPoints', 'tls', 'priority', 'ruleSyntax', 'observability'],
+      'parentRefs',
     ]
     router.others(read, this.#into, 'Routes have no counterpart of it.')
     const fits = this.#fitsOf(router)
-    const entryPoints = router.texts('entryPoints')
-    if (entryPoints.length > 0 && this.#into.isNew('entryPoints'))
+    const entryPoints = this.#entryPoints.namesOf(router)
+    if ('entryPoints' in router.node && this.#into.isNew('entryPoints'))
       this.#into.leftOut(router.at('entryPoints'), '"entryPoints". There is one address to listen on.')
     if ('tls' in router.node && this.#into.isNew('tls'))
       this.#into.elsewhere(router.at('tls'), '"tls". It is listen.tls in gateway.yaml: cert and key.')
@@ -93,9 +95,11 @@ class TraefikImport {
     for (const one of [...names.map(plain), ...middlewares]) this.#used.add(one)
     const guards = [
       ...middlewares.flatMap(one => guardOf(one, this.#middlewares.get(one), this.#into) ?? []),
-      ...this.#ownGuards(router, entryPoints),
+      ...ownGuards(router, entryPoints, {
+        ...{ entryPoints: this.#entryPoints, tlsOptions: this.#tlsOptions, areApart: this.#areApart },
+      }),
     ]
-    const rank = [router.number('priority') || (router.text('rule') ?? '').length]
+    const rank = [router.number('priority') || Buffer.byteLength(router.text('rule') ?? '')]
     const service = plain(router.text('service') ?? '')
     const upstream = this.#services.get(service)
     if (upstream === undefined)
@@ -152,41 +156,14 @@ class TraefikImport {
     )
   }
 
-  /** What guards a router besides its middlewares: clients' certificates, and an entry point of its own. */
-  #ownGuards(router: Section, entryPoints: readonly string[]): string[] {
-    const guards: string[] = []
-    const options = this.#optionsOf(router, entryPoints)
-    const [certified] = options
-    if (certified !== undefined && options.every(one => this.#asksCertificates(one)))
-      guards.push(`behind certificates of clients (tls options "${certified}")`)
-    if (
-      this.#areApart &&
-      entryPoints.length > 0 &&
-      entryPoints.every(one => this.#entryPoints.isNarrow(one))
-    ) {
-      guards.push(`on the entry point ${entryPoints.slice(0, 3).join(', ')} alone`)
-    }
-    return guards
-  }
-
-  /** The options of TLS by which a router can be reached. */
-  #optionsOf(router: Section, entryPoints: readonly string[]): (string | undefined)[] {
-    if ('tls' in router.node) return [router.section('tls').text('options') ?? 'default']
-    return this.#entryPoints.tlsOptionsOf(entryPoints)
-  }
-
-  #asksCertificates(options: string | undefined): boolean {
-    const known = options === undefined ? undefined : this.#tlsOptions.get(plain(options))
-    return known !== undefined ? 'clientAuth' in known.node : options !== undefined && options !== 'default'
-  }
-
   #fitsOf(router: Section): Fit[] {
     try {
       return fitsOf(router.text('rule') ?? '')
     } catch (error) {
       if (!(error instanceof RuleFault)) throw error
       this.#into.leftOut(router.at('rule'), `the router. ${error.message}`)
-      return []
+      // It may match any request, so what guards it closes everything.
+      return [{ besides: ['a rule that is not understood'] }]
     }
   }
 

@@ -1,0 +1,82 @@
+/** What Traefik closes in ways that are easily overlooked stays closed after `sluice import`. */
+import t from 'tap'
+import { GUARDED, imported, traefik } from '../helpers/import-asked.js'
+
+const REST = { 'PathPrefix(`/`)': 'priority: 1' }
+
+t.test('a guarded rule that cannot be read closes everything', async t => {
+  const some = (matcher: string): string =>
+    Array.from({ length: 11 }, (_, i) => `${matcher}(\`${matcher === 'Host' ? '' : '/'}a${i}\`)`).join(' || ')
+  const rules = {
+    'It can be met in more than 100 ways': `(${some('PathPrefix')}) && (${some('Host')})`,
+    'has escapes. Write it in backquotes': 'PathPrefix("/\\x61dmin")',
+  }
+  for (const [why, rule] of Object.entries(rules)) {
+    const { err, passes } = await imported(t, 'traefik', traefik({ ...REST, [rule]: GUARDED }))
+    t.notOk(await passes('a1', '/a1'), why)
+    t.notOk(await passes('localhost', '/admin'), why)
+    t.match(err, why)
+  }
+})
+
+t.test('a host is read as requests have it', async t => {
+  const { passes } = await imported(t, 'traefik', traefik({ ...REST, 'Host(`A.example.com.`)': GUARDED }))
+  t.notOk(await passes('a.example.com', '/'))
+  t.ok(await passes('b.example.com', '/'))
+  for (const host of ['*.example.com', 'a.example.com:80']) {
+    const wild = await imported(t, 'traefik', traefik({ ...REST, [`Host(\`${host}\`)`]: GUARDED }))
+    t.notOk(await wild.passes('a.example.com', '/'), host)
+  }
+})
+
+t.test('a name of another provider is not that of the file', async t => {
+  const { err, passes } = await imported(
+    t,
+    'traefik',
+    traefik({
+      'PathPrefix(`/own`)': 'middlewares: [plain@file]',
+      'PathPrefix(`/other`)': 'middlewares: [plain@docker]',
+    }),
+  )
+  t.ok(await passes('localhost', '/own'))
+  t.notOk(await passes('localhost', '/other'))
+  t.match(err, 'behind the middleware "plain@docker", which is not in this file')
+  const elsewhere = await imported(t, 'traefik', traefik(REST).replace('service: app', 'service: app@docker'))
+  t.notOk(await elsewhere.passes('localhost', '/'))
+})
+
+t.test('a router with parents has what they ask for', async t => {
+  const { err, passes } = await imported(
+    t,
+    'traefik',
+    traefik({ 'PathPrefix(`/api`)': 'parentRefs: [gate]', 'PathPrefix(`/`)': '' }),
+  )
+  t.notOk(await passes('localhost', '/api'))
+  t.ok(await passes('localhost', '/x'))
+  t.match(err, 'Lost: /api/** was behind the router gate.')
+})
+
+t.test(
+  'a router is on the default entry points, and ports beside those of the web may be reachable by fewer',
+  async t => {
+    const routers = traefik({ 'PathPrefix(`/api`)': 'entryPoints: [web]', 'PathPrefix(`/admin`)': '' })
+    const points = (web: number, admin: string): string =>
+      `entryPoints: { web: { address: ":${web}" }, admin: { address: ":9000"${admin} } }`
+    const apart = await imported(t, 'traefik', routers, points(80, ', asDefault: true'))
+    t.ok(await apart.passes('localhost', '/api'))
+    t.notOk(await apart.passes('localhost', '/admin'))
+    for (const alike of [points(80, ''), points(8000, ', asDefault: true')]) {
+      const { passes } = await imported(t, 'traefik', routers, alike)
+      t.ok(await passes('localhost', '/admin'), alike)
+    }
+  },
+)
+
+t.test('the priority of a rule is its length in bytes', async t => {
+  const { passes } = await imported(
+    t,
+    'traefik',
+    traefik({ 'Path(`/k`) || Path(`/aaaa`)': '', 'Path(`/k`) || Path(`/üüü`)': GUARDED }),
+  )
+  t.notOk(await passes('localhost', '/k'))
+})
