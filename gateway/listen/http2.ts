@@ -10,7 +10,7 @@ import type { TLSSocket } from 'node:tls'
 import { GOODBYE_MS } from '../http1/lingering-close.js'
 import type { Fingerprints, IncomingRequest, OutgoingResponse, Peer } from '../message.js'
 import { allowance, ResetsByClient } from './idle-frames.js'
-import { KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from './limits.js'
+import { KEEP_ALIVE_MS, MAX_FIELDS, REQUEST_TIMEOUT_MS } from './limits.js'
 import type { ListenerSettings } from './server.js'
 import { SessionWatch, type WatchedSession } from './session-watch.js'
 import { Shares } from './shares.js'
@@ -20,12 +20,17 @@ import { StreamResponse } from './stream-response.js'
 
 /** Time for the GOAWAY frame to be sent before the connection is cut. */
 const FAREWELL_MS = 20
-/** A head larger than MAX_HEAD is still read, so that it gets a response; beyond this size Node resets its stream. */
-const MAX_HEAD_LIST = 64 * 1024
+/**
+ * A head above MAX_HEAD is still read, so that it gets a response; beyond this, or MAX_FIELDS, Node resets its stream. Until
+ * a head is whole, nghttp2 keeps it, with some 150 bytes more for each field, and nothing of it is seen here.
+ */
+const MAX_HEAD_LIST = 24 * 1024
+/** Fields of an ordinary request. As a field costs 500 bytes of memory, requests with more count as several. */
+const ORDINARY_FIELDS = 32
 
 const OPTIONS = {
   settings: { maxConcurrentStreams: 100, maxHeaderListSize: MAX_HEAD_LIST },
-  maxHeaderListPairs: 1_000,
+  maxHeaderListPairs: MAX_FIELDS,
   maxSessionInvalidFrames: 100,
   maxSessionRejectedStreams: 100,
   // Resets are limited in idle-frames.ts. nghttp2's own limit, 33 a second, also counts resets that follow a response,
@@ -50,7 +55,7 @@ export interface Http2Listener {
 
 /**
  * Requests in progress have the limits of connections: over HTTP/1.1 each has a connection of its own, and here it
- * costs as much memory. A connection has `headTimeout` to send a first request. `clientOf` maps an address to the
+ * costs as much memory, or more with many fields. A connection has `headTimeout` to send a first request. `clientOf` maps an address to the
  * client that it counts for; undefined for a proxy, which carries many clients.
  */
 export function createHttp2Listener(
@@ -158,20 +163,22 @@ export function createHttp2Listener(
         stream.on('error', () => {})
         // Already reset by the client, which wants no response.
         if (stream.closed || stream.destroyed) return takeBack()
-        const cap = requests.capOf(client)
+        const wanted = Math.ceil(raw.length / 2 / ORDINARY_FIELDS)
+        const places = Math.min(wanted, maxConnections, maxConnectionsPerClient)
+        const cap = requests.capOf(client, places)
         if (cap !== undefined) {
           turnedAway?.(cap)
           // The request was not processed, so the client may send it again (RFC 9113 section 8.7).
           return stream.close(constants.NGHTTP2_REFUSED_STREAM)
         }
-        requests.take(client)
+        requests.take(client, places)
         open++
         watched.onRequest()
         stopWaiting()
         const res = serve(stream, joined, raw, peer, watched)
         stream.on('close', () => {
           open--
-          requests.giveBack(client)
+          requests.giveBack(client, places)
           if (open === 0 && session.closed) cutSoon()
           else if (open === 0 && !session.destroyed) waitFor(KEEP_ALIVE_MS)
           if (res.clientLeft) takeBack()

@@ -43,6 +43,13 @@ t.test('a head just under 16 KiB passes, with a long target or with long fields'
   }
 })
 
+t.test('a request with more than 160 fields gets 431', async t => {
+  const short = (count: number) => `GET / HTTP/1.1\r\nHost: a\r\n${'a:b\r\n'.repeat(count - 1)}\r\n`
+  const client = await wire.answered(t)
+  await refused(t, client.send(short(161)), 431, '161 fields')
+  t.match((await client.send(short(160)).message()).line, / 200 /)
+})
+
 t.test('a target that is too long gets 414 on an upgrade and an upload too', async t => {
   for (const fields of [
     'Connection: Upgrade\r\nUpgrade: websocket',

@@ -62,6 +62,30 @@ if (canMakeCertificates(t)) {
     },
   )
 
+  t.test('requests with many fields count as several', async t => {
+    const limits = 'maxConnectionsPerClient: 4'
+    const { session, upstream } = await scene(t, certificate, undefined, { limits })
+    const fields = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`x-${n}`, '']))
+    const ended = (stream: ClientHttp2Stream) =>
+      new Promise(resolve => stream.once('close', () => resolve(stream.rstCode)))
+    const large = open(session, fields(90), '')
+    const small = open(session, {}, '')
+    await waitUntil('both', () => upstream.connections.filter(({ unread }) => unread !== '').length === 2)
+    t.equal(await ended(open(session, {}, '')), constants.NGHTTP2_REFUSED_STREAM)
+    small.close(constants.NGHTTP2_CANCEL)
+    large.close(constants.NGHTTP2_CANCEL)
+    await waitUntil('room for one that counts for all', async () => {
+      const stream = open(session, fields(150), '')
+      const admitted = waitUntil(
+        'it',
+        () => upstream.connections.filter(({ unread }) => unread.includes('x-149')).length === 1,
+      )
+      return (await Promise.race([ended(stream), admitted.then(() => 0)])) === 0
+    })
+    t.equal(await ended(open(session, fields(200), '')), constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  })
+
   t.test('an upload', async t => {
     t.test('arrives whole, with and without a content-length', async t => {
       const { session, upstream } = await scene(t, certificate, async peer => {
