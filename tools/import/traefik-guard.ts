@@ -20,8 +20,6 @@ const NOT_NEEDED = /^(compress|contentType|grpcWeb)$/
 const READ = /^(rateLimit|inFlightReq|chain|buffering)$/
 /** After these, the upstream gets other paths, or none: whether a route may lead there depends on its path. */
 const REWRITING = /^(addPrefix|replacePath|replacePathRegex|redirectRegex)$/
-/** A redirect to another host or scheme alone, with the path that was asked for. */
-const SAME_PATH = /^(?:https?|\$\{?\w+\}?):\/\/(?:[^/]+\/?)?\$\{?\w+\}?$/
 
 /** How a middleware guards, in words; undefined when it does not. What it is otherwise is reported once. */
 export function guardOf(name: string, middleware: Section | undefined, into: Migration): string | undefined {
@@ -54,7 +52,6 @@ export function elsewhereOf(middleware: Section | undefined, place: Place): stri
     if (kind === 'replacePath') return `sent on as ${target}`
     const isAny = fixed === '' || (fixed === '/' && target !== '/')
     if (kind === 'replacePathRegex' && !isAny) return `sent on as ${target}`
-    if (kind === 'redirectRegex' && !SAME_PATH.test(target)) return `redirected to ${target}`
   }
   return undefined
 }
