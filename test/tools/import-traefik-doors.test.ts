@@ -148,3 +148,13 @@ t.test('those who do not meet a condition stay where the router for them sent th
   t.notOk(await passes('b.example.com', '/'))
   t.match(err, '/staff/** was of the router "r1" by !ClientIP(10.0.0.0/8). It is under "closed"')
 })
+
+t.test('fields in which Traefik passes on certificates are no longer to be believed', async t => {
+  const text = traefik({ 'PathPrefix(`/`)': 'middlewares: [plain]' })
+  const { err } = await imported(
+    t,
+    'traefik',
+    text.replace('headers: {}', 'passTLSClientCert: { pem: true }'),
+  )
+  t.match(err, /Lost: the fields X-Forwarded-Tls-Client-Cert and .* must not believe it\./)
+})

@@ -58,6 +58,16 @@ export function elsewhereOf(middleware: Section | undefined, place: Place): stri
 
 /** Reports fields that a middleware sets, and that a client may set where nobody does. */
 export function tellFields(middleware: Section | undefined, into: Migration): void {
+  if (
+    middleware !== undefined &&
+    'passTLSClientCert' in middleware.node &&
+    into.isNew('field of certificates')
+  ) {
+    into.lost(
+      middleware.at('passTLSClientCert'),
+      'the fields X-Forwarded-Tls-Client-Cert and X-Forwarded-Tls-Client-Cert-Info, which Traefik sets or removes. The upstream gets what the client sends in them, and must not believe it.',
+    )
+  }
   const fields = middleware?.section('headers').section('customRequestHeaders')
   for (const name of Object.keys(fields?.node ?? {})) {
     if (
