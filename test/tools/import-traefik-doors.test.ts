@@ -1,5 +1,6 @@
 /** What Traefik closes in ways that are easily overlooked stays closed after `sluice import`. */
 import t from 'tap'
+import { sluice } from '../helpers/command.js'
 import { GUARDED, imported, traefik } from '../helpers/import-asked.js'
 
 const REST = { 'PathPrefix(`/`)': 'priority: 1' }
@@ -157,4 +158,12 @@ t.test('fields in which Traefik passes on certificates are no longer to be belie
     text.replace('headers: {}', 'passTLSClientCert: { pem: true }'),
   )
   t.match(err, /Lost: the fields X-Forwarded-Tls-Client-Cert and .* must not believe it\./)
+})
+
+t.test('a template is refused: it may stand for a guard', async t => {
+  const text = traefik({ 'PathPrefix(`/`)': 'middlewares: {{ env "GUARDS" }}' })
+  const folder = t.testdir({ 'dynamic.yaml': text })
+  const { code, err } = await sluice(['import', 'traefik', `${folder}/dynamic.yaml`])
+  t.equal(code, 2)
+  t.match(err, /dynamic\.yaml:5:63: Templates \("\{\{"\) are not filled in\./)
 })

@@ -10,7 +10,7 @@ import { redirectOf } from './traefik-redirect.js'
 import { type Fit, fitsOf, isNegated, patternOf, placeOf, RuleFault } from './traefik-rule.js'
 import { readService } from './traefik-services.js'
 import { EntryPoints } from './traefik-static.js'
-import { plain, refuseOtherCase } from './traefik-words.js'
+import { plain, refuseOtherCase, refuseTemplate } from './traefik-words.js'
 
 const WANTED = { format: 'traefik', name: 'a Traefik dynamic configuration', keys: ['http', 'entryPoints'] }
 /** The requests of a router: patterns, and the projects of their hosts. */
@@ -25,6 +25,8 @@ export function importTraefik(
   files: readonly { readonly text: string; readonly file?: string }[],
   into: Migration,
 ): void {
+  for (const { text, file } of files) refuseTemplate(text, file, into)
+  if (into.isUnreadable) return
   const sections = files.map(({ text, file }) => readYaml(text, WANTED, into, file))
   if (sections.some(one => one === undefined)) return
   const read = sections as Section[]
