@@ -104,3 +104,22 @@ t.test('a merge key is refused: it may stand for a guard', async t => {
     /kong\.yaml:7:11 \S+: Merge keys \("<<"\) are not read\. Write out here what this one stands for\./,
   )
 })
+
+t.test('settings that plugins share are refused: they may be what guards', async t => {
+  const plugins =
+    'plugins:\n  - { name: ip-restriction, _config: office }\n_plugin_configs: { office: { allow: [10.0.0.0/8] } }'
+  const folder = t.testdir({ 'kong.yaml': kong([OPEN], plugins), 'kong.conf': 'trusted_ips = 10.0.0.0/8\n' })
+  const { code, err } = await sluice(['import', 'kong', `${folder}/kong.yaml`, `${folder}/kong.conf`])
+  t.equal(code, 2)
+  t.match(err, /kong\.yaml:8:29 \S+: Settings that plugins share \("_config"\) are not read\./)
+})
+
+t.test('fields in which Kong tells who asks are no longer to be believed', async t => {
+  const rest = `plugins: [{ name: key-auth }]
+consumers: [{ username: a, plugins: [{ name: request-transformer, config: { add: { headers: ["X-Role:admin"] } } }] }]`
+  const { err } = await imported(t, 'kong', kong([OPEN], rest))
+  t.match(err, /Lost: the fields X-Consumer-ID, X-Consumer-Username, .* must not believe it\./)
+  t.match(err, 'Lost: the field X-Role, which Kong sets or removes.')
+  const none = await imported(t, 'kong', kong([OPEN]))
+  t.notMatch(none.err, 'X-Consumer')
+})

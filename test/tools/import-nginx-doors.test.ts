@@ -125,3 +125,51 @@ t.test('a whitelist by geo and map exempts no more than nginx does', async t => 
     t.match(err, 'Left out: the zone "a". A rule cannot count by "$key".', line)
   }
 })
+
+t.test('what a directive of an unknown module is in may refuse requests, so it is closed', async t => {
+  const { err, passes } = await imported(
+    t,
+    'nginx',
+    `server { server_name ${HOST}; ${OPEN} brotli on; more_set_headers "Server: x";
+       location /waf { waf on; ${PASS} location /waf/off { waf off; ${PASS} } }
+       location /if { if ($http_x) { waf on; } ${PASS} }
+       location ~ ^/shop { naxsi_rules strict; ${PASS} } }`,
+  )
+  for (const path of ['/waf', '/if', '/shop/x']) t.notOk(await passes(HOST, path), path)
+  t.ok(await passes(HOST, '/'), 'modules that only change answers are known')
+  t.match(err, '/waf/** was behind waf "on", which is not known and may refuse requests')
+})
+
+t.test('those whom a condition sends to another upstream do not reach that of its location', async t => {
+  const { err, passes } = await imported(
+    t,
+    'nginx',
+    `server { server_name ${HOST}; ${OPEN} location /api { if ($http_x_key = "") { proxy_pass http://127.0.0.1:4; } ${PASS} } }`,
+  )
+  t.notOk(await passes(HOST, '/api/x'))
+  t.ok(await passes(HOST, '/x'))
+  t.match(err, '/api/** was sent elsewhere by an "if')
+})
+
+t.test('a server has no name that an earlier one of its address has', async t => {
+  const open = `location /api { ${PASS} }`
+  const { err, passes } = await comparedAs(
+    t,
+    `server { listen 80; server_name ${HOST}; location / { deny all; } }
+     server { listen 80; server_name A.example.com b.example.com; ${open} }
+     server { listen 80; server_name ${HOST}; ${open} }`,
+    [HOST],
+    ['/api', '/'],
+  )
+  t.ok(await passes('b.example.com', '/api'))
+  t.match(
+    err,
+    'Left out: the name "A.example.com" of this server. nginx takes an earlier server of that name.',
+  )
+  const apart = await imported(
+    t,
+    'nginx',
+    `server { listen 80; server_name ${HOST}; location / { deny all; } } server { listen 443; server_name ${HOST}; ${open} }`,
+  )
+  t.ok(await apart.passes(HOST, '/api'), 'on another port it has')
+})

@@ -104,5 +104,5 @@ t.test('nginx: a directive may have the name of a property that every object has
     'nginx',
     'constructor on; server { location / { proxy_pass http://127.0.0.1:9000; } }',
   )
-  t.match(err, '"constructor". The import does not know what it does.')
+  t.match(err, 'behind constructor "on", which is not known and may refuse requests')
 })

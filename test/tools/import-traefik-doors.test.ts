@@ -1,5 +1,6 @@
 /** What Traefik closes in ways that are easily overlooked stays closed after `sluice import`. */
 import t from 'tap'
+import { sluice } from '../helpers/command.js'
 import { GUARDED, imported, traefik } from '../helpers/import-asked.js'
 
 const REST = { 'PathPrefix(`/`)': 'priority: 1' }
@@ -79,4 +80,90 @@ t.test('the priority of a rule is its length in bytes', async t => {
     traefik({ 'Path(`/k`) || Path(`/aaaa`)': '', 'Path(`/k`) || Path(`/üüü`)': GUARDED }),
   )
   t.notOk(await passes('localhost', '/k'))
+})
+
+t.test(
+  'what redirects to https has no route, and takes no paths from those that are reached by https',
+  async t => {
+    const secure = {
+      'Host(`a.example.com`)': `entryPoints: [websecure], tls: {}, ${GUARDED}`,
+      'Host(`b.example.com`)': 'entryPoints: [websecure], tls: {}',
+    }
+    const plainly = 'Host(`a.example.com`) || Host(`b.example.com`) || Host(`c.example.com`)'
+    const ways = [
+      'redirectScheme: { scheme: https }',
+      'redirectRegex: { regex: "^http://(.*)", replacement: "https://$1" }',
+    ]
+    for (const way of ways) {
+      const text = traefik({ ...secure, [plainly]: 'entryPoints: [web], middlewares: [plain]' })
+      const { err, passes } = await imported(t, 'traefik', text.replace('headers: {}', way))
+      t.notOk(await passes('a.example.com', '/'), way)
+      t.ok(await passes('b.example.com', '/'), way)
+      t.notOk(await passes('c.example.com', '/'), way)
+      t.match(err, 'Left out: the router "r2". It redirects to https')
+    }
+    const points =
+      'entryPoints: { web: { address: ":80", http: { redirections: { entryPoint: { to: websecure } } } }, websecure: { address: ":443" } }'
+    const byPoint = await imported(
+      t,
+      'traefik',
+      traefik({ ...secure, [plainly]: 'entryPoints: [web]' }),
+      points,
+    )
+    t.notOk(await byPoint.passes('a.example.com', '/'))
+    t.ok(await byPoint.passes('b.example.com', '/'))
+  },
+)
+
+t.test('a host that is redirected to another one has no route', async t => {
+  const { passes } = await imported(
+    t,
+    'traefik',
+    traefik({
+      ...REST,
+      'Host(`www.example.com`)': 'tls: {}, middlewares: [plain]',
+      'Host(`shop.example.com`)': 'tls: {}, middlewares: [plain]',
+      'Host(`example.com`)': `tls: {}, ${GUARDED}`,
+    }).replace(
+      'headers: {}',
+      'redirectRegex: { regex: "^https?://www\\\\.(.*)", replacement: "https://$1" }',
+    ),
+  )
+  t.notOk(await passes('www.example.com', '/'))
+  t.ok(await passes('shop.example.com', '/'), 'the expression is of another host')
+})
+
+t.test('those who do not meet a condition stay where the router for them sent them', async t => {
+  const { err, passes } = await imported(
+    t,
+    'traefik',
+    traefik({
+      'Host(`a.example.com`)': '',
+      'Host(`a.example.com`) && PathPrefix(`/staff`) && !ClientIP(`10.0.0.0/8`)': '',
+      'Host(`b.example.com`)': '',
+      'Host(`b.example.com`) && !HeaderRegexp(`Cookie`, `session=.+`)': '',
+    }),
+  )
+  t.ok(await passes('a.example.com', '/'))
+  t.notOk(await passes('a.example.com', '/staff/x'))
+  t.notOk(await passes('b.example.com', '/'))
+  t.match(err, '/staff/** was of the router "r1" by !ClientIP(10.0.0.0/8). It is under "closed"')
+})
+
+t.test('fields in which Traefik passes on certificates are no longer to be believed', async t => {
+  const text = traefik({ 'PathPrefix(`/`)': 'middlewares: [plain]' })
+  const { err } = await imported(
+    t,
+    'traefik',
+    text.replace('headers: {}', 'passTLSClientCert: { pem: true }'),
+  )
+  t.match(err, /Lost: the fields X-Forwarded-Tls-Client-Cert and .* must not believe it\./)
+})
+
+t.test('a template is refused: it may stand for a guard', async t => {
+  const text = traefik({ 'PathPrefix(`/`)': 'middlewares: {{ env "GUARDS" }}' })
+  const folder = t.testdir({ 'dynamic.yaml': text })
+  const { code, err } = await sluice(['import', 'traefik', `${folder}/dynamic.yaml`])
+  t.equal(code, 2)
+  t.match(err, /dynamic\.yaml:5:63: Templates \("\{\{"\) are not filled in\./)
 })

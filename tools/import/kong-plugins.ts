@@ -86,6 +86,12 @@ export class KongPlugins {
 
   enabled(plugins: readonly Section[]): Section[] {
     return plugins.filter(plugin => {
+      // Passed over, it could be the addresses or groups that a plugin guards by.
+      if ('_config' in plugin.node)
+        this.#into.unreadable(
+          plugin.at('_config'),
+          'Settings that plugins share ("_config") are not read. Write out here what this one stands for.',
+        )
       if (plugin.node.enabled !== false) return true
       this.#into.leftOut(plugin.at(), `"${plugin.text('name')}", which is not enabled.`)
       return false

@@ -2,7 +2,7 @@
 import { limitBodies } from './kong-bodies.js'
 import { importKongConf } from './kong-conf.js'
 import { KongConsumers } from './kong-consumers.js'
-import { nowhere, sentElsewhere, tellFields } from './kong-elsewhere.js'
+import { nowhere, sentElsewhere, tellConsumerFields, tellFields } from './kong-elsewhere.js'
 import { guardText, KEY_AUTH, linesOf } from './kong-guard.js'
 import { KongLimits } from './kong-limits.js'
 import { isLimiter, KongPlugins, namesOf, reference } from './kong-plugins.js'
@@ -69,6 +69,7 @@ class KongImport {
 
   read(): void {
     this.#file.others(READ, this.#into, 'The import does not read it.')
+    this.#file.section('_info').others(['select_tags'], this.#into, 'The import does not apply it.')
     const services = this.#file.list('services')
     const named = new Map(services.flatMap(one => namesOf(one).map(name => [name, one])))
     const format = this.#file.number('_format_version')
@@ -84,6 +85,12 @@ class KongImport {
       routes.flatMap(({ plugins }) => plugins.filter(one => one.text('name') === KEY_AUTH)),
     )
     const open = routes.filter(route => this.#door(route, waived, upstreams))
+    const [first] = keyAuth
+    if (first !== undefined && open.length > 0) {
+      tellConsumerFields(first, this.#into)
+      for (const one of this.#file.list('consumers'))
+        tellFields({ plugins: this.#plugins.of(one, 'consumer') }, this.#into)
+    }
     const consumers = new KongConsumers(this.#into, this.#plugins)
     consumers.read(this.#file, [...keyAuth])
     const isAnonymous = [...keyAuth].some(plugin => this.#plugins.anonymousOf(plugin) !== undefined)

@@ -47,6 +47,8 @@ export function isSendingAway({ name, words, block = [] }: Directive): boolean {
       const isRefused = /^[45]/.test(status)
       return !isRefused && !(isOfAddress && isSamePath(one)) && !(isOfPreflight && /^2/.test(status))
     }
+    // Those who meet the condition reach another upstream, such as a page that asks for a key.
+    if (one.name.endsWith('_pass')) return true
     return one.name === 'rewrite' && !(isOfAddress && isWithPath(one))
   })
 }

@@ -2,6 +2,7 @@
 import { type AddressLine, deniedNetworks } from './networks.js'
 import { isSendingAway } from './nginx-elsewhere.js'
 import type { Directive } from './nginx-text.js'
+import { isKnown } from './nginx-words.js'
 
 /** How requests are guarded at some level of the file; each level inherits from the one around it. */
 export interface Guards {
@@ -18,11 +19,12 @@ export const NO_GUARDS: Guards = { access: [], asking: new Map(), refusing: [] }
 /** Directives that let only some requests through, if they are not `off`. */
 const ASKING =
   /^(auth_(?!.*_(cache|status|header|set|type|claim|timeout|zone|leeway|user_file|key_file|key_request))|access_by_|(server_)?rewrite_by_(?!lua_no_postpone$)|js_access|modsecurity$|ssl_verify_client$|secure_link$|SecRulesEnabled$|app_protect_enable$|perl_access|testcookie$|ModSecurityEnabled$)/
+const isAsking = (name: string): boolean => ASKING.test(name) || !isKnown(name)
 const REFUSAL = /^(4\d\d|5\d\d)$/
 
 /** True for directives that this file reads, so that nobody else reports them. */
 export const isGuard = (name: string): boolean =>
-  ASKING.test(name) ||
+  isAsking(name) ||
   /^(allow|deny|satisfy|internal|include$|limit_except|return|valid_referers|secure_link_|ssl_reject_handshake$|auth_\w+_(user_file|key_file|key_request)$)/.test(
     name,
   )
@@ -31,7 +33,7 @@ export function guardsOf(block: readonly Directive[], outer: Guards): Guards {
   const access = block.filter(({ name }) => name === 'allow' || name === 'deny')
   const asking = new Map(outer.asking)
   for (const one of block) {
-    if (!ASKING.test(one.name)) continue
+    if (!isAsking(one.name)) continue
     if (isOff(one)) asking.delete(one.name)
     else asking.set(one.name, one)
   }
@@ -54,7 +56,10 @@ export function isRefusing(one: Directive): boolean {
   if (name === 'ssl_reject_handshake') return words[0] === 'on'
   if (name === 'return') return REFUSAL.test(words[0] ?? '')
   if (name === 'if')
-    return isSendingAway(one) || block.some(inner => isRefusing(inner) || inner.name === 'deny')
+    return (
+      isSendingAway(one) ||
+      block.some(inner => isRefusing(inner) || inner.name === 'deny' || isAsking(inner.name))
+    )
   return name === 'limit_except' && block.length > 0
 }
 
@@ -64,13 +69,16 @@ export function guardIn({ access, asking, refusing }: Guards): { what: string; a
   const refused = access.find(({ name }) => name === 'deny')
   const whats = [
     ...(refused === undefined ? [] : [accessText(access)]),
-    ...[...asking.values()].map(
-      ({ name, words }) => `behind ${name}${words[0] === undefined ? '' : ` "${words[0]}"`}`,
-    ),
+    ...[...asking.values()].map(askingText),
     ...refusing.map(refusalText),
   ]
   const at = refused ?? first
   return at === undefined ? undefined : { what: [...new Set(whats)].slice(0, 4).join(', '), at }
+}
+
+function askingText({ name, words }: Directive): string {
+  const value = words[0] === undefined ? '' : ` "${words[0]}"`
+  return `behind ${name}${value}${isKnown(name) || ASKING.test(name) ? '' : ', which is not known and may refuse requests'}`
 }
 
 function accessText(access: readonly Directive[]): string {

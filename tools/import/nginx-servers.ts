@@ -59,12 +59,20 @@ function otherPort(server: readonly Directive[]): Directive | undefined {
 
 const addressOf = ({ words: [address = ''] }: Directive): string => address.replace(/^(\*|0\.0\.0\.0):/, '')
 
+/** The addresses of a server, with what is said of each. */
+function listensOf(server: readonly Directive[]): (readonly [address: string, words: readonly string[]])[] {
+  const listens = named(server, 'listen').map(one => [addressOf(one), one.words] as const)
+  return listens.length > 0 ? listens : [['80', []]]
+}
+
+export const addressesOf = (server: readonly Directive[]): string[] =>
+  listensOf(server).map(([address]) => address)
+
 /** The servers that take the requests whose host no server has: on one of their addresses at least. */
 export function defaultsAmong(servers: readonly (readonly Directive[])[]): ReadonlySet<readonly Directive[]> {
   const chosen = new Map<string, { readonly server: readonly Directive[]; readonly isMarked: boolean }>()
   for (const server of servers) {
-    const listens = named(server, 'listen').map(one => [addressOf(one), one.words] as const)
-    for (const [address, words] of listens.length > 0 ? listens : [['80', []] as const]) {
+    for (const [address, words] of listensOf(server)) {
       const isMarked = words.some(word => /^default(_server)?$/.test(word))
       const present = chosen.get(address)
       if (present === undefined || (isMarked && !present.isMarked)) chosen.set(address, { server, isMarked })

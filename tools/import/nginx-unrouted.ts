@@ -36,10 +36,10 @@ export function keepAnswered(one: Directive, context: Context, into: Migration):
 export function leaveExpression(one: Directive, expression: string, outer: Context, into: Migration): void {
   const block = one.block ?? []
   const isLimited = block.some(({ name }) => /^limit_(req|conn)$/.test(name))
-  const but = isLimited ? ' Its requests take the routes of other locations, without its own limits.' : ''
+  const but = isLimited ? ', without its own limits' : ''
   into.leftOut(
     one,
-    `location ${one.words.join(' ')} and all in it. Patterns are not regular expressions.${but}`,
+    `location ${one.words.join(' ')} and all in it. Patterns are not regular expressions. Those of its paths that are not closed take the routes of other locations${but}.`,
   )
   closeWithin(block, guardsOf(block, outer.guards), outer, into)
   const answered = answeredIn(block)

@@ -36,6 +36,9 @@ const MISSING: Readonly<Record<string, string>> = {
   limit_rate_after: 'Only requests are limited, not bytes',
   proxy_next_upstream: 'An address that does not answer is left out for a while',
 }
+/** What changes answers, copies requests or tells about them, of nginx itself and of common modules; it refuses none. */
+const ASIDE =
+  /^(add_(trailer|before_body|after_body)|addition_types|api$|autoindex|break|body_filter_by_|brotli|content_by_|create_full_put_path|dav_|disable_symlinks|echo|empty_gif|expires|f4f|fancyindex|flv|header_filter_by_|health_check|hls|image_filter|init_(worker_)?by_|js_(content|import|include|path|set|var|preload|shared|fetch|header_filter|body_filter|engine)|keyval|log_by_|lua_|match$|min_delete_depth|mirror|modsecurity_|more_(set|clear)_headers$|mp4|open_log_file|opentelemetry|opentracing|otel_|override_charset|pagespeed|perl$|perl_(modules|require|set)|proxy_(bind|cookie|force_ranges|headers_hash|ignore_client|intercept_errors|limit_rate|method|next_upstream|no_cache|set_body|send_lowat|store)|quic|random_index|read_ahead|rewrite_log|satisfy|sent_http|session_log|set_|slice|split_clients|ssi|status$|stub_status|sub_filter|subs_filter|types_|uninitialized|upload_progress|userid|vhost_traffic|xml_entities|xslt|zstd)/
 const CONTENT = /^(root|alias|index|try_files|fastcgi_|uwsgi_|scgi_|grpc_|memcached_)/
 
 const READ = new Set([
@@ -66,5 +69,16 @@ export function toldOf(name: string): { group: 'notNeeded' | 'elsewhere' | 'miss
   if (missing !== undefined) return { group: 'missing', sentence: `${missing}.` }
   if (/^(ssl_|proxy_ssl_)/.test(name)) return { group: 'notNeeded', sentence: '' }
   if (name.startsWith('proxy_cache')) return { group: 'missing', sentence: 'Nothing is cached.' }
-  return { group: 'missing', sentence: 'The import does not know what it does.' }
+  return { group: 'missing', sentence: 'Requests and answers are passed on without it.' }
 }
+
+/** What the other files of this import read: blocks, guards and limits. */
+const STRUCTURE =
+  /^(http|server|location|if|upstream|stream|mail|listen|return|allow|deny|internal|http[23].*|proxy_cache.*|limit_(req|conn|rate|except).*|(auth|ssl|proxy_ssl|secure_link)_.*|valid_referers|(access|(server_)?rewrite)_by_.*)$/
+
+/** False for directives of modules that nobody here knows: they may refuse requests. */
+export const isKnown = (name: string): boolean =>
+  [ASIDE, STRUCTURE, CONTENT, NOT_NEEDED].some(one => one.test(name)) ||
+  READ.has(name) ||
+  Object.hasOwn(ELSEWHERE, name) ||
+  Object.hasOwn(MISSING, name)

@@ -17,6 +17,7 @@ import {
   onlyRedirects,
 } from './nginx-servers.js'
 import { type Directive, NginxFault, parseNginx } from './nginx-text.js'
+import { withoutTwice } from './nginx-twice.js'
 import { keepAnswered, keepRewritten, leaveExpression } from './nginx-unrouted.js'
 import { NGINX_DEFAULTS, NginxUpstreams, settingsOf } from './nginx-upstreams.js'
 import { isRead, toldOf } from './nginx-words.js'
@@ -73,7 +74,8 @@ class NginxImport {
   }
 
   read(directives: readonly Directive[]): void {
-    const http = directives.flatMap(one => (one.name === 'http' ? (one.block ?? []) : [one]))
+    const all = directives.flatMap(one => (one.name === 'http' ? (one.block ?? []) : [one]))
+    const http = withoutTwice(all, this.#into)
     for (const one of http) {
       if (one.name === 'geo' || one.name === 'map') this.#variables.add(one)
       if (one.name === 'upstream') this.#upstreams.add(one)

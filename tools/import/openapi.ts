@@ -133,7 +133,10 @@ function followed(item: Node, at: Path, { document, report }: Reading): { item: 
   if (name !== undefined && Object.hasOwn(items, name)) {
     return { item: nodeOf(items[name]), at: ['components', 'pathItems', name] }
   }
-  report(at, 'A path behind $ref is not followed out of its document. Give its file, too.')
+  report(
+    at,
+    'A path behind $ref is not followed, unless it is one of this document under components.pathItems. Give its file, too.',
+  )
   return { item, at }
 }
 

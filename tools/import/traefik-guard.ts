@@ -20,8 +20,6 @@ const NOT_NEEDED = /^(compress|contentType|grpcWeb)$/
 const READ = /^(rateLimit|inFlightReq|chain|buffering)$/
 /** After these, the upstream gets other paths, or none: whether a route may lead there depends on its path. */
 const REWRITING = /^(addPrefix|replacePath|replacePathRegex|redirectRegex)$/
-/** A redirect to another host or scheme alone, with the path that was asked for. */
-const SAME_PATH = /^(?:https?|\$\{?\w+\}?):\/\/(?:[^/]+\/?)?\$\{?\w+\}?$/
 
 /** How a middleware guards, in words; undefined when it does not. What it is otherwise is reported once. */
 export function guardOf(name: string, middleware: Section | undefined, into: Migration): string | undefined {
@@ -54,13 +52,22 @@ export function elsewhereOf(middleware: Section | undefined, place: Place): stri
     if (kind === 'replacePath') return `sent on as ${target}`
     const isAny = fixed === '' || (fixed === '/' && target !== '/')
     if (kind === 'replacePathRegex' && !isAny) return `sent on as ${target}`
-    if (kind === 'redirectRegex' && !SAME_PATH.test(target)) return `redirected to ${target}`
   }
   return undefined
 }
 
 /** Reports fields that a middleware sets, and that a client may set where nobody does. */
 export function tellFields(middleware: Section | undefined, into: Migration): void {
+  if (
+    middleware !== undefined &&
+    'passTLSClientCert' in middleware.node &&
+    into.isNew('field of certificates')
+  ) {
+    into.lost(
+      middleware.at('passTLSClientCert'),
+      'the fields X-Forwarded-Tls-Client-Cert and X-Forwarded-Tls-Client-Cert-Info, which Traefik sets or removes. The upstream gets what the client sends in them, and must not believe it.',
+    )
+  }
   const fields = middleware?.section('headers').section('customRequestHeaders')
   for (const name of Object.keys(fields?.node ?? {})) {
     if (

@@ -14,6 +14,9 @@ export interface Fit {
   readonly besides: readonly string[]
 }
 
+/** True for the contrary of a condition other than hosts, methods and paths. */
+export const isNegated = (besides: string): boolean => /^!./.test(besides)
+
 /** A rule that cannot be read; the message says why. */
 export class RuleFault extends Error {}
 
@@ -65,9 +68,9 @@ export function fitsOf(rule: string): Fit[] {
     if (token === '!') {
       depth += 1
       if (depth > DEEPEST) throw new RuleFault(`It is nested deeper than ${DEEPEST} levels.`)
-      one()
+      const besides = one().flatMap(fit => fit.besides)
       depth -= 1
-      return [{ besides: ['!'] }]
+      return [{ besides: [`!${besides[0] ?? ''}`] }]
     }
     if (token === undefined || typeof token === 'string')
       throw new RuleFault('It does not end where it should.')

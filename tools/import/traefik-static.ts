@@ -45,6 +45,12 @@ export class EntryPoints {
     })
   }
 
+  /** True where all entry points of a router send its requests to others. */
+  redirect(names: readonly string[]): boolean {
+    const points = this.#pointsOf(names)
+    return points.length > 0 && points.every(point => 'redirections' in point.section('http').node)
+  }
+
   /** The entry points of a router that names them, or the default ones; none where those are all. */
   namesOf(router: Section): string[] {
     const own = router.texts('entryPoints')

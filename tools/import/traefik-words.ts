@@ -39,3 +39,12 @@ export function refuseOtherCase(section: Section, into: Migration, areNames = fa
 
 /** The name without the provider of these files: `limit@file` is `limit`. What others provide is not in the files. */
 export const plain = (name: string): string => name.replace(/(?<=.)@file$/, '')
+
+/** Traefik fills in what is between braces, whatever it stands for: a middleware, or a list of routers. */
+export function refuseTemplate(text: string, file: string | undefined, into: Migration): void {
+  const [before = '', ...others] = text.split('{{')
+  if (others.length === 0) return
+  const lines = before.split('\n')
+  const at = { line: lines.length, col: (lines.at(-1) ?? '').length + 1, ...(file !== undefined && { file }) }
+  into.unreadable(at, 'Templates ("{{") are not filled in. Give the file with what they stand for.')
+}

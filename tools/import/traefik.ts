@@ -6,10 +6,11 @@ import { readYaml, type Section } from './source.js'
 import { elsewhereOf, guardOf, tellFields } from './traefik-guard.js'
 import { inFlight, isLimiter, rateLimit } from './traefik-limits.js'
 import { ownGuards } from './traefik-own-guards.js'
-import { type Fit, fitsOf, patternOf, placeOf, RuleFault } from './traefik-rule.js'
+import { redirectOf } from './traefik-redirect.js'
+import { type Fit, fitsOf, isNegated, patternOf, placeOf, RuleFault } from './traefik-rule.js'
 import { readService } from './traefik-services.js'
 import { EntryPoints } from './traefik-static.js'
-import { plain, refuseOtherCase } from './traefik-words.js'
+import { plain, refuseOtherCase, refuseTemplate } from './traefik-words.js'
 
 const WANTED = { format: 'traefik', name: 'a Traefik dynamic configuration', keys: ['http', 'entryPoints'] }
 /** The requests of a router: patterns, and the projects of their hosts. */
@@ -24,6 +25,8 @@ export function importTraefik(
   files: readonly { readonly text: string; readonly file?: string }[],
   into: Migration,
 ): void {
+  for (const { text, file } of files) refuseTemplate(text, file, into)
+  if (into.isUnreadable) return
   const sections = files.map(({ text, file }) => readYaml(text, WANTED, into, file))
   if (sections.some(one => one === undefined)) return
   const read = sections as Section[]
@@ -105,6 +108,8 @@ class TraefikImport {
     if (upstream === undefined)
       this.#into.leftOut(router.at(), `the route to "${service}". This file names no address of it.`)
     const isLimited = middlewares.some(one => isLimiter(this.#middlewares.get(one)))
+    const settings = middlewares.map(one => this.#middlewares.get(one))
+    const around = { router, points: entryPoints, middlewares: settings, entryPoints: this.#entryPoints }
     const open: Fit[] = []
     for (const fit of fits) {
       const place = placeOf(fit, rank)
@@ -114,12 +119,24 @@ class TraefikImport {
         this.#into.close(place, [...new Set(whats)].slice(0, 4).join(', '), router.at())
         continue
       }
-      const sent = middlewares.flatMap(one => elsewhereOf(this.#middlewares.get(one), place) ?? [])[0]
+      const redirect = redirectOf(around, fit.host)
+      if (redirect?.isToHttps) {
+        // The routers of https take these requests by ranks of their own.
+        if (this.#into.isNew(`redirect ${name}`))
+          this.#into.leftOut(router.at(), `the router "${name}". It redirects to ${redirect.to}.`)
+        continue
+      }
+      const [sent] =
+        redirect === undefined
+          ? settings.flatMap(one => elsewhereOf(one, place) ?? [])
+          : [`redirected to ${redirect.to}`]
       if (besides !== undefined) {
         // The text that an expression begins with is no condition of its own: these paths are the router's.
-        const isKept =
+        const isOwn =
           place.kind === 'prefix' && place.path !== '/' && fit.besides.every(one => one === 'PathRegexp')
-        if (isKept) this.#into.keepFrom(place, `of the router "${name}" by PathRegexp`, router.at())
+        // Those who do not meet a condition may have been sent away by this router.
+        const isKept = isOwn || fit.besides.some(isNegated)
+        if (isKept) this.#into.keepFrom(place, `of the router "${name}" by ${besides}`, router.at())
         const but =
           isLimited && !isKept ? ' Its requests take the routes of others, without its own limits.' : ''
         if (this.#into.isNew(`besides ${name}`))
