@@ -82,6 +82,7 @@ const PLACES: Record<string, Row> = {
       'gateway/pipeline',
       'gateway/explain',
       'gateway/admin',
+      'gateway/http1/stalls.ts',
       'gateway/plugins.ts',
       'config',
       'services/storage/data-folder.ts',

@@ -15,6 +15,8 @@ export interface BodySink {
 const NOTHING = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
 const MAX_TRAILERS = 16 * 1024
+/** Each is kept until the request ends, and takes far more memory than its bytes. */
+const MAX_TRAILER_FIELDS = 64
 
 /** What the next byte belongs to. */
 type Place = 'content' | 'size' | 'cr' | 'lf' | 'trailers' | 'last-lf' | 'behind'
@@ -127,6 +129,7 @@ function readTrailers(
 /** The framing is already known here, so a trailer field that contradicts it is an attack (RFC 9110 section 6.5.1). */
 function trailerFields(section: string): readonly string[] {
   const fields = parseFields(section, 0)
+  if (fields.names.length > MAX_TRAILER_FIELDS) throw new Error('too many')
   if (fields.has('content-length') || fields.has('transfer-encoding')) throw new Error('framing')
   return fields.raw
 }

@@ -4,10 +4,11 @@ import { HeadBuffer } from './head-buffer.js'
 import type { Framing, ParsedRequest } from './message.js'
 import type { RequestBody } from './request-body.js'
 import { parseRequestHead } from './request-head.js'
+import type { Stalled, Stalls } from './stalls.js'
 import { UnreadBytes } from './unread-bytes.js'
 
 /** The connection whose requests are read. */
-export interface RequestSink {
+export interface RequestSink extends Stalled {
   /** True while no request is in progress. */
   readonly isFree: boolean
   /** The first bytes of a head have arrived, but not all of it. */
@@ -35,6 +36,9 @@ export class RequestReader {
   readonly #sink: RequestSink
   readonly #head: HeadBuffer
   readonly #unread: UnreadBytes
+  readonly #stalls: Stalls
+  /** Too much was sent behind the request in progress. */
+  #isAhead = false
   /** The client has closed its side. */
   #isHalfOpen = false
   #running = false
@@ -42,10 +46,11 @@ export class RequestReader {
   #inARow = 0
   #rests = false
 
-  constructor(socket: Socket, maxHead: number, sink: RequestSink) {
+  constructor(socket: Socket, maxHead: number, stalls: Stalls, sink: RequestSink) {
     this.#sink = sink
     this.#head = new HeadBuffer(maxHead)
     this.#unread = new UnreadBytes(socket)
+    this.#stalls = stalls
   }
 
   /** True while a head has begun that is not complete. */
@@ -86,6 +91,7 @@ export class RequestReader {
     if (this.#inARow >= MOST_IN_A_ROW) this.#rest()
     if (this.isOver) this.#sink.onLastByte()
     else unread.steer()
+    if (unread.isFull || this.#isAhead) this.#countAhead()
   }
 
   /**
@@ -110,6 +116,7 @@ export class RequestReader {
     this.stopped = true
     const rest = this.#unread.takeAll()
     this.#unread.steer()
+    if (this.#isAhead) this.#countAhead()
     return rest
   }
 
@@ -117,6 +124,15 @@ export class RequestReader {
     if (this.stopped) return false
     if (this.body !== undefined) return this.body.flows
     return this.#sink.isFree && this.#inARow < MOST_IN_A_ROW
+  }
+
+  /** What follows the request in progress takes memory until that is answered; a body has its own limits. */
+  #countAhead(): void {
+    const isAhead = this.#unread.isFull && this.body === undefined && !this.#sink.isFree
+    if (isAhead === this.#isAhead) return
+    this.#isAhead = isAhead
+    if (isAhead) this.#stalls.begin(this.#sink)
+    else this.#stalls.end(this.#sink)
   }
 
   #rest(): void {

@@ -66,7 +66,9 @@ export class RequestWriter {
     if (this.#text === '') return
     const text = this.#text
     this.#text = ''
-    this.#socket.write(text, 'latin1')
+    // Text that waits for the upstream would stay in the pieces it was joined from, each many times as large as its bytes.
+    if (this.#socket.writableLength > 0) this.#socket.write(Buffer.from(text, 'latin1'))
+    else this.#socket.write(text, 'latin1')
   }
 
   /** True while the upstream must read first; the socket's `drain` event follows. */

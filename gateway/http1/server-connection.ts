@@ -39,7 +39,7 @@ export class ServerConnection implements Timed {
     this.socket = socket
     this.#peer = peer
     this.#all = all
-    this.#reader = new RequestReader(socket, settings.maxHead, this)
+    this.#reader = new RequestReader(socket, settings.maxHead, all.stalls, this)
     this.#readerLimit = new ReaderLimit(socket, deadlines, this)
     this.deadline = deadlines.now() + settings.headTimeoutMs
     socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.#onDrain)
@@ -131,6 +131,15 @@ export class ServerConnection implements Timed {
 
   get isFree(): boolean {
     return this.#response === undefined
+  }
+
+  get client(): string {
+    return this.#peer.address
+  }
+
+  /** Too many clients have sent much behind a request in progress. */
+  onMostStalled(): void {
+    this.destroy()
   }
 
   onHeadBegun(): void {

@@ -3,6 +3,7 @@ import type { ErrorCode } from '../errors.js'
 import type { Fingerprints, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import { Deadlines } from './deadlines.js'
 import { ServerConnection } from './server-connection.js'
+import { mostStalls, Stalls } from './stalls.js'
 
 export interface ServerHandlers {
   request(req: IncomingRequest, res: OutgoingResponse): void
@@ -36,6 +37,8 @@ export class ServerConnections {
   readonly handlers: ServerHandlers
   readonly settings: ServerSettings
   readonly deadlines = new Deadlines()
+  /** Connections on which much has been sent behind the request in progress. */
+  readonly stalls = new Stalls(mostStalls())
   /** Value of the Keep-Alive field. */
   readonly keepAlive: string
   draining = false

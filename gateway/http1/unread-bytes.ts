@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 
 /** Above these limits the socket is paused, so that the client has to wait. */
-const MOST_BYTES = 16 * 1024
+const MOST_BYTES = 8 * 1024
 const MOST_PIECES = 64
 
 /** The bytes received on a connection that are not handled yet. Reading pauses while there are too many. */
@@ -17,6 +17,11 @@ export class UnreadBytes {
 
   get isEmpty(): boolean {
     return this.#bytes === 0
+  }
+
+  /** True while so much is kept that the client has to wait. */
+  get isFull(): boolean {
+    return this.#bytes > MOST_BYTES || this.#pieces.length > MOST_PIECES
   }
 
   add(chunk: Buffer): void {
@@ -40,11 +45,21 @@ export class UnreadBytes {
 
   /** Pauses or resumes the socket, according to how much is kept. */
   steer(): void {
-    const isFull = this.#bytes > MOST_BYTES || this.#pieces.length > MOST_PIECES
+    this.#shrink()
+    const { isFull } = this
     if (isFull === this.#paused) return
     this.#paused = isFull
     if (isFull) this.#socket.pause()
     else this.#socket.resume()
+  }
+
+  /** The bytes that were read together with the kept ones would stay in memory with them. */
+  #shrink(): void {
+    const [first] = this.#pieces
+    if (first === undefined || 2 * first.length >= first.buffer.byteLength) return
+    const own = Buffer.allocUnsafeSlow(first.length)
+    first.copy(own)
+    this.#pieces[0] = own
   }
 
   takeAll(): Buffer {

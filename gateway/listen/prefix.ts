@@ -23,7 +23,9 @@ export class Prefix {
 
   add(chunk: Buffer): void {
     const bytes = this.#bytes + chunk.length
-    if (this.#bytes === 0) this.#held = chunk
+    // A copy of a small piece: the piece itself keeps alive all that was read with it.
+    if (this.#bytes === 0)
+      this.#held = 2 * chunk.length < chunk.buffer.byteLength ? Buffer.from(chunk) : chunk
     else {
       if (bytes > this.#held.length) {
         const larger = Buffer.allocUnsafeSlow(Math.max(bytes, Math.min(2 * bytes, this.#limit)))

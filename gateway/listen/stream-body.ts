@@ -1,5 +1,6 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import type { BodyReader, CountedBody } from '../message.js'
+import { HeldFrames } from './held-frames.js'
 
 export interface BodyEvents {
   /** Called once, when the body is first read. */
@@ -15,6 +16,7 @@ export class StreamBody implements CountedBody {
   received = 0
   readonly #stream: ServerHttp2Stream
   readonly #events: BodyEvents
+  readonly #held: HeldFrames
   #reader: BodyReader | undefined
   #trailers: readonly string[] = []
   #aborted = false
@@ -23,6 +25,7 @@ export class StreamBody implements CountedBody {
     this.#stream = stream
     this.length = length === undefined ? undefined : Number(length)
     this.#events = events
+    this.#held = new HeldFrames(stream)
     stream.on('trailers', (_fields, _flags, raw: string[] = []) => {
       this.#trailers = raw
     })
@@ -45,15 +48,17 @@ export class StreamBody implements CountedBody {
           this.#reader?.onData(chunk)
         })
       }
-      this.#stream.resume()
+      this.resume()
     }
   }
 
   pause(): void {
+    this.#held.hold()
     this.#stream.pause()
   }
 
   resume(): void {
+    this.#held.release()
     this.#stream.resume()
   }
 

@@ -2,9 +2,12 @@
 import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { halfHead, OPENING, sendTinyFrames } from './memory-frames.mjs'
 
 const HOST = 'globex.localhost'
 const MIB = 1024 * 1024
+/** How long tiny pieces are sent: before them, the system's buffers in front of an upstream have to be filled. */
+export const TINY_MS = 20_000
 /** Names, and the first segments of their paths. */
 export const UPSTREAMS = ['app', 'app2', 'app3', 'app4']
 const CHUNK = Buffer.alloc(256 * 1024, 'a')
@@ -28,33 +31,6 @@ function fill(stream, bytes) {
   stream.on('drain', more)
   more()
 }
-
-/** As much as is read of an HTTP/2 request's head, whose last frame is missing (RFC 9113, section 6.10). */
-const HALF_HEAD_2 = (() => {
-  const frame = (type, stream, payload) => {
-    const head = Buffer.alloc(9)
-    head.writeUIntBE(payload.length, 0, 3)
-    head[3] = type
-    head[8] = stream
-    return Buffer.concat([head, payload])
-  }
-  // Literal fields without indexing (RFC 7541, section 6.2.2).
-  const field = Buffer.concat([
-    Buffer.from([0, 3]),
-    Buffer.from('x-a'),
-    Buffer.from([118]),
-    Buffer.alloc(118, 'a'),
-  ])
-  // :method GET, :scheme https, :path /, :authority
-  const start = Buffer.concat([Buffer.from([0x82, 0x87, 0x84, 0x01, HOST.length]), Buffer.from(HOST)])
-  const fields = Buffer.concat(Array(77).fill(field))
-  return Buffer.concat([
-    Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-    frame(4, 0, Buffer.alloc(0)),
-    frame(1, 1, start),
-    ...Array(2).fill(frame(9, 1, fields)),
-  ])
-})()
 
 const quiet = stream => stream.on('error', () => undefined)
 
@@ -80,10 +56,10 @@ const connectOverTls = ({ port, address, ca }) =>
     ALPNProtocols: ['h2'],
   })
 
-/** Opens TLS connections for HTTP/2; each sends these bytes. */
-const overTls = bytes => place => {
+/** Opens TLS connections for HTTP/2; each is given to `then`. */
+const overTls = then => place => {
   const socket = quiet(connectOverTls(place))
-  socket.once('secureConnect', () => socket.write(bytes))
+  socket.once('secureConnect', () => then(socket))
   return () => socket.destroy()
 }
 
@@ -115,6 +91,11 @@ const post2 = (path, length) => ({
 })
 /** As large as a head may be, with as many fields as a request may have that counts once. */
 const LARGE_HEAD = Object.fromEntries(Array.from({ length: 26 }, (_, n) => [`x-${n}`, 'a'.repeat(580)]))
+/** The same over HTTP/1.1, with as many fields as a request may have. */
+const LARGE_LINES = `Host: ${HOST}\r\n${`a: ${'b'.repeat(95)}\r\n`.repeat(157)}`
+const TRAILERS = `b: ${'b'.repeat(240)}\r\n`.repeat(64)
+const TINY_CHUNKS = '1\r\na\r\n'.repeat(40_000)
+const ALL_LARGE = Buffer.alloc(13 * MIB, 'a')
 const upgrade = path =>
   `GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
 
@@ -124,22 +105,36 @@ const overUpstreams =
   ({ n, ...at }) =>
     open(UPSTREAMS[n % UPSTREAMS.length])(at)
 
-/** By name: whether it needs TLS, and what opens the connection number `n`; that returns what closes it. */
+/** By name: whether it needs TLS, how long it lasts, how many connections at most, and what opens the connection number `n`; that returns what closes it. */
 export const KINDS = {
   'TLS handshake': { tls: true, open: overTcp(HALF_HANDSHAKE) },
   'idle connection over TLS': {
     tls: true,
-    open: overTls(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1')),
+    open: overTls(socket => socket.write(OPENING)),
   },
   'request head': {
     open: overTcp(`GET / HTTP/1.1\r\nHost: ${HOST}\r\n${`x-a: ${'a'.repeat(990)}\r\n`.repeat(31)}`),
   },
   'request with many fields': {
+    open: overUpstreams(app => overTcp(`GET /${app}/deaf HTTP/1.1\r\n${LARGE_LINES}\r\n`)),
+  },
+  'request with many fields and trailers': {
     open: overUpstreams(app =>
-      overTcp(`GET /${app}/deaf HTTP/1.1\r\nHost: ${HOST}\r\n${`a: ${'b'.repeat(95)}\r\n`.repeat(158)}\r\n`),
+      overTcp(
+        `POST /${app}/deaf HTTP/1.1\r\n${LARGE_LINES}Transfer-Encoding: chunked\r\n\r\n0\r\n${TRAILERS}\r\n`,
+      ),
     ),
   },
-  'request head, HTTP/2': { tls: true, open: overTls(HALF_HEAD_2) },
+  'requests behind one that waits': {
+    open: overUpstreams(app =>
+      overTcp(
+        `GET /${app}/deaf HTTP/1.1\r\n${LARGE_LINES}\r\n`,
+        // So many that they count, from every second client.
+        socket => socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(socket.localPort % 2 ? 280 : 4000)),
+      ),
+    ),
+  },
+  'request head, HTTP/2': { tls: true, open: overTls(socket => socket.write(halfHead(HOST))) },
   'request with a large head, HTTP/2': {
     tls: true,
     open: overUpstreams(app =>
@@ -155,6 +150,22 @@ export const KINDS = {
   },
   'body to an upstream that does not read': {
     open: overUpstreams(app => overTcp(post(`/${app}/deaf`, 100 * MIB), socket => fill(socket, 13 * MIB))),
+  },
+  'tiny chunks to an upstream that does not read': {
+    lastsMs: TINY_MS,
+    connections: 400,
+    open: overUpstreams(app =>
+      overTcp(`POST /${app}/deaf HTTP/1.1\r\nHost: ${HOST}\r\nTransfer-Encoding: chunked\r\n\r\n`, socket => {
+        for (const piece of [`${ALL_LARGE.length.toString(16)}\r\n`, ALL_LARGE, '\r\n']) socket.write(piece)
+        socket.write(TINY_CHUNKS)
+      }),
+    ),
+  },
+  'tiny frames to an upstream that does not read, HTTP/2': {
+    tls: true,
+    lastsMs: TINY_MS,
+    connections: 190,
+    open: overUpstreams(app => overTls(socket => sendTinyFrames(socket, HOST, `/${app}/deaf`))),
   },
   'body to an upstream that does not read, HTTP/2': {
     tls: true,

@@ -1,6 +1,6 @@
 /** Transfers that wait for a side that does not read: so many at most, and the one without progress for longest ends. */
 import t from 'tap'
-import { mostStalls, Stalls } from '../../../gateway/forward/stalls.js'
+import { mostStalls, Stalls } from '../../../gateway/http1/stalls.js'
 import { GET, OK, type RawPeer } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { clientOf, scene } from './gateway.js'

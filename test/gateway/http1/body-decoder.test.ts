@@ -189,6 +189,12 @@ t.test('extensions and trailers are bounded', async t => {
     codeOf(() => chunked(`0\r\n${'X: y\r\n'.repeat(3000)}`)),
     'bad-framing',
   )
+  t.equal(chunked(`0\r\n${'X: y\r\n'.repeat(64)}\r\n`).trailers?.length, 128)
+  t.equal(
+    codeOf(() => chunked(`0\r\n${'X: y\r\n'.repeat(65)}\r\n`)),
+    'bad-framing',
+    'each field takes far more memory than its bytes',
+  )
 })
 
 t.test('a chunk may be as large as a number can hold', async t => {

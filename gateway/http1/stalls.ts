@@ -2,7 +2,7 @@ import { getHeapStatistics } from 'node:v8'
 
 /** A transfer that waits for a side that does not read. */
 export interface Stalled {
-  /** The client it is counted for: an IPv4 address or IPv6 network. */
+  /** The client it is counted for: an address or a network. */
   readonly client: string
   /** There are too many, and it is given up. It ends before this returns. */
   onMostStalled(): void
