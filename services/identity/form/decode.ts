@@ -46,20 +46,19 @@ async function decodeAs(mediaType: string | undefined, contentType: string, body
 
 /** The parser of application/x-www-form-urlencoded (WHATWG URL standard, section 5.1). */
 export function decodeUrlEncoded(body: Buffer): Entry[] {
+  const entries: Entry[] = []
   // Decoded as latin1, so that malformed UTF-8 is replaced only after the percent signs are decoded.
-  return (
-    body
-      .toString('latin1')
-      .split('&')
-      .filter(piece => piece !== '')
-      // One more than allowed, so that the caller sees that there were too many.
-      .slice(0, MAX_ENTRIES + 1)
-      .map(piece => {
-        const equals = piece.indexOf('=')
-        const name = equals < 0 ? piece : piece.slice(0, equals)
-        return { name: percentDecode(name), text: equals < 0 ? '' : percentDecode(piece.slice(equals + 1)) }
-      })
-  )
+  for (const [piece] of body.toString('latin1').matchAll(/[^&]+/g)) {
+    const equals = piece.indexOf('=')
+    const name = equals < 0 ? piece : piece.slice(0, equals)
+    entries.push({
+      name: percentDecode(name),
+      text: equals < 0 ? '' : percentDecode(piece.slice(equals + 1)),
+    })
+    // One more than allowed, so that the caller sees that there were too many.
+    if (entries.length > MAX_ENTRIES) break
+  }
+  return entries
 }
 
 /** `text` has one byte in each character. A percent sign without two hexadecimal digits is kept. */
