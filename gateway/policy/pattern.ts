@@ -29,7 +29,10 @@ const SUB_DELIMITERS = /%(?:2[1467-9A-C]|3[AD]|40)/g
 const NEVER: readonly [RegExp, string][] = [
   [/^\.\.?$/, 'request paths are resolved first'],
   [/[?#]/, 'a path ends before its query and fragment'],
-  [/%(?:2F|5C|00)/i, 'requests with an escaped slash, backslash or NUL are refused'],
+  [
+    /%(?:2F|5C|[01][0-9A-F]|7F|C2%[89][0-9A-F])/i,
+    'requests with an escaped slash, backslash or control character are refused',
+  ],
   [/%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])/, 'the escapes of request paths are in capitals'],
   [/%(?:2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A]|7E)/, 'request paths are unescaped first'],
 ]

@@ -236,6 +236,9 @@ t.test('a pattern that can never match is refused with a sentence', async t => {
     ['/a b', /"\/a" is not a method/],
     ['/a/%2F', /never match: requests with an escaped slash/],
     ['/a/x%5cy', /never match: requests with an escaped slash/],
+    ['/a/x%02', /never match: .* control character/],
+    ['/a/%7F', /never match: .* control character/],
+    ['/a/%C2%85', /never match: .* control character/],
     ['/a/%c3%a4', /never match: the escapes of request paths are in capitals/],
     ['/a/%C3', /never match: requests whose escapes are not UTF-8/],
     ['/a?b=1', /never match: a path ends before its query/],
@@ -255,6 +258,9 @@ t.test('a request path can hold any literal that a pattern accepts', async () =>
     '%C3%A4',
     '%21',
     '%7E',
+    '%02',
+    '%7F',
+    '%C2%85',
   )
   const text = fc.array(piece, { minLength: 1, maxLength: 8 }).map(all => all.join(''))
   fc.assert(
