@@ -123,3 +123,47 @@ consumers: [{ username: a, plugins: [{ name: request-transformer, config: { add:
   const none = await imported(t, 'kong', kong([OPEN]))
   t.notMatch(none.err, 'X-Consumer')
 })
+
+t.test('plugins of a group hold for its consumers, wherever the file says who they are', async t => {
+  const members = {
+    'the consumer, by name': ['groups: [{ name: barred }],', '', ''],
+    'the consumer, by id': ['groups: [{ id: g1 }],', '', ''],
+    'the group': ['', 'consumers: [{ username: guest }],', ''],
+    'the list of memberships': [
+      '',
+      '',
+      'consumer_group_consumers: [{ consumer: guest, consumer_group: barred }]',
+    ],
+  }
+  for (const [where, [own, group, list]] of Object.entries(members)) {
+    const { err, passes } = await imported(
+      t,
+      'kong',
+      kong(
+        ['{ name: a, paths: [/a], plugins: [{ name: key-auth, config: { anonymous: guest } }] }', OPEN],
+        `consumers: [{ ${own} username: guest }]
+consumer_groups: [{ ${group} id: g1, name: barred, plugins: [{ name: request-termination }] }]
+${list}`,
+      ),
+    )
+    t.notOk(await passes(HOST, '/a'), where)
+    t.ok(await passes(HOST, '/'), where)
+    t.match(err, 'Lost: "request-termination" of the consumer "guest".', where)
+  }
+})
+
+t.test('what request-size-limiting refuses and maxBody does not is reported', async t => {
+  const { err } = await imported(
+    t,
+    'kong',
+    kong(
+      [
+        '{ name: a, paths: [/a], plugins: [{ name: request-size-limiting, config: { require_content_length: true } }] }',
+      ],
+      `plugins: [{ name: request-size-limiting, consumer: small, service: app, config: { allowed_payload_size: 1 } }]
+consumers: [{ username: small }]`,
+    ),
+  )
+  t.match(err, 'Left out: "require_content_length". A body without a length is counted as it comes.')
+  t.match(err, 'Left out: the largest body of the consumer "small".')
+})

@@ -225,3 +225,13 @@ t.test('more spellings than gateway.yaml has room for close everything', async t
   const { gateway } = await imported(t, 'nginx', `server { location / { ${PASS} } ${guarded.join(' ')} }`)
   t.match(gateway, 'closed:\n  - { prefix: / }')
 })
+
+t.test('HEAD takes the route of GET, which is reported where it was not asked for', async t => {
+  const guarded = { 'Method(`GET`) && PathPrefix(`/`)': 'priority: 9', 'PathPrefix(`/`)': GUARDED }
+  t.match((await imported(t, 'traefik', traefik(guarded))).err, 'a route for GET takes HEAD, too')
+  const both = kong([
+    '{ name: a, paths: [/a], methods: [GET, HEAD] }',
+    '{ name: b, paths: [/b], methods: [POST] }',
+  ])
+  t.notMatch((await imported(t, 'kong', both)).err, /takes HEAD/)
+})

@@ -167,3 +167,19 @@ t.test('a template is refused: it may stand for a guard', async t => {
   t.equal(code, 2)
   t.match(err, /dynamic\.yaml:5:63: Templates \("\{\{"\) are not filled in\./)
 })
+
+t.test('an inFlightReq without an amount above 0 refuses every request', async t => {
+  for (const amount of ['amount: 0', 'amount: -1', 'sourceCriterion: { requestHost: true }']) {
+    const { err, passes } = await imported(
+      t,
+      'traefik',
+      traefik({ ...REST, 'PathPrefix(`/none`)': 'middlewares: [none]' }).replace(
+        'middlewares: {',
+        `middlewares: { none: { inFlightReq: { ${amount} } },`,
+      ),
+    )
+    t.notOk(await passes('localhost', '/none'), amount)
+    t.ok(await passes('localhost', '/'), amount)
+    t.match(err, 'Lost: /none/** was closed by inFlightReq, with no amount above 0.', amount)
+  }
+})

@@ -1,7 +1,8 @@
 /** Kong's consumers: projects with API keys. A consumer or group with a limit of its own gets a plan of its own. */
 import { createHash } from 'node:crypto'
 import { ANY_PLAN } from './callers.js'
-import { algorithmOf, isLimiter, type KongPlugins, namesOf, reference } from './kong-plugins.js'
+import { namesOf, reference } from './kong-groups.js'
+import { algorithmOf, isLimiter, type KongPlugins } from './kong-plugins.js'
 import { bucketQuota } from './kong-quota.js'
 import type { Migration } from './migration.js'
 import type { Section } from './source.js'
@@ -24,7 +25,6 @@ const DEFAULT_HEADER = 'apikey'
 export class KongConsumers {
   readonly #into: Migration
   readonly #plugins: KongPlugins
-  readonly #groups = new Map<string, Section>()
   /** The kind of plugin that the limit of a plan replaces. */
   readonly kinds = new Map<string, string>()
   readonly #headers = new Set<string>()
@@ -38,7 +38,6 @@ export class KongConsumers {
   read(file: Section, keyAuth: readonly Section[]): void {
     for (const plugin of keyAuth) this.#keyAuth(plugin)
     if (keyAuth.length === 0) this.#headers.add(DEFAULT_HEADER)
-    for (const group of file.list('consumer_groups')) this.#groups.set(group.text('name') ?? '', group)
     const listed = new Map<string, Section[]>()
     for (const credential of file.list('keyauth_credentials')) {
       const owner = reference(credential, 'consumer') ?? ''
@@ -116,11 +115,8 @@ export class KongConsumers {
       return
     }
     const plugins = this.#plugins.of(consumer, 'consumer')
-    const ofGroups = groupsOf(consumer).flatMap(name => {
-      const group = this.#groups.get(name)
-      return group === undefined ? [] : this.#plugins.of(group, 'consumer_group')
-    })
-    const guards = [...plugins, ...ofGroups].filter(plugin => !this.#plugins.isHarmless(plugin))
+    const all = this.#plugins.ofConsumer(consumer)
+    const guards = all.filter(plugin => !this.#plugins.isHarmless(plugin))
     const [guard] = guards
     if (guard !== undefined) {
       this.#into.lost(
@@ -129,6 +125,11 @@ export class KongConsumers {
       )
       return
     }
+    for (const one of all.filter(({ node }) => node.name === 'request-size-limiting'))
+      this.#into.leftOut(
+        one.at(),
+        `the largest body of the consumer "${username}". maxBody is of an upstream, for all who ask it.`,
+      )
     const limiters = plugins.filter(isLimiter)
     const plan = limiters.length > 0 ? this.#planOf(id, limiters) : this.#groupPlan(consumer)
     this.#planNamed.set(username, plan)
@@ -146,9 +147,9 @@ export class KongConsumers {
 
   /** The plan of the first of a consumer's groups that has a limit. */
   #groupPlan(consumer: Section): string {
-    for (const name of groupsOf(consumer)) {
-      const group = this.#groups.get(name)
-      const limiters = group === undefined ? [] : this.#plugins.of(group, 'consumer_group').filter(isLimiter)
+    for (const group of this.#plugins.groups.of(consumer)) {
+      const name = group.text('name') ?? ''
+      const limiters = this.#plugins.of(group, 'consumer_group').filter(isLimiter)
       if (limiters.length > 0) return this.#groupPlans.get(name) ?? this.#newGroupPlan(name, limiters)
     }
     return ANY_PLAN
@@ -206,9 +207,3 @@ export class KongConsumers {
     return []
   }
 }
-
-/** The names of a consumer's groups. */
-const groupsOf = (consumer: Section): string[] => [
-  ...consumer.texts('groups').filter(name => name !== '[object Object]'),
-  ...consumer.list('groups').map(one => one.text('name') ?? ''),
-]

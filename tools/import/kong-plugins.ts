@@ -1,5 +1,6 @@
 /** Kong's plugins: which hold for a route, and what each of them is: a limit, a guard, or something else. */
 import type { KeyPart } from '../../config/words.js'
+import { KongGroups, namesOf, reference } from './kong-groups.js'
 import { type KongWindow, windowsOf } from './kong-quota.js'
 import type { Migration } from './migration.js'
 import type { Section } from './source.js'
@@ -31,6 +32,7 @@ const CONFIG = [
     'lock_dictionary_name',
   ],
 ]
+const BODY = ['allowed_payload_size', 'size_unit']
 /** Plugins that neither refuse nor limit, with what that means here. */
 const HARMLESS: Readonly<Record<string, string>> = {
   cors: 'Its preflights are answered by the upstream, and refusals carry "cors" of gateway.yaml',
@@ -65,12 +67,14 @@ export class KongPlugins {
   readonly #limiters = new Map<Section, boolean>()
   readonly #references = new Map<string, Section[]>()
   readonly #consumers = new Map<string, Section>()
+  readonly groups: KongGroups
   readonly global: readonly Section[]
 
-  constructor(scoped: readonly Section[], consumers: readonly Section[], into: Migration) {
+  constructor(file: Section, into: Migration) {
     this.#into = into
-    for (const one of consumers) for (const name of namesOf(one)) this.#consumers.set(name, one)
-    this.#scoped = this.enabled(scoped)
+    this.groups = new KongGroups(file)
+    for (const one of file.list('consumers')) for (const name of namesOf(one)) this.#consumers.set(name, one)
+    this.#scoped = this.enabled(file.list('plugins'))
     for (const plugin of this.#scoped) {
       for (const kind of ['service', 'route', 'consumer', 'consumer_group']) {
         const name = reference(plugin, kind)
@@ -116,12 +120,18 @@ export class KongPlugins {
     return all
   }
 
+  /** The plugins of a consumer, and those of its groups. */
+  ofConsumer(consumer: Section): readonly Section[] {
+    const ofGroups = this.groups.of(consumer).flatMap(group => this.of(group, 'consumer_group'))
+    return [...this.of(consumer, 'consumer'), ...ofGroups]
+  }
+
   /** The consumer that requests without a key count as; undefined where Kong refuses them, or refuses it. */
   anonymousOf(plugin: Section): string | undefined {
     const name = plugin.section('config').text('anonymous') ?? ''
     const consumer = this.#consumers.get(name)
     if (consumer === undefined) return undefined
-    return this.of(consumer, 'consumer').every(one => this.isHarmless(one)) ? name : undefined
+    return this.ofConsumer(consumer).every(one => this.isHarmless(one)) ? name : undefined
   }
 
   /** The windows of a limiter, which is marked as used. */
@@ -175,8 +185,9 @@ export class KongPlugins {
     const elsewhere = Object.hasOwn(ELSEWHERE, name) ? ELSEWHERE[name] : undefined
     if (NOT_NEEDED.test(name)) this.#into.findings.notNeeded(`plugin ${name}`)
     else if (isNew && elsewhere !== undefined) {
-      if (name !== 'request-size-limiting')
-        this.#into.elsewhere(plugin.at(), `the plugin "${name}". ${elsewhere}.`)
+      if (name === 'request-size-limiting')
+        plugin.section('config').others(BODY, this.#into, 'A body without a length is counted as it comes.')
+      else this.#into.elsewhere(plugin.at(), `the plugin "${name}". ${elsewhere}.`)
     } else if (isNew && harmless !== undefined) {
       this.#into.leftOut(plugin.at(), `the plugin "${name}". ${harmless}.`)
     }
@@ -202,16 +213,6 @@ export const algorithmOf = (plugin: Section): 'fixed-window' | 'sliding-window' 
   plugin.text('name') === 'rate-limiting' || plugin.section('config').text('window_type') === 'fixed'
     ? 'fixed-window'
     : 'sliding-window'
-
-const NAMES = ['name', 'username', 'id']
-
-/** What references may call a service, route, consumer or group. */
-export const namesOf = (one: Section): string[] => NAMES.flatMap(key => one.text(key) ?? [])
-
-/** The name that a reference such as `service: shop` or `service: { name: shop }` gives. */
-export function reference(of: Section, kind: string): string | undefined {
-  return of.text(kind) ?? namesOf(of.section(kind))[0]
-}
 
 /** The key for `limit_by`, unless it counts by project; undefined when no key expresses it. */
 export function keyOf(by: string, config: Section, match: readonly string[]): KeyPart[] | undefined {

@@ -3,9 +3,10 @@ import { limitBodies } from './kong-bodies.js'
 import { importKongConf } from './kong-conf.js'
 import { KongConsumers } from './kong-consumers.js'
 import { nowhere, sentElsewhere, tellConsumerFields, tellFields } from './kong-elsewhere.js'
+import { namesOf, reference } from './kong-groups.js'
 import { guardText, KEY_AUTH, linesOf } from './kong-guard.js'
 import { KongLimits } from './kong-limits.js'
-import { isLimiter, KongPlugins, namesOf, reference } from './kong-plugins.js'
+import { isLimiter, KongPlugins } from './kong-plugins.js'
 import { type KongRoute, readRoute } from './kong-route.js'
 import type { Migration } from './migration.js'
 import { deniedNetworks } from './networks.js'
@@ -20,7 +21,7 @@ const WANTED = {
 }
 const READ = [
   ...['services', 'routes', 'consumers', 'consumer_groups', 'keyauth_credentials', 'plugins', 'upstreams'],
-  ...['_format_version', '_transform', '_info', '_comment'],
+  ...['consumer_group_consumers', '_format_version', '_transform', '_info', '_comment'],
 ]
 const SERVICE = [
   'name',
@@ -63,7 +64,7 @@ class KongImport {
     this.#file = file
     this.#into = into
     this.#knowsClients = knowsClients
-    this.#plugins = new KongPlugins(file.list('plugins'), file.list('consumers'), into)
+    this.#plugins = new KongPlugins(file, into)
     this.#pools = new Map(file.list('upstreams').map(one => [one.text('name') ?? '', one]))
   }
 

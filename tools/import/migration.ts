@@ -93,7 +93,10 @@ export class Migration {
   /** Sends requests of a place to an upstream. */
   open(place: Omit<Routed, 'at' | 'twin'>, at: Origin): void {
     const patterns = place.patterns.filter(pattern => this.isPattern(pattern, at))
-    if (patterns.length > 0) this.#doors.open({ ...place, patterns, at, ...twinOf(place) })
+    if (patterns.length === 0) return
+    if (place.methods?.includes('GET') && !place.methods.includes('HEAD'))
+      this.changedOnce(at, 'a route for GET takes HEAD, too, wherever that went or was refused before.')
+    this.#doors.open({ ...place, patterns, at, ...twinOf(place) })
   }
 
   /** Keeps a place closed, and says so. @param what how it was guarded, such as `closed to all but 10.0.0.0/8` */

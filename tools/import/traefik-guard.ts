@@ -33,6 +33,8 @@ export function guardOf(name: string, middleware: Section | undefined, into: Mig
         settings.at(),
         `"${kind}". ${kind === 'redirectRegex' ? 'Redirect in front of the gateway' : NO_REWRITE}.`,
       )
+    if (kind === 'inFlightReq' && !admitsAny(settings))
+      whats.push('closed by inFlightReq, with no amount above 0')
     if (READ.test(kind) || REWRITING.test(kind)) continue
     if (NOT_NEEDED.test(kind)) into.findings.notNeeded(`middleware ${kind}`)
     else if (missing !== undefined && !refuses) {
@@ -82,6 +84,9 @@ export function tellFields(middleware: Section | undefined, into: Migration): vo
     }
   }
 }
+
+/** False for an inFlightReq that refuses every request, as it does without an amount. */
+const admitsAny = (settings: Section): boolean => (settings.number('amount') ?? 0) > 0
 
 function guardText(kind: string, settings: Section): string {
   if (kind === 'ipAllowList' || kind === 'ipWhiteList') {

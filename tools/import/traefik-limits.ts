@@ -68,10 +68,9 @@ export function inFlight(
   { into, knows }: Into,
 ): void {
   settings.others(['amount', 'sourceCriterion'], into, 'Rules have no counterpart of it.')
-  const max = settings.number('amount') ?? 0
   const key = keyOf(settings.section('sourceCriterion'), 'host', { into, knows })
-  if (max < 1) into.leftOut(settings.at(), 'an amount of 0, which limits nothing.')
-  else if (key !== undefined)
+  const max = settings.number('amount')
+  if (max !== undefined && key !== undefined)
     into.rules.slots(
       { name: `${router}-${name}`, match, projects, key, max, missing: 'shared' },
       settings.at(),
