@@ -1,4 +1,4 @@
-/** Checks the projects named in rules and access entries. */
+/** Checks the projects and hosts named in rules, access entries and routes. */
 import type { Path, UnplacedProblem } from './problem.js'
 import { HOST_NAME_PATTERN, type ProjectEntry } from './projects-schema.js'
 import { unknownName } from './readable.js'
@@ -6,10 +6,13 @@ import { BY_CLIENT, BY_HOST } from './words.js'
 
 const HOST_NAME = new RegExp(HOST_NAME_PATTERN)
 
+/** True for a host's name as projects and routes have it; false for patterns, capitals, and names with a port. */
+export const isHostName = (text: string): boolean => HOST_NAME.test(text)
+
 /** Why an entry or condition cannot name unknown callers by this id; undefined when it can, and for all other ids. */
 export function unknownHostFault(id: string): string | undefined {
   if (id.startsWith(BY_CLIENT)) return `"${id}" is no project: name the address under "networks".`
-  if (!id.startsWith(BY_HOST) || HOST_NAME.test(id.slice(BY_HOST.length))) return undefined
+  if (!id.startsWith(BY_HOST) || isHostName(id.slice(BY_HOST.length))) return undefined
   return `"${id}" stands for no requests: write the host's name in lowercase and without a port, such as "${BY_HOST}example.com".`
 }
 

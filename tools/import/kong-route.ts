@@ -1,6 +1,7 @@
 /** A route of Kong: which requests it takes, and the plugins that hold for it. */
+
+import { isHostName } from '../../config/project-names.js'
 import type { Place } from './doors.js'
-import { isHostName } from './hosts.js'
 import { guardsAmong, matchersOf } from './kong-guard.js'
 import type { KongPlugins } from './kong-plugins.js'
 import type { Migration } from './migration.js'

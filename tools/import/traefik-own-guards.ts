@@ -4,7 +4,7 @@ import type { EntryPoints } from './traefik-static.js'
 import { plain } from './traefik-words.js'
 
 /** What the files say about routers as a whole. */
-export interface Surroundings {
+export interface AllRouters {
   readonly entryPoints: EntryPoints
   readonly tlsOptions: ReadonlyMap<string, Section>
   /** True where routers are on different entry points. */
@@ -12,7 +12,7 @@ export interface Surroundings {
 }
 
 /** @param points the names of its entry points; none: all */
-export function ownGuards(router: Section, points: readonly string[], around: Surroundings): string[] {
+export function ownGuards(router: Section, points: readonly string[], around: AllRouters): string[] {
   const guards: string[] = []
   const options = optionsOf(router, points, around.entryPoints)
   const [certified] = options

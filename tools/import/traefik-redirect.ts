@@ -13,8 +13,8 @@ export interface Redirect {
 /** A redirect to another host or scheme alone, with the path that was asked for. */
 const SAME_PATH = /^(?:https?|\$\{?\w+\}?):\/\/(?:[^/]+\/?)?\$\{?\w+\}?$/
 
-/** What a router says about its requests, besides its rule. */
-export interface Surroundings {
+/** What of a router can redirect its requests. */
+export interface Redirecting {
   readonly router: Section
   /** The names of its entry points; none: all. */
   readonly points: readonly string[]
@@ -24,7 +24,7 @@ export interface Surroundings {
 
 /** Where a router redirects the requests for a host, by a middleware or by its entry points. */
 export function redirectOf(
-  { router, points, middlewares, entryPoints }: Surroundings,
+  { router, points, middlewares, entryPoints }: Redirecting,
   host: string | undefined,
 ): Redirect | undefined {
   const options = 'tls' in router.node ? ['default'] : entryPoints.tlsOptionsOf(points)
