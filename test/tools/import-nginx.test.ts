@@ -126,3 +126,12 @@ t.test('nginx and a gateway with its imported configuration admit the same reque
   t.same(await first, [200, 200])
   t.same(await both(1, '/download/b'), [1, 1], 'both admit the next request afterwards')
 })
+
+t.test('a file that cannot be read is refused with a short sentence', async t => {
+  const folder = t.testdir({ 'empty.conf': '\n', 'word.conf': 'a'.repeat(1_000_000) })
+  const empty = await sluice(['import', 'nginx', join(folder, 'empty.conf')])
+  t.match(empty, { code: 2, err: /:1:1: The file is empty\./ })
+  const word = await sluice(['import', 'nginx', join(folder, 'word.conf')])
+  t.match(word, { code: 2, err: /"a+…" does not end with ";" or a block\./ })
+  t.ok(word.err.length < 1000)
+})

@@ -1,5 +1,6 @@
 /** nginx's configuration language: directives, words and blocks (nginx.org, 'Configuration file's structure'). */
 
+import { quoted } from '../../config/sentences.js'
 import type { Position } from '../../config/yaml.js'
 
 /** One directive; `block` if it contains others. */
@@ -67,12 +68,13 @@ export function parseNginx(text: string, file?: string): Directive[] {
       const { text: name, line, col } = first
       if (token.text === ';') return { name, words, line, col, file, block: undefined }
       const inner = block(depth + 1)
-      if (at >= tokens.length) throw new NginxFault(`The block of "${name}" is not closed.`, first, file)
+      if (at >= tokens.length)
+        throw new NginxFault(`The block of "${quoted(name)}" is not closed.`, first, file)
       at += 1
       return { name, words, line, col, file, block: inner }
     }
     throw new NginxFault(
-      `"${first.text}" does not end with ";" or a block.`,
+      `"${quoted(first.text)}" does not end with ";" or a block.`,
       at < tokens.length ? last() : first,
       file,
     )

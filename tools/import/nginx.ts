@@ -27,6 +27,7 @@ import { dataOf } from './source.js'
 import { withoutSecret } from './without-secret.js'
 
 const WANTED = 'nginx configuration'
+const OF_NGINX = /^(http|server|events|upstream|map|geo|limit_|location|include|proxy_)/
 
 /** Reads `text` into the migration, and the files that it includes. */
 export function importNginx(text: string, into: Migration, named: NamedFile): void {
@@ -37,13 +38,12 @@ export function importNginx(text: string, into: Migration, named: NamedFile): vo
   }
   try {
     const directives = new Includes(into, named).expand(parseNginx(text))
-    if (
-      text.trim() !== '' &&
-      !directives.some(({ name }) =>
-        /^(http|server|events|upstream|map|geo|limit_|location|include|proxy_)/.test(name),
-      )
-    ) {
-      into.unreadable({ line: 1, col: 1 }, `This is not ${WANTED}: it has no http, server or upstream.`)
+    if (!directives.some(({ name }) => OF_NGINX.test(name))) {
+      const isEmpty = text.trim() === ''
+      const fault = isEmpty
+        ? 'The file is empty.'
+        : `This is not ${WANTED}: it has no http, server or upstream.`
+      into.unreadable({ line: 1, col: 1 }, fault)
       return
     }
     new NginxImport(into).read(directives)
