@@ -269,3 +269,31 @@ t.test('nothing of nginx is said to have no effect that has one', async t => {
   t.match(err, 'the certificates of https upstreams are verified')
   t.match(err, 'Not needed: ssl_session_timeout (1)')
 })
+
+t.test('a limit of a consumer of Kong that is written is not said to be left out', async t => {
+  const folder = t.testdir({
+    'kong.yaml': `_format_version: "3.0"
+services: [{ name: w, url: "http://127.0.0.1:21901", routes: [{ name: w, paths: [/v1], strip_path: false }] }]
+plugins: [{ name: key-auth }]
+consumers:
+  - username: free
+    keyauth_credentials: [{ key: free-key-1 }]
+    plugins: [{ name: rate-limiting, config: { minute: 5, policy: local } }]
+`,
+  })
+  const { out, err } = await sluice(['import', 'kong', join(folder, 'kong.yaml')])
+  t.match(out, /sustained/)
+  t.notMatch(err, 'holds for no route or consumer')
+})
+
+t.test('a location of nginx may try the limit that it inherits', async t => {
+  const folder = t.testdir({
+    'nginx.conf': `http { limit_req_zone $binary_remote_addr zone=z:10m rate=5r/s;
+  server { limit_req zone=z burst=4 nodelay;
+    location / { proxy_pass http://127.0.0.1:21901; }
+    location /health { limit_req_dry_run on; proxy_pass http://127.0.0.1:21901; } } }`,
+  })
+  const { out } = await sluice(['import', 'nginx', join(folder, 'nginx.conf')])
+  const rules = out.split('- id:')
+  t.match(rules.find(rule => rule.includes('[/health/**]')) ?? '', 'mode: report-only')
+})

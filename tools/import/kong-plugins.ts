@@ -64,7 +64,8 @@ export class KongPlugins {
   /** Enabled plugins of the list at the top, which name what they hold for. */
   readonly #scoped: readonly Section[]
   readonly #read = new Map<Section, Section[]>()
-  readonly #limiters = new Map<Section, boolean>()
+  /** By what they are in the file, since a part of it may be read more than once. */
+  readonly #limiters = new Map<object, { readonly plugin: Section; readonly isUsed: boolean }>()
   readonly #references = new Map<string, Section[]>()
   readonly #consumers = new Map<string, Section>()
   readonly groups: KongGroups
@@ -108,8 +109,7 @@ export class KongPlugins {
     if (known !== undefined) return known
     const named = namesOf(holder).flatMap(name => this.#references.get(`${kind} ${name}`) ?? [])
     const own = this.enabled(holder.list('plugins'))
-    for (const plugin of [...own, ...named])
-      if (isLimiter(plugin)) this.#limiters.set(plugin, this.#limiters.get(plugin) ?? false)
+    for (const plugin of [...own, ...named]) this.#meet(plugin)
     // What holds for some of its requests alone must not take the place of what holds for all.
     const isWhole = ({ node }: Section): boolean => NARROWER[kind].every(other => !(other in node))
     const all = [
@@ -136,7 +136,7 @@ export class KongPlugins {
 
   /** The windows of a limiter, which is marked as used. */
   windowsOf(plugin: Section): KongWindow[] {
-    this.#limiters.set(plugin, true)
+    this.#limiters.set(plugin.node, { plugin, isUsed: true })
     plugin.others(PLUGIN, this.#into, 'Rules have no counterpart of it.')
     const config = plugin.section('config')
     config.others(CONFIG, this.#into, 'Rules have no counterpart of it.')
@@ -194,12 +194,15 @@ export class KongPlugins {
     return NOT_NEEDED.test(name) || harmless !== undefined || elsewhere !== undefined
   }
 
+  #meet(plugin: Section): void {
+    if (isLimiter(plugin) && !this.#limiters.has(plugin.node))
+      this.#limiters.set(plugin.node, { plugin, isUsed: false })
+  }
+
   /** Reports limiters that have not been used. */
   tellUnused(): void {
-    for (const plugin of this.#scoped) {
-      if (isLimiter(plugin)) this.#limiters.set(plugin, this.#limiters.get(plugin) ?? false)
-    }
-    for (const [plugin, isUsed] of this.#limiters) {
+    for (const plugin of this.#scoped) this.#meet(plugin)
+    for (const { plugin, isUsed } of this.#limiters.values()) {
       if (!isUsed)
         this.#into.leftOut(plugin.at(), 'a limit that holds for no route or consumer of this file.')
     }

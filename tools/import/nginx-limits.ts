@@ -68,15 +68,19 @@ export class NginxLimits {
 
   /** The limits of a block: those of a module around it hold only if it has none of that module itself. */
   of(block: readonly Directive[], outer: readonly Limit[]): readonly Limit[] {
-    const dryRun = (kind: string): boolean =>
-      block.some(one => one.name === `${kind}_dry_run` && one.words[0] === 'on')
+    const stated = (kind: string): boolean | undefined => {
+      const [word] = block.find(one => one.name === `${kind}_dry_run`)?.words ?? []
+      return word === undefined ? undefined : word === 'on'
+    }
     const own = block.flatMap(one =>
       one.name === 'limit_req' || one.name === 'limit_conn'
-        ? { directive: one, dryRun: dryRun(one.name) }
+        ? { directive: one, dryRun: stated(one.name) ?? false }
         : [],
     )
     const names = new Set(own.map(({ directive }) => directive.name))
-    const inherited = outer.filter(({ directive }) => !names.has(directive.name))
+    const inherited = outer
+      .filter(({ directive }) => !names.has(directive.name))
+      .map(limit => ({ ...limit, dryRun: stated(limit.directive.name) ?? limit.dryRun }))
     return [...inherited, ...own]
   }
 
