@@ -297,3 +297,17 @@ t.test('a location of nginx may try the limit that it inherits', async t => {
   const rules = out.split('- id:')
   t.match(rules.find(rule => rule.includes('[/health/**]')) ?? '', 'mode: report-only')
 })
+
+t.test('a router of Traefik that redirects is named where it is left out', async t => {
+  const folder = t.testdir({
+    'd.yaml': `http:
+  routers:
+    cloud: { rule: "Host(\`cloud.example\`)", service: s, middlewares: [dav] }
+    web: { rule: "Host(\`web.example\`)", service: s }
+  middlewares: { dav: { redirectRegex: { regex: "https://(.*)/dav", replacement: "https://\${1}/remote/" } } }
+  services: { s: { loadBalancer: { servers: [{ url: "http://127.0.0.1:9" }] } } }
+`,
+  })
+  const { err } = await sluice(['import', 'traefik', join(folder, 'd.yaml')])
+  t.match(err, 'Left out: the router "cloud", whose requests were redirected to')
+})

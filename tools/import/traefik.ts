@@ -144,9 +144,11 @@ class TraefikImport {
             router.at('rule'),
             `the router "${name}" was reachable with ${besides} alone. It is left out.${but}`,
           )
-      } else if (!upstream || sent !== undefined)
+      } else if (!upstream || sent !== undefined) {
         this.#into.keepFrom(place, sent ?? `sent to "${service}"`, router.at())
-      else {
+        if (sent !== undefined && this.#into.isNew(`sent ${name}`))
+          this.#into.leftOut(router.at(), `the router "${name}", whose requests were ${sent}.`)
+      } else {
         open.push(fit)
         this.#open(fit, place, upstream, router)
       }
