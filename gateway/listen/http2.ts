@@ -55,8 +55,8 @@ export interface Http2Listener {
 
 /**
  * Requests in progress have the limits of connections: over HTTP/1.1 each has a connection of its own, and here it
- * costs as much memory, or more with many fields. A connection has `headTimeout` to send a first request. `clientOf` maps an address to the
- * client that it counts for; undefined for a proxy, which carries many clients.
+ * costs as much memory, or more with many fields. A connection has `headTimeout` to send a first request. `clientOf`
+ * maps an address to the client that it counts for; undefined for a proxy, which carries many clients.
  */
 export function createHttp2Listener(
   handlers: StreamHandlers,
