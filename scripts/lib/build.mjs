@@ -45,7 +45,7 @@ export function build() {
   for (const { memory, config } of PROGRAMS) {
     if (!complete) rmSync(inProject('dist', memory), { force: true })
     runBin(
-      'typescript/bin/tsc',
+      'typescript-7/bin/tsc',
       ['--project', inProject(config)],
       'The TypeScript compiler found errors; see above',
     )
