@@ -61,15 +61,15 @@ function checkDoubleQuotas(read: Readable, rows: readonly Row[], words: PlanWord
   const faults: FileFault[] = []
   for (const row of rows) {
     const met = new Set<Row>()
-    const told = new Set<string>()
+    const reported = new Set<string>()
     for (const column of row.columns) {
       const present = owners.get(column) ?? []
       for (const owner of present) {
         if (owner.file === row.file || met.has(owner)) continue
         met.add(owner)
         for (const bucket of shared(owner, row)) {
-          if (told.has(bucket)) continue
-          told.add(bucket)
+          if (reported.has(bucket)) continue
+          reported.add(bucket)
           const path = (one: Row): Path => ['limits', one.index, 'quotas', bucket]
           const where = placeText(read.locate(owner.file, path(owner)))
           const message = `Bucket "${bucket}" already has a quota for ${describeColumns(new Set([column]), words)} at ${where}.`

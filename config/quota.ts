@@ -63,9 +63,9 @@ export function overridden(base: QuotaEntry | undefined, override: QuotaOverride
 
 function merged<Q extends Partial<Quota>>(row: Q, override: Partial<Quota>): Q {
   const { windows = [] } = override
-  const kept = (row.windows ?? []).map(one => windows.find(({ name }) => name === one.name) ?? one)
-  const added = windows.filter(({ name }) => !kept.some(one => one.name === name))
-  const all = [...kept, ...added]
+  const merged = (row.windows ?? []).map(one => windows.find(({ name }) => name === one.name) ?? one)
+  const added = windows.filter(({ name }) => !merged.some(one => one.name === name))
+  const all = [...merged, ...added]
   return { ...row, ...override, ...(all.length > 0 && { windows: all }) }
 }
 

@@ -69,7 +69,7 @@ export interface IncomingRequest extends RequestHead {
   readonly body: CountedBody | undefined
 }
 
-/** A body that flows at the pace of its reader. Nothing flows, and no 100 is sent, before the first `read`. */
+/** A body that flows as fast as its reader reads. Nothing flows, and no 100 is sent, before the first `read`. */
 export interface IncomingBody {
   /** The announced length in bytes; undefined if there is none. */
   readonly length: number | undefined

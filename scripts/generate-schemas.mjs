@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { editorSchemas } from '../dist/config/generate.js'
 import { pluginSchemas } from '../dist/gateway/plugins.js'
 
-const folder = new URL('../config/', import.meta.url)
+const folder = new URL('../config', import.meta.url)
 for (const [name, text] of Object.entries(editorSchemas(pluginSchemas))) {
   writeFileSync(new URL(name, folder), text)
   console.log(`config/${name}`)

@@ -68,18 +68,39 @@ const PLACES: Record<string, Row> = {
   'gateway/pipeline': { value: [...WORDS, 'gateway/forward'], types: ROOMS },
   // Calls the same code as a request, and reports its results.
   'gateway/explain': {
-    value: [...WORDS, ...ROOMS, 'gateway/pipeline', 'gateway/admin', 'gateway/run', 'config'],
+    value: [
+      ...WORDS,
+      ...ROOMS,
+      'gateway/pipeline',
+      'gateway/admin',
+      'gateway/overrides',
+      'gateway/run',
+      'config',
+    ],
   },
   // On a port of its own; what it reports is injected.
   'gateway/admin': { value: [...WORDS, 'services/pages'] },
   // Runs in a browser: knows the types of the data it gets, and no code of the gateway.
   'gateway/ui': { types: ['gateway/admin'] },
+  // What operators change while the gateway runs, behind the routes of the admin port.
+  'gateway/overrides': {
+    value: [
+      ...WORDS,
+      'gateway/policy',
+      'gateway/decide',
+      'gateway/explain',
+      'gateway/admin',
+      'gateway/run',
+      'config',
+    ],
+  },
   // Knows all rooms; only this folder starts the services.
   'gateway/run': {
     value: [
       ...WORDS,
       ...ROOMS,
       'gateway/pipeline',
+      'gateway/overrides',
       'gateway/explain',
       'gateway/admin',
       'gateway/http1/stalls.ts',
@@ -103,6 +124,7 @@ const PLACES: Record<string, Row> = {
       'gateway/plugins.ts',
       'gateway/pipeline',
       'gateway/explain',
+      'gateway/overrides',
       'gateway/admin',
       'gateway/run',
       'config',

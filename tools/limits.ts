@@ -11,7 +11,7 @@ import { groupColumns } from '../gateway/explain/columns.js'
 import { costText, type Flood, quotaText, secondsText, whoseText } from '../gateway/explain/settings.js'
 import { parsePattern } from '../gateway/policy/pattern.js'
 import type { Table } from '../gateway/policy/policy.js'
-import { extentOf, witnessesOf } from '../gateway/policy/witness.js'
+import { extentOf, sampleRequestsOf } from '../gateway/policy/sample-requests.js'
 import type { Loaded } from '../gateway/run/load.js'
 import type { Rule } from '../gateway/types.js'
 import { leaseSentence } from './lint/quotas.js'
@@ -102,7 +102,7 @@ function bucketsIn(
     const trial = table?.trials?.get(bucket)
     if (rule !== undefined) return [limitOf(rule), ...(trial ? [limitOf(trial)] : [])]
     const falls = patterns
-      .flatMap(pattern => witnessesOf(pattern, extent))
+      .flatMap(pattern => sampleRequestsOf(pattern, extent))
       .map(({ method, path }) => table?.buckets[mode].find(method, path)?.value ?? null)
     return [{ bucket, falls_to: [...new Set(falls)] }]
   })

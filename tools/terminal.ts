@@ -8,7 +8,7 @@ export interface Terminal {
    * Takes over the terminal. Reports key sequences, as the terminal sends them, and changes of size, until the returned
    * function is called.
    */
-  take(hears: { key(sequence: string): void; resized(): void }): () => void
+  take(listens: { key(sequence: string): void; resized(): void }): () => void
 }
 
 const USUAL = { columns: 80, rows: 24 } as const

@@ -2,11 +2,11 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { ACCESS_ACTIONS, type AccessAction, MODES, type Mode } from '../../config/words.js'
 import { SMALL_NAME } from './input.js'
+import { BY, LONGEST_PROJECT, type OverrideReason, UNTIL, WHY } from './override-reason.js'
 import { answerRefusals } from './refusals.js'
-import { BY, LONGEST_PROJECT, UNTIL, WHY, type Wished } from './wish.js'
 
 /** An entry as sent; its id is in the path. */
-export interface AccessBody extends Wished {
+export interface AccessBody extends OverrideReason {
   readonly networks?: readonly string[]
   readonly projects?: readonly string[]
   readonly action: AccessAction
@@ -16,7 +16,7 @@ export interface AccessBody extends Wished {
   readonly why: string
 }
 
-export interface AccessDesk {
+export interface AccessOverrides {
   list(): Promise<object>
   /** `address` is named as the author unless the body names one. */
   put(
@@ -24,7 +24,7 @@ export interface AccessDesk {
     body: AccessBody,
     address: string,
   ): Promise<{ readonly created: boolean; readonly entry: object }>
-  remove(id: string, said: Wished, address: string): Promise<object>
+  remove(id: string, said: OverrideReason, address: string): Promise<object>
 }
 
 /** Enough for a hundred networks and the reason. */
@@ -84,22 +84,22 @@ const removeSchema = {
  * 200 or 201; 404 for an unknown entry, 409 for a name that is taken or one entry too many, 422 for invalid entries,
  * 503 while Redis is away.
  */
-export function accessRoutes(desk: AccessDesk): FastifyPluginAsync {
+export function accessRoutes(access: AccessOverrides): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)
-    app.get('/access', { schema: listSchema }, async () => desk.list())
+    app.get('/access', { schema: listSchema }, async () => access.list())
     app.put<{ Params: { id: string }; Body: AccessBody }>(
       '/access/:id',
       { schema: putSchema, bodyLimit: MAX_BODY_BYTES },
       async ({ params, body, ip }, reply) => {
-        const { created, entry } = await desk.put(params.id, body, ip)
+        const { created, entry } = await access.put(params.id, body, ip)
         return reply.code(created ? 201 : 200).send(entry)
       },
     )
-    app.delete<{ Params: { id: string }; Querystring: Wished }>(
+    app.delete<{ Params: { id: string }; Querystring: OverrideReason }>(
       '/access/:id',
       { schema: removeSchema },
-      async ({ params, query, ip }) => desk.remove(params.id, query, ip),
+      async ({ params, query, ip }) => access.remove(params.id, query, ip),
     )
   }
 }

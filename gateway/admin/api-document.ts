@@ -47,7 +47,7 @@ export async function addApiDocument(app: FastifyInstance): Promise<void> {
         { name: 'Policy', description: 'What is in force, and why' },
         { name: 'Counters', description: 'What is counted now' },
         { name: 'Access', description: 'Who is denied or exempt' },
-        { name: 'Acts', description: 'What was changed here without the files' },
+        { name: 'Overrides', description: 'What was changed here without the files' },
       ],
       components: { securitySchemes: { adminKey: { type: 'http', scheme: 'bearer' } } },
     },

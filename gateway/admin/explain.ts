@@ -2,8 +2,8 @@
 import { METHODS, validateHeaderName, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
 import type { FastifyPluginAsync } from 'fastify'
+import { LONGEST_PROJECT } from './override-reason.js'
 import { sendProblem } from './problem.js'
-import { LONGEST_PROJECT } from './wish.js'
 
 /** A hypothetical request. */
 export interface Asked {

@@ -3,9 +3,9 @@
  * counter.
  */
 import type { FastifyPluginAsync } from 'fastify'
+import { BY, LONGEST_PROJECT, type OverrideReason, WHY } from './override-reason.js'
 import { sendProblem } from './problem.js'
 import { answerRefusals } from './refusals.js'
-import { BY, LONGEST_PROJECT, WHY, type Wished } from './wish.js'
 
 /** Whose policy: a project's, or a plan's in an environment. */
 export type PolicyOf = { readonly project: string } | { readonly plan: string; readonly environment: string }
@@ -33,7 +33,7 @@ export interface Inspected {
   /** How many slots requests hold, and the oldest of them. */
   slots(): object | Promise<object>
   /** Resets the counter, on behalf of the address `from`. */
-  reset(counter: CounterName, wish: Wished & { readonly from: string }): Promise<object>
+  reset(counter: CounterName, reason: OverrideReason & { readonly from: string }): Promise<object>
 }
 
 const text = (description: string, maxLength = 256) =>
@@ -121,7 +121,7 @@ export function inspectRoutes(inspected: Inspected): FastifyPluginAsync {
       async ({ params, query }) => inspected.counters(params.id, query),
     )
     app.get('/slots', { schema: slotsSchema }, async () => inspected.slots())
-    app.delete<{ Params: { rule: string }; Querystring: Omit<CounterName, 'rule'> & Wished }>(
+    app.delete<{ Params: { rule: string }; Querystring: Omit<CounterName, 'rule'> & OverrideReason }>(
       '/counters/:rule',
       { schema: resetSchema },
       async ({ params, query: { why, by, ...parts }, ip }) =>

@@ -29,7 +29,7 @@ export interface LiveSnapshot {
   readonly slots: readonly LiveSlots[]
   readonly upstreams: readonly LiveUpstream[]
   /** What was done through this port, the newest first. */
-  readonly acts: readonly LiveAct[]
+  readonly overrides: readonly LiveOverride[]
 }
 
 /** A process that takes requests. */
@@ -158,7 +158,7 @@ export interface LiveUpstream {
   }[]
 }
 
-export interface LiveAct {
+export interface LiveOverride {
   readonly id: string
   readonly kind: 'mode' | 'access' | 'reset'
   readonly what: string

@@ -3,7 +3,7 @@
  * the end.
  */
 import type { ServerResponse } from 'node:http'
-import type { LiveDesk } from './live.js'
+import type { LiveData } from './live.js'
 
 const MOST_STREAMS = 20
 /** Interval of comments, which keep proxies from closing a silent connection. */
@@ -12,11 +12,11 @@ const COMMENT_MS = 15_000
 const PATIENCE_MS = 30_000
 
 export class LiveStreams {
-  readonly #desk: Pick<LiveDesk, 'watch'>
+  readonly #live: Pick<LiveData, 'watch'>
   readonly #open = new Set<ServerResponse>()
 
-  constructor(desk: Pick<LiveDesk, 'watch'>) {
-    this.#desk = desk
+  constructor(live: Pick<LiveData, 'watch'>) {
+    this.#live = live
   }
 
   get isFull(): boolean {
@@ -44,7 +44,7 @@ export class LiveStreams {
       waitsSince ??= now
       if (now - waitsSince > PATIENCE_MS) res.destroy()
     }
-    const unwatch = this.#desk.watch((event, json) => write(`event: ${event}\ndata: ${json}\n\n`))
+    const unwatch = this.#live.watch((event, json) => write(`event: ${event}\ndata: ${json}\n\n`))
     const comments = setInterval(() => write(': still here\n\n'), COMMENT_MS)
     res.on('error', () => undefined)
     res.once('close', () => {

@@ -2,9 +2,9 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { LiveChanges, LiveHistory, LiveSnapshot } from './live-snapshot.js'
 import { LiveStreams } from './live-streams.js'
+import { LONGEST_PROJECT } from './override-reason.js'
 import { sendProblem } from './problem.js'
 import { answerRefusals } from './refusals.js'
-import { LONGEST_PROJECT } from './wish.js'
 
 /** What the history is about: a rule, a project, or all requests. */
 export interface HistoryOf {
@@ -12,10 +12,10 @@ export interface HistoryOf {
   readonly project?: string
 }
 
-/** Receives a snapshot or an act as JSON. */
-export type LiveListener = (event: 'live' | 'act', json: string) => void
+/** Receives a snapshot or an override as JSON. */
+export type LiveListener = (event: 'live' | 'override', json: string) => void
 
-export interface LiveDesk {
+export interface LiveData {
   snapshot(): LiveSnapshot | Promise<LiveSnapshot>
   /** @throws {NotFound} for an unknown rule or project */
   history(of: HistoryOf): LiveHistory | Promise<LiveHistory>
@@ -41,7 +41,7 @@ const eventsSchema = {
   tags: ['Live'],
   summary: 'The same as server-sent events, one at once and then one a second',
   description:
-    '"event: live" carries what GET /live answers, "event: act" an act through this port, each as JSON in one data line. A comment comes every 15 s. A reader that is too slow misses snapshots, and is cut off after 30 s without reading. At most 20 streams: beyond that 503.',
+    '"event: live" carries what GET /live answers, "event: override" an override through this port, each as JSON in one data line. A comment comes every 15 s. A reader that is too slow misses snapshots, and is cut off after 30 s without reading. At most 20 streams: beyond that 503.',
   produces: ['text/event-stream'],
 }
 const historySchema = {
@@ -62,13 +62,13 @@ const changesSchema = {
     'What differs in effect between the policy in force and the one before it; null when there was only one',
 }
 
-export function liveRoutes(desk: LiveDesk): FastifyPluginAsync {
+export function liveRoutes(live: LiveData): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)
-    const streams = new LiveStreams(desk)
+    const streams = new LiveStreams(live)
     // Endless responses would keep the port from closing.
     app.addHook('preClose', async () => streams.close())
-    app.get('/live', { schema: liveSchema }, async () => desk.snapshot())
+    app.get('/live', { schema: liveSchema }, async () => live.snapshot())
     // HEAD would open a stream without anybody to read it.
     app.get('/live/events', { schema: eventsSchema, exposeHeadRoute: false }, async (_request, reply) => {
       if (streams.isFull) {
@@ -84,11 +84,11 @@ export function liveRoutes(desk: LiveDesk): FastifyPluginAsync {
       async ({ query }, reply) => {
         if (query.rule !== undefined && query.project !== undefined)
           return sendProblem(reply, 400, 'Name a rule or a project, not both.')
-        return desk.history(query)
+        return live.history(query)
       },
     )
     app.get('/changes', { schema: changesSchema }, async (_request, reply) =>
-      reply.type('application/json').send(JSON.stringify(desk.changes())),
+      reply.type('application/json').send(JSON.stringify(live.changes())),
     )
   }
 }

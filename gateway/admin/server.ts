@@ -1,15 +1,15 @@
 /** The admin port: health, metrics and state; on loopback unless configured otherwise. The home file of fastify. */
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { Log } from '../types.js'
-import { type AccessDesk, accessRoutes } from './access.js'
-import { actRoutes, type ModeDesk } from './acts.js'
+import { type AccessOverrides, accessRoutes } from './access.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
 import { refuseClient } from './client-error.js'
 import { type Asked, explainRoute } from './explain.js'
 import { inputFault } from './input.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
-import { type LiveDesk, liveRoutes } from './live.js'
+import { type LiveData, liveRoutes } from './live.js'
+import { type ModeOverrides, overrideRoutes } from './overrides.js'
 import { pageRoutes, UI_PATH } from './page.js'
 import { sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
@@ -36,11 +36,11 @@ export interface AdminOptions {
   /** What the gateway would do with a request, without charging anything. */
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
-  readonly access: AccessDesk
-  readonly live: LiveDesk
-  readonly modes: ModeDesk
+  readonly access: AccessOverrides
+  readonly live: LiveData
+  readonly modes: ModeOverrides
   /** What was done on this port, the newest first. */
-  acts(): Promise<readonly object[]>
+  overrides(): Promise<readonly object[]>
   /** Addresses of the services' own documents, by service. */
   documents(): Readonly<Record<string, string>>
   readonly log: Log
@@ -137,7 +137,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   await app.register(inspectRoutes(options.inspected))
   await app.register(accessRoutes(options.access))
   await app.register(liveRoutes(options.live))
-  await app.register(actRoutes(options.acts, options.modes))
+  await app.register(overrideRoutes(options.overrides, options.modes))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')

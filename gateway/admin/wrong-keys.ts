@@ -38,7 +38,7 @@ export class WrongKeys {
   readonly #shared: RateLimiterRedis | undefined
   readonly #networkOf: WrongKeysOptions['networkOf']
   readonly #log: Log
-  readonly #told = new Map<string, number>()
+  readonly #counts = new Map<string, number>()
   #quietUntil = Number.NEGATIVE_INFINITY
   #unsaid = 0
 
@@ -62,15 +62,15 @@ export class WrongKeys {
     const waits = [...this.#beyond(bySource, MOST.source), ...this.#beyond(byKey, MOST.key)]
     const outcome: WrongKeyOutcome = waits.length > 0 ? 'throttled' : 'refused'
     const cell = `${area} ${outcome}`
-    this.#told.set(cell, (this.#told.get(cell) ?? 0) + 1)
+    this.#counts.set(cell, (this.#counts.get(cell) ?? 0) + 1)
     if (waits.length === 0) return undefined
-    if (bySource.times === MOST.source + 1 || byKey.times === MOST.key + 1) this.#tell(area, network)
+    if (bySource.times === MOST.source + 1 || byKey.times === MOST.key + 1) this.#warn(area, network)
     return Math.ceil(Math.max(1000, ...waits) / 1000)
   }
 
   /** All wrong keys so far. */
   *counts(): Iterable<{ readonly area: Area; readonly outcome: WrongKeyOutcome; readonly times: number }> {
-    for (const [cell, times] of this.#told) {
+    for (const [cell, times] of this.#counts) {
       const [area, outcome] = cell.split(' ') as [Area, WrongKeyOutcome]
       yield { area, outcome, times }
     }
@@ -96,7 +96,7 @@ export class WrongKeys {
   }
 
   /** One log line when a sender is told to wait; with many, one in ten seconds. */
-  #tell(area: Area, source: string): void {
+  #warn(area: Area, source: string): void {
     const now = performance.now()
     if (now < this.#quietUntil) {
       this.#unsaid += 1

@@ -18,7 +18,7 @@ export function costAfterAnswer({
   cost = 1,
   countWhen,
 }: WrittenCost): ((answer: UpstreamAnswer) => number) | undefined {
-  const unitsOf = typeof cost === 'number' ? () => cost : toldBy(cost.answerHeader)
+  const unitsOf = typeof cost === 'number' ? () => cost : unitsFromHeader(cost.answerHeader)
   if (countWhen === undefined) return typeof cost === 'number' ? undefined : unitsOf
   const counts = statusTest(countWhen.status)
   return answer => (counts(answer.status) ? unitsOf(answer) : 0)
@@ -30,7 +30,7 @@ function statusTest(written: readonly (number | string)[]): (status: number) => 
 }
 
 /** A missing or invalid value costs 1; a fraction is rounded up. */
-function toldBy(header: string): (answer: UpstreamAnswer) => number {
+function unitsFromHeader(header: string): (answer: UpstreamAnswer) => number {
   return answer => {
     const value = answer.header(header)
     if (value === undefined || !/^\d+(\.\d+)?$/.test(value)) return 1

@@ -10,7 +10,7 @@ import { outcomeOf } from './outcome.js'
 import { Overflow } from './overflow.js'
 import { isUnlimited } from './project-limits.js'
 import type { DecideRequest, Question, Questions } from './question.js'
-import { type Answer, type CounterStore, tellsLater } from './store/store.js'
+import { type Answer, type CounterStore, isChargedLater } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
 
 export interface DeciderParts {
@@ -159,7 +159,7 @@ export class Decider {
         verdict.add(this.#overflowing(outcome, verdict))
       } else verdict.add(outcome)
       const { release, onLost } = answer
-      if (answer.granted && tellsLater(demand)) this.#chargeLater(question, verdict)
+      if (answer.granted && isChargedLater(demand)) this.#chargeLater(question, verdict)
       if (release !== undefined) verdict.hold(rule, release, { key, route, demand, onLost })
     }
   }
@@ -167,7 +167,7 @@ export class Decider {
   /** Charges what the request costs once the upstream's response reveals it. */
   #chargeLater(question: Question, verdict: GatheredVerdict): void {
     verdict.onAnswer(answer => {
-      const units = this.#parts.questions.unitsTold(question, answer)
+      const units = this.#parts.questions.lateUnits(question, answer)
       if (units >= 1) this.#parts.store.charge([{ ask: question, units }])
     })
   }

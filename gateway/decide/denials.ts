@@ -61,7 +61,7 @@ export class Denials {
   remember({ key, demand }: Ask, answer: Answer): void {
     if (demand.kind === 'slots' || answer.granted || answer.store !== 'redis') return
     if (demand.kind === 'meter' && answer.counts.every(({ quota, used = 0 }) => used <= quota)) return
-    // Never longer than the client was told.
+    // Never longer than the Retry-After that the client got.
     const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? LONGEST_MS, LONGEST_MS)
     if (forMs <= 0) return
     const at = this.#now()

@@ -5,7 +5,7 @@ import { type Quota, type QuotaWindow, windowsOf } from '../../config/quota.js'
 import { definePlugin } from '../plugin.js'
 import type { Check, Demand, Rule, Window } from '../types.js'
 import { longestMs } from './store/calendar.js'
-import type { Windows } from './store/lender.js'
+import type { Windows } from './store/lease-client.js'
 
 export const projectLimits = definePlugin({
   name: 'project-limits',

@@ -76,7 +76,7 @@ export class Questions {
    * What an admitted request costs by its upstream's response, in whole units. If the limiter fails to tell, it costs
    * one.
    */
-  unitsTold({ rule, demand }: Question, answer: UpstreamAnswer): number {
+  lateUnits({ rule, demand }: Question, answer: UpstreamAnswer): number {
     if (demand.kind !== 'meter' || demand.afterAnswer === undefined) return 0
     try {
       return Math.min(MOST_UNITS, Math.ceil(demand.afterAnswer(answer)))

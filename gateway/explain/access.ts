@@ -1,25 +1,26 @@
 /** Access entries in an explanation. */
+
+import type { RuntimeEntry } from '../overrides/access-entry.js'
 import type { AccessMatch, Ruling } from '../policy/access.js'
 import { networkText } from '../policy/address.js'
-import type { RuntimeEntry } from '../run/acts/access-entry.js'
 import { type ExplainedAnswer, explainedForNow } from './explained.js'
 
 export type ExplainedAccess = ReturnType<typeof explainedMatch>
 
-/** @param told entries set on the admin port of a running gateway, by id */
+/** @param runtime entries set on the admin port of a running gateway, by id */
 export function explainedAccess(
   ruling: Ruling | undefined,
-  told: ReadonlyMap<string, RuntimeEntry> = new Map(),
+  runtime: ReadonlyMap<string, RuntimeEntry> = new Map(),
 ): ExplainedAccess[] {
-  return [ruling?.enforced, ruling?.reported].flatMap(match => (match ? explainedMatch(match, told) : []))
+  return [ruling?.enforced, ruling?.reported].flatMap(match => (match ? explainedMatch(match, runtime) : []))
 }
 
 function explainedMatch(
   { entry: { rule, action, until }, by }: AccessMatch,
-  told: ReadonlyMap<string, RuntimeEntry>,
+  runtime: ReadonlyMap<string, RuntimeEntry>,
 ) {
   const { id, mode, source } = rule
-  const said = source.line === undefined ? told.get(id) : undefined
+  const said = source.line === undefined ? runtime.get(id) : undefined
   return {
     entry: id,
     action,

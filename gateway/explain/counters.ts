@@ -29,10 +29,10 @@ export async function countersOf(
   const others = policy.rules.map(({ rule }) => rule)
   const isNamed = (rule: Rule) => missingNames(rule, { ...given, project: id }).length === 0
   const looked = [...buckets, ...others].filter(isNamed)
-  const told: object[] = []
+  const entries: object[] = []
   for (let from = 0; from < looked.length; from += AT_ONCE) {
     const some = looked.slice(from, from + AT_ONCE)
-    told.push(
+    entries.push(
       ...(await Promise.all(some.map(rule => countersOfRule(rule, { loaded, counters, project, given })))),
     )
     // Lets requests go first, and the answers of Redis that they wait for.
@@ -42,7 +42,7 @@ export async function countersOf(
     project: id,
     plan: project.plan,
     environment: project.environment,
-    counters: told,
+    counters: entries,
     // These rules have a counter for each key, so the query must give the parts of one.
     not_shown: [...buckets, ...others].filter(rule => !isNamed(rule)).map(rule => rule.id),
   }

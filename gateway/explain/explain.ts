@@ -11,13 +11,13 @@ import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'
 import { readFacts } from '../listen/facts.js'
 import { requestOf } from '../listen/written.js'
+import type { Runtime } from '../overrides/runtime.js'
 import { isExempt } from '../pipeline/access.js'
 import { refusal } from '../pipeline/answer.js'
 import { enter } from '../pipeline/enter.js'
 import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
 import { Access, type Ruling } from '../policy/access.js'
 import { type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
-import type { Runtime } from '../run/acts/runtime.js'
 import type { Loaded } from '../run/load.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import { explainedAccess, withAccess } from './access.js'
@@ -46,7 +46,7 @@ export interface ExplainOptions {
   readonly counters: Counters
   readonly unknownHosts: UnknownHosts
   /** The entries and modes set on the admin port of a running gateway. */
-  readonly runtime?: Pick<Runtime, 'table' | 'kept'>
+  readonly runtime?: Pick<Runtime, 'table' | 'store'>
   /** Whether the counters are a running gateway's. */
   readonly live: boolean
 }
@@ -93,16 +93,16 @@ class Explainer {
       const request = this.#enter()
       if (request === undefined) {
         const { status, fields } = SERVER_OPTIONS
-        return this.#told([], { ...NO_ANSWER, status, fields: pairs(fields) })
+        return this.#result([], { ...NO_ANSWER, status, fields: pairs(fields) })
       }
       const { loaded, counters } = this.#options
       const { verdict, rules } = await verdictOn(request, loaded.compiled.policy, counters)
-      return this.#told(rules, explainedAnswer(verdict, request.facts, this.#settings))
+      return this.#result(rules, explainedAnswer(verdict, request.facts, this.#settings))
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       const rejection = { code: error.code, detail: error.message, requestId: this.#facts?.id ?? '' }
       const answer = explainedRefusal(refusal(rejection, this.#facts, this.#settings))
-      return this.#told([], answer)
+      return this.#result([], answer)
     }
   }
 
@@ -162,7 +162,7 @@ class Explainer {
     return this.#project
   }
 
-  #told(rules: readonly ExplainedRule[], answer: ExplainedAnswer) {
+  #result(rules: readonly ExplainedRule[], answer: ExplainedAnswer) {
     const { loaded, live } = this.#options
     const facts = this.#facts
     const { method, target, ip = USUAL_PEER } = this.#asked
@@ -186,7 +186,7 @@ class Explainer {
       project: this.#explainedProject ?? null,
       upstream: this.#upstream ?? null,
       /** Entries that deny or exempt it, the enforced one first. */
-      access: explainedAccess(this.#ruling, this.#options.runtime?.kept.contents.access),
+      access: explainedAccess(this.#ruling, this.#options.runtime?.store.contents.access),
       bucket: this.#bucket('enforce'),
       /** Null where there are no report-only buckets. */
       report_only_bucket: this.#bucket('report-only'),

@@ -1,7 +1,7 @@
 /** What the admin port reports about policy and counters. */
 import type { Gateway } from '../../config/gateway-schema.js'
 import type { CounterName, Inspected, PolicyOf } from '../admin/inspect.js'
-import type { Wished } from '../admin/wish.js'
+import type { OverrideReason } from '../admin/override-reason.js'
 import type { Counters } from '../decide/dry-run.js'
 import type { HeldSlots } from '../decide/held-slots.js'
 import { countersOf } from './counters.js'
@@ -24,8 +24,8 @@ export function inspect(options: InspectOptions) {
     policy: (of: PolicyOf) => policyOf(loaded(), of),
     counters: (id: string, parts: Parts) => countersOf(loaded(), counters, id, parts),
     slots: () => held.oldest(MOST_SLOTS),
-    reset: (name: CounterName, wish: Wished & { readonly from: string }): Promise<Reset> =>
-      reset(name, wish, options),
+    reset: (name: CounterName, reason: OverrideReason & { readonly from: string }): Promise<Reset> =>
+      reset(name, reason, options),
   } satisfies Inspected
 }
 

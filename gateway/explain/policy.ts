@@ -59,11 +59,11 @@ export function policyOf(loaded: Loaded, of: PolicyOf): object {
 /** @throws {NotFound} for words that projects.yaml does not declare */
 function columnAsked({ config }: Loaded, asked: Omit<Project, 'id'>): Omit<Project, 'id'> {
   const { plans, environments } = config.planWords
-  const told = (what: string, word: string, words: readonly string[]) => {
+  const check = (what: string, word: string, words: readonly string[]) => {
     if (!words.includes(word)) throw new NotFound(unknownName(what, word, new Set(words)))
   }
-  told('plan', asked.plan, plans)
-  told('environment', asked.environment, environments)
+  check('plan', asked.plan, plans)
+  check('environment', asked.environment, environments)
   return asked
 }
 

@@ -1,13 +1,13 @@
 /** Resets one counter, and logs it. */
 import { listed } from '../../config/problem.js'
 import type { CounterName } from '../admin/inspect.js'
+import type { OverrideReason } from '../admin/override-reason.js'
 import { NotFound, Unnamed, Unreachable } from '../admin/refusals.js'
-import type { Wished } from '../admin/wish.js'
 import type { Counters } from '../decide/dry-run.js'
 import type { Questions } from '../decide/question.js'
+import { changesFor, logOverride, newOverride } from '../overrides/override.js'
+import type { OverrideStore } from '../overrides/store.js'
 import { bucketRuleOf } from '../policy/rollout.js'
-import { actOf, changesFor, logAct } from '../run/acts/act.js'
-import type { Kept } from '../run/acts/kept.js'
 import type { Loaded } from '../run/load.js'
 import type { Log, Project, Rule } from '../types.js'
 import { missingNames, questionOf } from './named-counter.js'
@@ -23,36 +23,36 @@ export interface ResetOptions {
   /** The configuration in force. */
   loaded(): Loaded
   readonly counters: Pick<Counters, 'questions'>
-  /** Forgets what was counted by a key; rejects when the store cannot be told. */
+  /** Forgets what was counted by a key; rejects when the store cannot be reached. */
   forget(key: string): Promise<void>
   /** How logs and lists call a project. */
   shownAs(project: Project): string
-  /** The list of acts. */
-  readonly kept: Pick<Kept, 'change'>
+  /** The list of overrides. */
+  readonly store: Pick<OverrideStore, 'change'>
   readonly log: Log
 }
 
 /** Serves `DELETE /counters/{rule}` for the address `from`. @throws {NotFound} {Unnamed} {Unreachable} */
 export async function reset(
   name: CounterName,
-  { from, ...wish }: Wished & { readonly from: string },
-  { loaded, counters, forget, kept, shownAs, log }: ResetOptions,
+  { from, ...reason }: OverrideReason & { readonly from: string },
+  { loaded, counters, forget, store, shownAs, log }: ResetOptions,
 ): Promise<Reset> {
   const { rule, key, project } = counterOf(name, loaded(), counters.questions)
   const shown = project && shownAs(project)
   const whose = shown === undefined ? '' : ` of project ${shown}`
-  const act = actOf('reset', `Reset: a counter of "${rule.id}"${whose}.`, { ...wish, from })
+  const override = newOverride('reset', `Reset: a counter of "${rule.id}"${whose}.`, { ...reason, from })
   // Recorded first, because a record can be withdrawn.
-  await kept.change(contents => ({ changes: changesFor(act, contents), result: undefined }))
+  await store.change(contents => ({ changes: changesFor(override, contents), result: undefined }))
   try {
     await forget(key)
   } catch (error) {
-    const withdrawn = { changes: [{ shelf: 'acts', id: act.id } as const], result: undefined }
-    await kept.change(() => withdrawn).catch(() => undefined)
+    const withdrawn = { changes: [{ collection: 'overrides', id: override.id } as const], result: undefined }
+    await store.change(() => withdrawn).catch(() => undefined)
     throw new Unreachable('Redis does not answer: the counter is unchanged.', { cause: error })
   }
-  const said = { rule: rule.id, project: shown ?? null, why: wish.why ?? null }
-  logAct(log, 'counter-reset', act, said, 'A counter was reset by the admin API')
+  const said = { rule: rule.id, project: shown ?? null, why: reason.why ?? null }
+  logOverride(log, 'counter-reset', override, said, 'A counter was reset by the admin API')
   return { reset: rule.id, key }
 }
 

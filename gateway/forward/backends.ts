@@ -8,7 +8,7 @@ export class Backends implements Iterable<Backend> {
   readonly deadlines = new Deadlines()
   readonly #all: readonly [Backend, ...Backend[]]
   /** Where the next search begins, so that equally busy backends take turns. */
-  #turn = 0
+  #next = 0
 
   constructor(settings: UpstreamSettings, events: BackendEvents) {
     const origins = originsOf(settings)
@@ -39,10 +39,10 @@ export class Backends implements Iterable<Backend> {
   }
 
   #leastBusy(among: readonly Backend[]): Backend | undefined {
-    this.#turn += 1
+    this.#next += 1
     let best: Backend | undefined
     for (let i = 0; i < among.length; i++) {
-      const backend = among[(this.#turn + i) % among.length] as Backend
+      const backend = among[(this.#next + i) % among.length] as Backend
       if (best === undefined || isBetter(backend, best)) best = backend
     }
     return best

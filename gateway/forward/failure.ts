@@ -1,13 +1,13 @@
 import type { ErrorCode } from '../errors.js'
-import type { ConnectionFault } from '../http1/asker.js'
+import type { ConnectionFault } from '../http1/response-handler.js'
 
 /** In characters. */
 const LONGEST_CAUSE = 300
 
 /** The error code for the client when there is no response; `heard` if the upstream had begun to send one. */
-export function codeOf(fault: ConnectionFault, heard: boolean): ErrorCode {
+export function codeOf(fault: ConnectionFault, responseBegan: boolean): ErrorCode {
   if (fault === 'silent') return 'upstream-timeout'
-  return heard ? 'upstream-invalid' : 'upstream-unreachable'
+  return responseBegan ? 'upstream-invalid' : 'upstream-unreachable'
 }
 
 /** The cause in a few words, for logs; it may name an address. */

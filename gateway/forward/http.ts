@@ -1,8 +1,8 @@
 import type { ErrorCode } from '../errors.js'
-import type { Asker, ConnectionFault } from '../http1/asker.js'
 import type { ClientConnection } from '../http1/client-connection.js'
 import type { Timed } from '../http1/deadlines.js'
 import type { Framing, ParsedResponse } from '../http1/message.js'
+import type { ConnectionFault, ResponseHandler } from '../http1/response-handler.js'
 import type { Stalled, Stalls } from '../http1/stalls.js'
 import type { Fields, IncomingBody, ResponseWatcher } from '../message.js'
 import { Attempts } from './attempts.js'
@@ -34,7 +34,7 @@ export function createHttpTransport(
 }
 
 /** One request in progress. */
-class Forwarding implements Asker, ResponseWatcher, Occupant, Stalled, Timed {
+class Forwarding implements ResponseHandler, ResponseWatcher, Occupant, Stalled, Timed {
   /** When the wait for a place at the backend is given up. */
   deadline = NEVER
   readonly #exchange: Exchange
@@ -51,7 +51,7 @@ class Forwarding implements Asker, ResponseWatcher, Occupant, Stalled, Timed {
   #resent = false
   #relay: Relay | undefined
   #isQueued = false
-  /** The client has left, or has been told that the request failed. */
+  /** The client has left, or has got the response of a failed request. */
   #clientLeft = false
   #ended = false
 
@@ -198,30 +198,30 @@ class Forwarding implements Asker, ResponseWatcher, Occupant, Stalled, Timed {
     this.#giveUp('overloaded', 'it waited for a side that did not read, and so did too many others')
   }
 
-  onFault(fault: ConnectionFault, error: Error, heard: boolean): void {
+  onFault(fault: ConnectionFault, error: Error, responseBegan: boolean): void {
     if (this.#ended) return
-    this.#judgeBackend(fault, error, heard)
-    if (this.#triesAgain(fault, heard)) return
+    this.#judgeBackend(fault, error, responseBegan)
+    if (this.#triesAgain(fault, responseBegan)) return
     const clientLeft = this.#clientLeft
     this.#finish()
     if (clientLeft) return
     if (this.#relay?.begun) {
       this.#exchange.onCut(causeOf(error))
       this.#relay.cut()
-    } else this.#exchange.fail(codeOf(fault, heard), causeOf(error))
+    } else this.#exchange.fail(codeOf(fault, responseBegan), causeOf(error))
   }
 
   /** Counts failures against the backend. A failed connect has already been reported to it. */
-  #judgeBackend(fault: ConnectionFault, error: Error, heard: boolean): void {
-    if (heard) return
+  #judgeBackend(fault: ConnectionFault, error: Error, responseBegan: boolean): void {
+    if (responseBegan) return
     // Until the client has sent everything, the silence may be its own fault.
     const silent = fault === 'silent' && this.#upload?.complete !== false
     if (silent || (fault === 'gone' && !this.#reused)) this.#attempts.backend.failed(error)
   }
 
   /** A request that was never sent may go to another backend; one that was sent is sent once more, if that is safe. */
-  #triesAgain(fault: ConnectionFault, heard: boolean): boolean {
-    if (heard || this.#clientLeft) return false
+  #triesAgain(fault: ConnectionFault, responseBegan: boolean): boolean {
+    if (responseBegan || this.#clientLeft) return false
     if (fault === 'no-connection') return this.#movesOn()
     if (this.#resent || this.#upload !== undefined || !isSafe(this.#exchange.req.method)) return false
     if (fault !== 'gone') return false

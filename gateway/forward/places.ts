@@ -53,7 +53,7 @@ export class Places {
     }
     if (this.#waiting >= WAITING && !this.#shortenQueue(one.client)) return 'full'
     this.#queue(one)
-    if (this.#held.length >= this.#most) this.#makeRoom(one.client)
+    if (this.#held.length >= this.#most) this.#evict(one.client)
     return 'waiting'
   }
 
@@ -140,7 +140,7 @@ export class Places {
   }
 
   /** Of the clients that hold much, ends the request that has waited longest for its client. */
-  #makeRoom(client: string): void {
+  #evict(client: string): void {
     if (this.#placesOf(client) >= this.#share) return
     let slowest: Occupant | undefined
     let since = Number.POSITIVE_INFINITY

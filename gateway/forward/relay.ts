@@ -11,7 +11,7 @@ export interface AnswerHead {
   readonly fields: readonly string[]
 }
 
-/** Passes an upstream's response on to the client, at the pace at which the client reads. */
+/** Passes an upstream's response on to the client, as fast as the client reads. */
 export class Relay {
   /** The head has been written, so no other response can be sent. */
   begun = false
@@ -21,7 +21,7 @@ export class Relay {
   readonly #head: AnswerHead
   readonly #idleMs: number
   /** The last piece is held back until more comes or the end, so that it can be sent together with the end. */
-  #kept: Buffer | undefined
+  #gathered: Buffer | undefined
   /** Small pieces that follow `#kept`. */
   #behind: Buffer[] = []
   /** Bytes held back in total. */
@@ -37,21 +37,21 @@ export class Relay {
   /** False when the client must read first. */
   write(chunk: Buffer): boolean {
     const size = this.#size + chunk.length
-    if (this.#kept !== undefined && size <= GATHERED) {
+    if (this.#gathered !== undefined && size <= GATHERED) {
       this.#behind.push(chunk)
       this.#size = size
       return true
     }
-    const before = this.#takeKept()
-    this.#kept = chunk
+    const before = this.#takeGathered()
+    this.#gathered = chunk
     this.#size = chunk.length
     return before === undefined || this.#send(before)
   }
 
   /** Sends everything received so far. False when the client must read first. */
   flush(): boolean {
-    const kept = this.#takeKept()
-    if (kept !== undefined) return this.#send(kept)
+    const gathered = this.#takeGathered()
+    if (gathered !== undefined) return this.#send(gathered)
     this.#begin()
     this.#res.flush()
     return true
@@ -64,7 +64,7 @@ export class Relay {
 
   end(trailers: readonly string[]): void {
     this.#begin()
-    this.#res.end(this.#takeKept(), passedTrailers(trailers))
+    this.#res.end(this.#takeGathered(), passedTrailers(trailers))
     if (!this.#res.closed) this.#res.limitReader(this.#idleMs)
   }
 
@@ -72,13 +72,13 @@ export class Relay {
     this.#res.cut()
   }
 
-  #takeKept(): Buffer | undefined {
-    const kept = this.#kept
-    this.#kept = undefined
-    if (kept === undefined || this.#behind.length === 0) return kept
+  #takeGathered(): Buffer | undefined {
+    const gathered = this.#gathered
+    this.#gathered = undefined
+    if (gathered === undefined || this.#behind.length === 0) return gathered
     const pieces = this.#behind
     this.#behind = []
-    return Buffer.concat([kept, ...pieces], this.#size)
+    return Buffer.concat([gathered, ...pieces], this.#size)
   }
 
   #begin(): void {

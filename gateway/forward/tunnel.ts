@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { GOODBYE_MS } from '../http1/lingering-close.js'
+import { CLOSING_MS } from '../http1/lingering-close.js'
 import type { Takeover } from '../message.js'
 import { FrameFollower, GOING_AWAY } from './frames.js'
 
@@ -24,8 +24,8 @@ export class Tunnel {
     // Added after the listener of `pipe`, so that the bytes have already been passed on.
     this.#upstream.on('data', bytes => this.#onFrames(bytes)).on('close', failed => this.#onClose(failed))
     this.#client.on('close', () => this.cut())
-    // The client has left. The upstream is told so, but may take no notice: it can only finish what it is sending.
-    this.#client.on('end', () => this.#upstream.setTimeout(GOODBYE_MS, () => this.cut()))
+    // The client has left. The upstream is notified, but may take no notice: it can only finish what it is sending.
+    this.#client.on('end', () => this.#upstream.setTimeout(CLOSING_MS, () => this.cut()))
     // All traffic, in both directions, goes through the client's socket, so one timeout is enough.
     this.#client.setTimeout(idleMs, () => this.cut())
   }

@@ -1,9 +1,9 @@
 import type { ErrorCode } from '../errors.js'
-import type { Asker, ConnectionFault } from '../http1/asker.js'
 import type { ClientConnection } from '../http1/client-connection.js'
 import { listHas } from '../http1/fields.js'
 import { headText } from '../http1/head-text.js'
 import type { ParsedResponse } from '../http1/message.js'
+import type { ConnectionFault, ResponseHandler } from '../http1/response-handler.js'
 import type { ResponseWatcher, Takeover } from '../message.js'
 import type { Backend } from './backend.js'
 import type { Backends } from './backends.js'
@@ -39,7 +39,7 @@ export function createUpgradeTransport(settings: UpstreamSettings, backends: Bac
 }
 
 /** One WebSocket, from its handshake to its close. */
-class Upgrading implements Asker, ResponseWatcher {
+class Upgrading implements ResponseHandler, ResponseWatcher {
   readonly #exchange: UpgradeExchange
   readonly #settings: UpstreamSettings
   readonly #fields: RequestFields

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../errors.js'
 import type { ClientConnection } from '../http1/client-connection.js'
 import type { Deadlines, Timed } from '../http1/deadlines.js'
-import { Pace } from '../http1/pace.js'
+import { TransferRate } from '../http1/transfer-rate.js'
 import type { BodyReader, Fields, IncomingBody } from '../message.js'
 import type { RequestFields } from './request-fields.js'
 import { announcedTrailers } from './trailers.js'
@@ -24,10 +24,10 @@ export class Upload implements BodyReader, Timed {
   readonly #head: Fields
   readonly #fields: RequestFields
   readonly #deadlines: Deadlines
-  readonly #pace: Pace
+  readonly #rate: TransferRate
   readonly #events: UploadEvents
   /** Bytes left of the upstream's `maxBody`. */
-  #room: number
+  #bytesLeft: number
   /** Undefined before the start and after the end of the upload. */
   #connection: ClientConnection | undefined
 
@@ -43,8 +43,8 @@ export class Upload implements BodyReader, Timed {
     this.#head = head
     this.#fields = fields
     this.#deadlines = deadlines
-    this.#pace = new Pace(timeouts.idleMs)
-    this.#room = maxBody
+    this.#rate = new TransferRate(timeouts.idleMs)
+    this.#bytesLeft = maxBody
     this.#events = events
   }
 
@@ -55,7 +55,7 @@ export class Upload implements BodyReader, Timed {
 
   /** Since when the client is waited for; undefined while it is not. */
   get waitsSince(): number | undefined {
-    return this.#connection === undefined ? undefined : this.#pace.waitsSince
+    return this.#connection === undefined ? undefined : this.#rate.waitsSince
   }
 
   /** Starts to read the body, which makes the listener send a 100 to a client that expects one. */
@@ -84,13 +84,13 @@ export class Upload implements BodyReader, Timed {
 
   onData(chunk: Buffer): void {
     if (this.#connection === undefined) return
-    this.#room -= chunk.length
-    this.#pace.moved(chunk.length, this.#deadlines.now())
-    if (this.#room < 0) this.#events.onFailure('body-too-large')
+    this.#bytesLeft -= chunk.length
+    this.#rate.moved(chunk.length, this.#deadlines.now())
+    if (this.#bytesLeft < 0) this.#events.onFailure('body-too-large')
     else if (this.#connection.send(chunk)) this.#awaitClient()
     else {
       this.deadline = NEVER
-      this.#pace.rest(this.#deadlines.now())
+      this.#rate.rest(this.#deadlines.now())
       this.#body.pause()
       this.#events.onBlocked()
     }
@@ -113,7 +113,7 @@ export class Upload implements BodyReader, Timed {
   }
 
   #awaitClient(): void {
-    this.deadline = this.#pace.wait(this.#deadlines.now())
+    this.deadline = this.#rate.wait(this.#deadlines.now())
   }
 
   #rest(): void {

@@ -1,12 +1,12 @@
 /** One connection to an upstream, and the requests it carries, one after another. */
 import type { Socket } from 'node:net'
 import type { Fields } from '../message.js'
-import type { Asker, ConnectionFault, Home } from './asker.js'
 import type { Connector, SocketReader } from './connector.js'
 import type { Timed } from './deadlines.js'
 import { isPersistent } from './framing.js'
 import type { Framing, ParsedResponse } from './message.js'
 import { RequestWriter } from './request-writer.js'
+import type { ConnectionFault, ConnectionOwner, ResponseHandler } from './response-handler.js'
 import { ResponseReader, type ResponseSink } from './response-reader.js'
 import { SILENCE_MS } from './silence.js'
 
@@ -18,40 +18,40 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
   deadline: number
   /** Requests begun on this connection. */
   requests = 0
-  readonly #home: Home
+  readonly #owner: ConnectionOwner
   readonly #socket: Socket
   /** It carries a single request, and may then switch protocols. */
   readonly #isForTakeover: boolean
   readonly #writer: RequestWriter
   readonly #reader = new ResponseReader(this)
   /** Undefined while the connection is free, and once it is closed. */
-  #asker: Asker | undefined
+  #handler: ResponseHandler | undefined
   #isOpen = false
   #isClosed = false
   /** The whole request has been written. */
   #isSent = false
   /** At least one byte of the response has arrived. */
-  #heard = false
+  #responseBegan = false
   #isPaused = false
 
-  constructor(home: Home, connector: Connector, asker: Asker) {
-    this.#home = home
-    this.#asker = asker
-    this.#isForTakeover = asker.onSwitch !== undefined
+  constructor(owner: ConnectionOwner, connector: Connector, handler: ResponseHandler) {
+    this.#owner = owner
+    this.#handler = handler
+    this.#isForTakeover = handler.onSwitch !== undefined
     this.#socket = this.#isForTakeover ? connector.connectForTakeover(this) : connector.connect(this)
     this.#writer = new RequestWriter(this.#socket)
-    this.deadline = home.deadlines.now() + home.times.connectMs
-    home.deadlines.add(this)
+    this.deadline = owner.deadlines.now() + owner.times.connectMs
+    owner.deadlines.add(this)
   }
 
   /**
-   * Begins a request; only for the asker that holds the connection. If there is a body, `flush` sends the head, and
+   * Begins a request; only for the handler that holds the connection. If there is a body, `flush` sends the head, and
    * `send` and `finish` follow.
    */
-  ask(asker: Asker, method: string, head: string, framing: Framing): void {
+  ask(handler: ResponseHandler, method: string, head: string, framing: Framing): void {
     this.requests += 1
-    this.#asker = asker
-    this.#isSent = this.#heard = false
+    this.#handler = handler
+    this.#isSent = this.#responseBegan = false
     this.#reader.begin(method)
     this.deadline = NEVER
     this.#writer.begin(head, framing)
@@ -60,8 +60,8 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
 
   /** Returns the connection without a request. */
   release(): void {
-    this.#asker = undefined
-    if (!this.#isClosed) this.#home.onFree(this, undefined)
+    this.#handler = undefined
+    if (!this.#isClosed) this.#owner.onFree(this, undefined)
   }
 
   /** Sends a piece of the request body. False when the upstream must read first; `onSendable` follows. */
@@ -100,22 +100,22 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     this.#socket.resume()
   }
 
-  /** Closes the connection without telling the asker. */
+  /** Closes the connection without a call of the handler. */
   abort(): void {
-    this.#asker = undefined
+    this.#handler = undefined
     if (this.#isClosed) return
-    this.#leaveHome()
+    this.#leaveOwner()
     this.#socket.destroy()
   }
 
-  /** Closes the connection and reports a fault to the asker. */
+  /** Closes the connection and reports a fault to the handler. */
   cut(): void {
     this.#fail(this.#isOpen ? 'gone' : 'no-connection', new Error('the connection was closed here'))
   }
 
   onDeadline(): void {
-    if (this.#home.silence.end(this)) return
-    const { connectMs, headMs } = this.#home.times
+    if (this.#owner.silence.end(this)) return
+    const { connectMs, headMs } = this.#owner.times
     if (this.#isOpen) this.#fail('silent', new Error(`no answer within ${headMs} ms, or a pause in it`))
     else this.onGone(Object.assign(new Error(`no connection within ${connectMs} ms`), { code: 'ETIMEDOUT' }))
   }
@@ -124,18 +124,18 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     if (this.#isClosed) return
     this.#isOpen = true
     this.deadline = NEVER
-    this.#asker?.onConnection(this)
+    this.#handler?.onConnection(this)
   }
 
   onBytes(bytes: Buffer, more: boolean): void {
     if (this.#isClosed) return
     // No request is in progress, so these bytes are no response to anything.
-    if (this.#asker === undefined) {
-      if (this.#reader.isBodyless) this.#home.silence.isFaulty = true
+    if (this.#handler === undefined) {
+      if (this.#reader.isBodyless) this.#owner.silence.isFaulty = true
       this.abort()
       return
     }
-    this.#heard = true
+    this.#responseBegan = true
     let rest: Buffer | undefined
     try {
       rest = this.#reader.push(bytes)
@@ -155,95 +155,96 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
   onDrain(): void {
     if (this.#isClosed || this.#isSent) return
     if (this.#reader.head === undefined) this.deadline = NEVER
-    this.#asker?.onSendable()
+    this.#handler?.onSendable()
   }
 
   onGone(error: Error): void {
     if (this.#isClosed) return
-    if (!this.#isOpen) this.#home.onUnreachable(error)
+    if (!this.#isOpen) this.#owner.onUnreachable(error)
     this.#fail(this.#isOpen ? 'gone' : 'no-connection', error)
   }
 
-  get isHeard(): boolean {
-    return this.#asker !== undefined
+  get isFinal(): boolean {
+    return this.#handler !== undefined
   }
 
   onInterim(status: number, fields: Fields): void {
-    this.#asker?.onInterim(status, fields)
+    this.#handler?.onInterim(status, fields)
   }
 
   onHead(head: ParsedResponse): void {
     this.deadline = NEVER
-    this.#asker?.onHead(head)
+    this.#handler?.onHead(head)
   }
 
   onData(chunk: Buffer): void {
-    this.#asker?.onData(chunk)
+    this.#handler?.onData(chunk)
   }
 
   onSwitch(head: ParsedResponse, rest: Buffer): void {
-    const asker = this.#asker
-    if (asker?.onSwitch === undefined) throw new Error('a switch of protocols that nobody asked for')
-    this.#asker = undefined
-    this.#leaveHome()
+    const handler = this.#handler
+    if (handler?.onSwitch === undefined) throw new Error('a switch of protocols that nobody asked for')
+    this.#handler = undefined
+    this.#leaveOwner()
     const socket = this.#socket.pause().removeAllListeners('data')
-    asker.onSwitch(head, { socket, head: rest })
+    handler.onSwitch(head, { socket, head: rest })
   }
 
   #onReadEnd(): void {
     if (!this.#isPaused) this.#awaitBody()
-    this.#asker?.onReadEnd()
+    this.#handler?.onReadEnd()
   }
 
   /** `mayStay`: nothing came after the response. `more` as in `onBytes`. */
   #onAnswered(mayStay: boolean, more: boolean): void {
-    const asker = this.#asker
+    const handler = this.#handler
     const answer = this.#reader.head
-    if (asker === undefined || answer === undefined) return
+    if (handler === undefined || answer === undefined) return
     const stays = mayStay && this.#isSent && isPersistent(answer) && !this.#isForTakeover
     const { isBodyless, mayTrail } = this.#reader
-    if (isBodyless && !mayStay) this.#home.silence.isFaulty = true
-    const isDoubtful = isBodyless && (mayTrail || this.#home.silence.isFaulty)
-    this.#asker = undefined
+    if (isBodyless && !mayStay) this.#owner.silence.isFaulty = true
+    const isDoubtful = isBodyless && (mayTrail || this.#owner.silence.isFaulty)
+    this.#handler = undefined
     this.#reader.clear()
     this.resume()
     if (!stays) this.abort()
     else if (isDoubtful) this.#awaitSilence(answer)
     else if (more) setImmediate(() => this.#free(answer))
     else this.#free(answer)
-    asker.onEnd(this.#reader.trailers)
+    handler.onEnd(this.#reader.trailers)
   }
 
   /** Waits for the body that a faulty upstream may send: it must not become another client's response. */
   #awaitSilence(answer: ParsedResponse): void {
-    const { silence, deadlines } = this.#home
+    const { silence, deadlines } = this.#owner
     if (silence.begin(this, () => this.#free(answer))) this.deadline = deadlines.now() + SILENCE_MS
     else this.abort()
   }
 
   #free({ fields }: ParsedResponse): void {
     this.deadline = NEVER
-    if (!this.#isClosed) this.#home.onFree(this, fields)
+    if (!this.#isClosed) this.#owner.onFree(this, fields)
   }
 
   #fail(fault: ConnectionFault, error: Error): void {
-    const asker = this.#asker
+    const handler = this.#handler
     this.abort()
-    asker?.onFault(fault, error, this.#heard)
+    handler?.onFault(fault, error, this.#responseBegan)
   }
 
   /** The upstream has the whole request, or takes no more of it for now. */
   #awaitHead(): void {
-    if (this.#reader.head === undefined) this.deadline = this.#home.deadlines.now() + this.#home.times.headMs
+    if (this.#reader.head === undefined)
+      this.deadline = this.#owner.deadlines.now() + this.#owner.times.headMs
   }
 
   #awaitBody(): void {
-    this.deadline = this.#home.deadlines.now() + this.#home.times.idleMs
+    this.deadline = this.#owner.deadlines.now() + this.#owner.times.idleMs
   }
 
-  #leaveHome(): void {
+  #leaveOwner(): void {
     this.#isClosed = true
-    this.#home.deadlines.delete(this)
-    this.#home.onClosed(this)
+    this.#owner.deadlines.delete(this)
+    this.#owner.onClosed(this)
   }
 }

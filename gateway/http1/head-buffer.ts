@@ -6,7 +6,7 @@ const END = Buffer.from('\r\n\r\n')
 const NOTHING = Buffer.alloc(0)
 /** Some old clients send an empty line after a body (RFC 9112 section 2.2). */
 const MAX_EMPTY_LINES = 4
-const FIRST_ROOM = 1024
+const FIRST_SIZE = 1024
 
 export interface GatheredHead {
   /** Latin-1, up to and including the CRLF before the empty line. */
@@ -95,9 +95,9 @@ export class HeadBuffer {
   #hold(bytes: Buffer): void {
     const size = this.#size + bytes.length
     if (size > this.#held.length) {
-      const room = Buffer.allocUnsafe(Math.min(Math.max(FIRST_ROOM, 2 * size), this.#max))
-      this.#held.copy(room, 0, 0, this.#size)
-      this.#held = room
+      const grown = Buffer.allocUnsafe(Math.min(Math.max(FIRST_SIZE, 2 * size), this.#max))
+      this.#held.copy(grown, 0, 0, this.#size)
+      this.#held = grown
     }
     bytes.copy(this.#held, this.#size)
     this.#size = size

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 
 /** How long a client may take to close its side after our last byte. */
-export const GOODBYE_MS = 2_000
+export const CLOSING_MS = 2_000
 
 /**
  * Sends `lastBytes`, ends our side, and drops what still arrives until the client closes its side, GOODBYE_MS have
@@ -10,7 +10,7 @@ export const GOODBYE_MS = 2_000
  */
 export function closeLingering(socket: Duplex, lastBytes = ''): void {
   if (socket.destroyed) return
-  const timer = setTimeout(() => socket.destroy(), GOODBYE_MS)
+  const timer = setTimeout(() => socket.destroy(), CLOSING_MS)
   socket.once('close', () => {
     clearTimeout(timer)
     unread.delete(socket)

@@ -1,20 +1,20 @@
 /** The connections to one address of an upstream. */
 import type { Fields } from '../message.js'
-import type { Asker, Home, WaitingTimes } from './asker.js'
 import { ClientConnection } from './client-connection.js'
 import { type Address, Connector } from './connector.js'
 import type { Deadlines } from './deadlines.js'
+import type { ConnectionOwner, ResponseHandler, WaitingTimes } from './response-handler.js'
 import { Silence } from './silence.js'
 
 /** How long an idle connection is kept when the upstream announces no timeout. */
-const KEPT_MS = 4_000
-const LONGEST_KEPT_MS = 60_000
+const IDLE_MS = 4_000
+const LONGEST_IDLE_MS = 60_000
 /** Closed this long before the upstream's own timeout, because a request sent just then would be lost. */
 const MARGIN_MS = 1_000
 const TIMEOUT = /(?:^|[\s,])timeout=(\d{1,9})/i
 
 /** Keeps idle connections for the next request, and opens new ones. The caller limits how many are in use. */
-export class ConnectionPool implements Home {
+export class ConnectionPool implements ConnectionOwner {
   readonly times: WaitingTimes
   readonly deadlines: Deadlines
   readonly silence = new Silence<ClientConnection>()
@@ -25,7 +25,7 @@ export class ConnectionPool implements Home {
   readonly #free: ClientConnection[] = []
   #isClosed = false
 
-  /** `onUnreachable` is told why a connection could not be opened. */
+  /** `onUnreachable` gets the reason why a connection could not be opened. */
   constructor(
     address: Address,
     times: WaitingTimes,
@@ -38,25 +38,25 @@ export class ConnectionPool implements Home {
     this.#onUnreachable = onUnreachable
   }
 
-  /** Gets `asker` a connection for one request: a free one at once, or a new one once it is open (or a fault). */
-  take(asker: Asker): void {
+  /** Gets `handler` a connection for one request: a free one at once, or a new one once it is open (or a fault). */
+  take(handler: ResponseHandler): void {
     const free = this.#free.pop()
-    if (free === undefined) this.takeNew(asker)
-    else asker.onConnection(free)
+    if (free === undefined) this.takeNew(handler)
+    else handler.onConnection(free)
   }
 
   /** Like `take`, but always opens a new connection, which cannot be stale. */
-  takeNew(asker: Asker): void {
+  takeNew(handler: ResponseHandler): void {
     if (this.#isClosed) {
-      asker.onFault('no-connection', new Error('the upstream is no longer used'), false)
+      handler.onFault('no-connection', new Error('the upstream is no longer used'), false)
       return
     }
     try {
-      this.#all.add(new ClientConnection(this, this.#connector, asker))
+      this.#all.add(new ClientConnection(this, this.#connector, handler))
     } catch (error) {
       // For example because the CA certificates cannot be parsed.
       this.onUnreachable(error as Error)
-      asker.onFault('no-connection', error as Error, false)
+      handler.onFault('no-connection', error as Error, false)
     }
   }
 
@@ -66,10 +66,10 @@ export class ConnectionPool implements Home {
     for (const connection of this.#all) connection.cut()
   }
 
-  onFree(connection: ClientConnection, told: Fields | undefined): void {
-    const keptMs = keptFor(told?.get('keep-alive'))
-    connection.deadline = this.deadlines.now() + keptMs
-    if (keptMs > 0) this.#free.push(connection)
+  onFree(connection: ClientConnection, responseFields: Fields | undefined): void {
+    const idleMs = idleTime(responseFields?.get('keep-alive'))
+    connection.deadline = this.deadlines.now() + idleMs
+    if (idleMs > 0) this.#free.push(connection)
     else connection.abort()
   }
 
@@ -86,8 +86,8 @@ export class ConnectionPool implements Home {
 }
 
 /** How many ms an idle connection is kept, given the upstream's Keep-Alive field. */
-function keptFor(keepAlive: string | undefined): number {
+function idleTime(keepAlive: string | undefined): number {
   const seconds = keepAlive === undefined ? undefined : TIMEOUT.exec(keepAlive)?.[1]
-  if (seconds === undefined) return KEPT_MS
-  return Math.min(Number(seconds) * 1000 - MARGIN_MS, LONGEST_KEPT_MS)
+  if (seconds === undefined) return IDLE_MS
+  return Math.min(Number(seconds) * 1000 - MARGIN_MS, LONGEST_IDLE_MS)
 }

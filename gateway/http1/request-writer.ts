@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
+import { readBeforeWriteErrors } from './early-response.js'
 import { chunkPrefix, lastChunk } from './head-text.js'
-import { hearLastWords } from './last-words.js'
 import type { Framing } from './message.js'
 
 /** A body chunk up to this size is appended to the pending text: copying it costs less than a write of its own. */
@@ -17,7 +17,7 @@ export class RequestWriter {
   #isChunked = false
   /** Bytes of a body of announced length that are still to come. */
   #left = 0
-  #hearsLastWords = false
+  #readsBeforeErrors = false
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -29,9 +29,9 @@ export class RequestWriter {
     this.#isHeld = true
     this.#isChunked = kind === 'chunked'
     this.#left = kind === 'length' ? bytes : 0
-    if (kind === 'none' || this.#hearsLastWords) return
-    this.#hearsLastWords = true
-    hearLastWords(this.#socket)
+    if (kind === 'none' || this.#readsBeforeErrors) return
+    this.#readsBeforeErrors = true
+    readBeforeWriteErrors(this.#socket)
   }
 
   /** A piece of the body, which must not change any more. False when it exceeds the announced length. */

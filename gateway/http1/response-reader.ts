@@ -14,7 +14,7 @@ const NO_TRAILERS: readonly string[] = []
 /** Receives a response as it is read. */
 export interface ResponseSink {
   /** False once the rest of the response is no longer wanted. */
-  readonly isHeard: boolean
+  readonly isFinal: boolean
   /** An interim (1xx) response other than 100. */
   onInterim(status: number, fields: Fields): void
   onHead(head: ParsedResponse): void
@@ -75,8 +75,8 @@ export class ResponseReader implements BodySink {
       else if (head.status === 101) {
         this.#sink.onSwitch(head, rest)
         return undefined
-      } else this.#tellInterim(head)
-      if (!this.#sink.isHeard) return undefined
+      } else this.#onInterim(head)
+      if (!this.#sink.isFinal) return undefined
     }
     rest = this.#body.push(rest)
     return this.#body.done ? rest : undefined
@@ -105,7 +105,7 @@ export class ResponseReader implements BodySink {
     this.#body = new BodyDecoder(framing, this)
   }
 
-  #tellInterim({ status, fields }: ParsedResponse): void {
+  #onInterim({ status, fields }: ParsedResponse): void {
     this.#interim += 1
     if (this.#interim > MAX_INTERIM) throw new Error('too many interim responses')
     if (status !== 100) this.#sink.onInterim(status, fields)

@@ -49,7 +49,7 @@ export class ServerConnection implements Timed {
 
   /** Closes the connection; only while no request is in progress. */
   close(): void {
-    this.#deafen()
+    this.#stopReading()
     // Over TLS, a write to a client that has reset its connection may never end.
     this.#limit(this.#all.settings.keepAliveMs)
     this.socket.destroySoon()
@@ -98,7 +98,7 @@ export class ServerConnection implements Timed {
     const { socket } = this
     const { isLast } = this.#response as ServerResponse
     this.#reader.body?.drop()
-    if (isLast) this.#deafen()
+    if (isLast) this.#stopReading()
     if (isLast ? socket.writableLength === 0 : !socket.writableNeedDrain) this.#answered()
     else {
       if (!this.#readerLimit.isSet) this.limitReader(this.#all.settings.keepAliveMs)
@@ -247,11 +247,11 @@ export class ServerConnection implements Timed {
   }
 
   #linger(lastBytes?: string): void {
-    this.#deafen()
+    this.#stopReading()
     closeLingering(this.socket, lastBytes)
   }
 
-  #deafen(): void {
+  #stopReading(): void {
     this.#reader.stop()
     this.deadline = NEVER
     this.#all.busy(this)
@@ -296,7 +296,7 @@ export class ServerConnection implements Timed {
     const { body } = this.#reader
     this.#response = undefined
     this.#reader.body = undefined
-    this.#deafen()
+    this.#stopReading()
     this.#readerLimit.close()
     this.#all.closed(this)
     response?.close()

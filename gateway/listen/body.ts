@@ -199,13 +199,13 @@ class TappedBody implements IncomingBody, BodyReader {
   /** Called by the source. */
   onData(chunk: Buffer): void {
     this.#prefix?.add(chunk)
-    if (this.#prefix?.isFull) this.#tell()
+    if (this.#prefix?.isFull) this.#decide()
     this.#reader?.onData(chunk)
   }
 
   /** Called by the source. */
   onEnd(trailers: readonly string[]): void {
-    this.#tell()
+    this.#decide()
     this.#reader?.onEnd(trailers)
   }
 
@@ -214,7 +214,7 @@ class TappedBody implements IncomingBody, BodyReader {
     this.#reader?.onAbort()
   }
 
-  #tell(): void {
+  #decide(): void {
     const prefix = this.#prefix
     this.#prefix = undefined
     if (prefix !== undefined) this.#onPrefix(prefix.start())

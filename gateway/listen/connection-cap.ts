@@ -8,7 +8,7 @@ import { clientBehind, type TrustedProxies } from './client.js'
 import { type Cap, Shares } from './shares.js'
 
 /** Most refused connections at a time that get an error response; any more are just closed. */
-const MOST_GOODBYES = 256
+const MOST_CLOSING = 256
 
 export interface DoorSettings {
   readonly maxConnections: number
@@ -30,7 +30,7 @@ interface Inside {
   /** Takes an admitted connection. */
   enter(socket: Socket): void
   /** Closes a connection that is idle; false if there is none. */
-  makeRoom(): boolean
+  closeIdle(): boolean
   /** A client was refused with an error response. */
   refused(code: ErrorCode, id: string, peer: string): void
 }
@@ -38,7 +38,7 @@ interface Inside {
 /** A TCP server in front of HTTP, or of the TLS handshakes if `isTls`. */
 export function createDoor(settings: DoorSettings, isTls: boolean, inside: Inside): Door {
   const open = new Shares(settings.maxConnections, settings.maxConnectionsPerClient)
-  let goodbyes = 0
+  let closing = 0
   // A client may close its side before it has received all of the response.
   const server = createServer({ noDelay: true, allowHalfOpen: !isTls })
   server.on('connection', socket => {
@@ -49,30 +49,30 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
     }
     const cap = admit(socket)
     if (cap === undefined) inside.enter(socket)
-    else turnAway(socket, cap)
+    else refuse(socket, cap)
   })
 
   /** Counts a connection, or returns the limit that is reached. */
   function admit(socket: Socket): Cap | undefined {
     const client = clientBehind(socket.remoteAddress ?? '', settings.trustedProxies())
     const cap = open.capOf(client)
-    if (cap === 'client' || (cap === 'all' && !inside.makeRoom())) return cap
+    if (cap === 'client' || (cap === 'all' && !inside.closeIdle())) return cap
     open.take(client)
     socket.once('close', () => open.giveBack(client))
     return undefined
   }
 
-  function turnAway(socket: Socket, cap: Cap): void {
+  function refuse(socket: Socket, cap: Cap): void {
     settings.turnedAway?.(cap)
     socket.on('error', () => socket.destroy())
     // Over TLS a response would need a handshake first, which costs more than the request.
-    if (isTls || goodbyes >= MOST_GOODBYES) {
+    if (isTls || closing >= MOST_CLOSING) {
       socket.destroy()
       return
     }
-    goodbyes += 1
+    closing += 1
     socket.once('close', () => {
-      goodbyes -= 1
+      closing -= 1
     })
     const id = randomUUID()
     inside.refused('gateway-overloaded', id, socket.remoteAddress ?? '')

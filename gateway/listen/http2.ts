@@ -7,7 +7,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
-import { GOODBYE_MS } from '../http1/lingering-close.js'
+import { CLOSING_MS } from '../http1/lingering-close.js'
 import type { Fingerprints, IncomingRequest, OutgoingResponse, Peer } from '../message.js'
 import { allowance, ResetsByClient } from './idle-frames.js'
 import { KEEP_ALIVE_MS, MAX_FIELDS, REQUEST_TIMEOUT_MS } from './limits.js'
@@ -102,10 +102,10 @@ export function createHttp2Listener(
   /** Returns a function that ends the session with its last request. */
   function attend(session: ServerHttp2Session, socket: TLSSocket, peer: Peer): () => void {
     let open = 0
-    let goodbye: NodeJS.Timeout | undefined
+    let closing: NodeJS.Timeout | undefined
     // Node would wait without limit for the client to close its side.
     const cutSoon = () => {
-      goodbye ??= setTimeout(() => socket.destroy(), GOODBYE_MS)
+      closing ??= setTimeout(() => socket.destroy(), CLOSING_MS)
     }
     const end = () => {
       session.close()
@@ -116,12 +116,12 @@ export function createHttp2Listener(
     let idle: NodeJS.Timeout | undefined
     const waitFor = (ms: number) => {
       idle = setTimeout(end, ms).unref()
-      waiting.add(makeRoom)
+      waiting.add(closeIdle)
     }
     const stopWaiting = () => {
       clearTimeout(idle)
       idle = undefined
-      waiting.delete(makeRoom)
+      waiting.delete(closeIdle)
     }
     // Destroys the socket, not the session: a session destroyed while streams have data to send may keep Node writing
     // empty frames for ever (nodejs/node#52952).
@@ -132,7 +132,7 @@ export function createHttp2Listener(
       farewell = setTimeout(() => socket.destroy(), FAREWELL_MS)
     }
     const calm = () => leave(constants.NGHTTP2_ENHANCE_YOUR_CALM)
-    const makeRoom = () => {
+    const closeIdle = () => {
       stopWaiting()
       leave(constants.NGHTTP2_NO_ERROR)
     }
@@ -145,7 +145,7 @@ export function createHttp2Listener(
     }
     const watched = watch.add(session, socket, { gone: () => socket.destroy(), floods: calm })
     socket.once('close', () => {
-      clearTimeout(goodbye)
+      clearTimeout(closing)
       stopWaiting()
       watch.remove(watched)
     })

@@ -44,7 +44,7 @@ export function createListener(handlers: Handlers, settings: ListenerSettings, t
     })
   const door = createDoor(settings, tls !== undefined, {
     enter: socket => (front === undefined ? http1.accept(socket) : front.accept(socket)),
-    makeRoom: () => http1.closeLongest() || http2.closeLongest() || front?.closeLongest() === true,
+    closeIdle: () => http1.closeLongest() || http2.closeLongest() || front?.closeLongest() === true,
     refused: (code, id, peer) => handlers.refused?.(code, id, peer),
   })
 

@@ -61,7 +61,7 @@ export class WatchedSession {
   #read = 0
   #written = 0
   /** When the last byte was received, and when one was last received or sent. */
-  #heardAt: number
+  #seenAt: number
   #movedAt: number
   #pinged = false
   /** Total of useful bytes received. */
@@ -73,7 +73,7 @@ export class WatchedSession {
     this.#session = session
     this.#wire = wire
     this.#ends = ends
-    this.#heardAt = this.#movedAt = now
+    this.#seenAt = this.#movedAt = now
     this.#windowEnds = now + WINDOW_MS
   }
 
@@ -90,7 +90,7 @@ export class WatchedSession {
   look(now: number): void {
     const { bytesRead, bytesWritten } = this.#wire
     if (bytesRead !== this.#read) {
-      this.#heardAt = this.#movedAt = now
+      this.#seenAt = this.#movedAt = now
       this.#pinged = false
     } else if (bytesWritten !== this.#written) this.#movedAt = now
     this.#read = bytesRead
@@ -98,7 +98,7 @@ export class WatchedSession {
     if (this.#session.destroyed || this.#pinged) {
       if (now - this.#movedAt >= PATIENCE_MS) this.#ends.gone()
     } else if (this.#isFlooded(now)) this.#ends.floods()
-    else if (now - this.#heardAt >= QUIET_MS) this.#ping(now)
+    else if (now - this.#seenAt >= QUIET_MS) this.#ping(now)
   }
 
   #ping(now: number): void {

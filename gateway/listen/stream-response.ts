@@ -1,6 +1,6 @@
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import { listHas } from '../http1/fields.js'
-import { GOODBYE_MS } from '../http1/lingering-close.js'
+import { CLOSING_MS } from '../http1/lingering-close.js'
 import { lowerName } from '../http1/names.js'
 import type { IncomingRequest, OutgoingResponse, ResponseWatcher } from '../message.js'
 import { KEEP_ALIVE_MS } from './limits.js'
@@ -185,7 +185,7 @@ export class StreamResponse implements OutgoingResponse {
       if (this.#req.body?.complete !== false) return
       stream.close(constants.NGHTTP2_NO_ERROR)
       // If the client is gone, Node may never finish the close, and would keep the stream.
-      setTimeout(() => stream.destroy(), GOODBYE_MS).unref()
+      setTimeout(() => stream.destroy(), CLOSING_MS).unref()
     })
     this.#close()
   }

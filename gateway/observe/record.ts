@@ -83,7 +83,7 @@ function decisionOf(outcome: Outcome): Decision {
   return passedUncounted(outcome) ? 'error_open' : 'allow'
 }
 
-interface Told {
+interface RecordParts {
   readonly redactor: Redactor
   readonly sample: number
   /** The decisive one first. */
@@ -91,9 +91,9 @@ interface Told {
   readonly beside: readonly Outcome[]
 }
 
-function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told) {
+function recordOf(event: Finished, facts: Facts, decision: Decision, parts: RecordParts) {
   const { project } = event
-  const { redactor, outcomes, beside } = told
+  const { redactor, outcomes, beside } = parts
   const [decisive] = outcomes
   const rule = decisive?.rule
   return {
@@ -146,7 +146,7 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, told: Told)
     /** From the request's head to the end of its response, which is how long it held its slots. */
     duration_ms: Math.round(event.durationMs),
     /** Share of such decisions that are logged: 1 for all but sampled ones. */
-    sample: told.sample,
+    sample: parts.sample,
   }
 }
 
@@ -193,7 +193,7 @@ function shareOf(rule: Rule | undefined): { readonly enforce_for?: number } {
 }
 
 /**
- * The facts contain neither e-mail address nor flow id, so the hash of the key stands in: equal ones make equal keys.
+ * The facts contain neither e-mail address nor flow id, so the hash of the key is used instead: equal ones make equal keys.
  */
 function partsOf(outcomes: readonly Outcome[], facts: Facts, redactor: Redactor): Record<string, string> {
   const parts: Record<string, string> = {}

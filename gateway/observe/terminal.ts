@@ -39,10 +39,10 @@ export function terminalLine(json: string, colourful: boolean): string {
   if (msg === 'request') return `${front} ${printable(requestText(fields as AccessRecord))}\n`
   const { err, ...others } = fields as { err?: { message?: string; stack?: string } }
   const rest = fieldsText(others)
-  const told = err?.message === undefined ? '' : `: ${printable(err.message)}`
+  const message = err?.message === undefined ? '' : `: ${printable(err.message)}`
   const stack = (err?.stack ?? '').split('\n').slice(1)
   const behind = stack.map(call => `\n    ${paint('dim', printable(call.trim()))}`).join('')
-  return `${front} ${printable(msg)}${told}${rest === '' ? '' : paint('dim', rest)}${behind}\n`
+  return `${front} ${printable(msg)}${message}${rest === '' ? '' : paint('dim', rest)}${behind}\n`
 }
 
 /** `429 refused POST /self-service/recovery acme recovery-flood 31/30 in 60 s, wait 12 s`. */

@@ -8,7 +8,7 @@ import { networkPrefix } from './redact.js'
 
 /** The fields by which proxies name a client. */
 const FIELDS = ['x-forwarded-for', 'forwarded', 'x-real-ip']
-/** At most one line is logged in this time, by all processes; the state is told for as long after the last such request. */
+/** At most one line is logged in this time, by all processes; the state is reported for as long after the last such request. */
 const PERIOD_MS = 60_000
 
 /** Plain data: the last such request. */
@@ -20,10 +20,10 @@ export interface UntrustedForwarding {
   readonly at: number
 }
 
-type Tell = (seen: UntrustedForwarding) => void
+type Report = (seen: UntrustedForwarding) => void
 
 /** Writes the line. */
-export function warnOf(log: Log): Tell {
+export function warnOf(log: Log): Report {
   return ({ field, from }) =>
     log.warn(
       { field, from },
@@ -32,27 +32,27 @@ export function warnOf(log: Log): Tell {
 }
 
 /** Passes on one in each period. */
-export function seldom(tell: Tell): Tell {
-  let toldAt = Number.NEGATIVE_INFINITY
+export function seldom(report: Report): Report {
+  let reportedAt = Number.NEGATIVE_INFINITY
   return seen => {
-    if (isNear(toldAt, seen.at)) return
-    toldAt = seen.at
-    tell(seen)
+    if (isNear(reportedAt, seen.at)) return
+    reportedAt = seen.at
+    report(seen)
   }
 }
 
 export class ForwardingWatch {
-  readonly #tell: Tell
+  readonly #report: Report
   readonly #counted: () => void
   readonly #now: () => number
   #last: UntrustedForwarding | undefined
 
   /**
-   * @param tell called for one such request in each period
+   * @param report called for one such request in each period
    * @param counted called for each
    */
-  constructor(tell: Tell, counted: () => void, now: () => number = Date.now) {
-    this.#tell = seldom(tell)
+  constructor(report: Report, counted: () => void, now: () => number = Date.now) {
+    this.#report = seldom(report)
     this.#counted = counted
     this.#now = now
   }
@@ -62,7 +62,7 @@ export class ForwardingWatch {
   }
 
   /** The last such request of the past minute. */
-  tell(): UntrustedForwarding | null {
+  report(): UntrustedForwarding | null {
     return this.#last !== undefined && isNear(this.#last.at, this.#now()) ? this.#last : null
   }
 
@@ -73,7 +73,7 @@ export class ForwardingWatch {
     this.#counted()
     const at = this.#now()
     this.#last = { field, from: networkPrefix(facts.network), at }
-    this.#tell(this.#last)
+    this.#report(this.#last)
   }
 }
 
@@ -83,6 +83,6 @@ function isNear(at: number, now: number): boolean {
 }
 
 /** The newest of what several processes tell. */
-export function latestOf(told: readonly (UntrustedForwarding | null)[]): UntrustedForwarding | null {
-  return told.reduce((newest, one) => ((one?.at ?? 0) > (newest?.at ?? 0) ? one : newest), null)
+export function latestOf(reported: readonly (UntrustedForwarding | null)[]): UntrustedForwarding | null {
+  return reported.reduce((newest, one) => ((one?.at ?? 0) > (newest?.at ?? 0) ? one : newest), null)
 }

@@ -12,8 +12,8 @@ import type { RequestTrace } from '../observe/tracing/tracing.js'
 import type { Facts, Finished, Log, Matched, Verdict } from '../types.js'
 import type { AnswerSettings } from './answer.js'
 import { enter, type Walk } from './enter.js'
-import { Passage } from './passage.js'
-import { TracedPassage } from './traced-passage.js'
+import { RequestContext } from './request-context.js'
+import { TracedRequestContext } from './traced-request-context.js'
 
 /** Forwards requests and upgrades to one upstream. */
 export interface Upstream {
@@ -22,7 +22,7 @@ export interface Upstream {
   upgrade(exchange: UpgradeExchange): void
 }
 
-export interface Rooms {
+export interface PipelineParts {
   readonly log: Log
   /** The configuration in force now; read once for each request. */
   readonly walk: Walk
@@ -58,73 +58,75 @@ export interface Pipeline {
 }
 
 /** The steps of a request, in their order. */
-export function createPipeline(rooms: Rooms): Pipeline {
+export function createPipeline(parts: PipelineParts): Pipeline {
   return {
     request(req, res) {
-      begin(req, res, passage => {
-        const { facts, matched } = passage
+      begin(req, res, context => {
+        const { facts, matched } = context
         const { body } = req
-        const looking = body === undefined ? [] : matched.filter(one => rooms.needsBody(one, facts))
-        const forward = () => passage.forward()
-        if (body === undefined || looking.length === 0) judge(passage, matched, forward)
+        const looking = body === undefined ? [] : matched.filter(one => parts.needsBody(one, facts))
+        const forward = () => context.forward()
+        if (body === undefined || looking.length === 0) judge(context, matched, forward)
         else if (looking.some(({ rule }) => rule.mode === 'enforce')) {
-          lookThenJudge(passage, body, looking, forward)
-        } else judgeThenWatch(passage, body, looking, forward)
+          lookThenJudge(context, body, looking, forward)
+        } else judgeThenWatch(context, body, looking, forward)
       })
     },
 
     upgrade(req, res, takeOver) {
-      begin(req, res, passage => {
-        judge(passage, passage.matched, () => {
-          passage.upgrade(takeOver)
+      begin(req, res, context => {
+        judge(context, context.matched, () => {
+          context.upgrade(takeOver)
         })
       })
     },
   }
 
   /** Reads the facts, identifies and matches; any error is turned into a response. */
-  function begin(req: IncomingRequest, res: OutgoingResponse, go: (passage: Passage) => void): void {
-    const trace = rooms.trace?.(req)
-    const passage =
-      trace === undefined ? new Passage(rooms, req, res) : new TracedPassage(rooms, req, res, trace)
-    passage.attempt(() => {
-      if (rooms.overloaded()) throw new GatewayError('gateway-overloaded', { cause: LATE })
-      const { walk } = rooms
-      passage.revision = walk.policy.revision
-      passage.facts = rooms.readFacts(req)
-      const entered = enter(passage.facts, walk)
-      passage.facts = entered.facts
-      passage.entered(entered)
+  function begin(req: IncomingRequest, res: OutgoingResponse, go: (context: RequestContext) => void): void {
+    const trace = parts.trace?.(req)
+    const context =
+      trace === undefined
+        ? new RequestContext(parts, req, res)
+        : new TracedRequestContext(parts, req, res, trace)
+    context.attempt(() => {
+      if (parts.overloaded()) throw new GatewayError('gateway-overloaded', { cause: LATE })
+      const { walk } = parts
+      context.revision = walk.policy.revision
+      context.facts = parts.readFacts(req)
+      const entered = enter(context.facts, walk)
+      context.facts = entered.facts
+      context.entered(entered)
       if (entered.refused !== undefined) throw entered.refused
-      if (entered.asksGateway) answerServerOptions(res, passage.answerFields)
-      else go(passage)
+      if (entered.asksGateway) answerServerOptions(res, context.answerFields)
+      else go(context)
     })
   }
 
   /** Decides, then forwards or refuses. Returns a promise only if the verdict is asynchronous; it never rejects. */
   function judge(
-    passage: Passage,
+    context: RequestContext,
     matched: readonly Matched[],
     forward: () => void,
     peeked?: Peeked,
   ): void | Promise<void> {
-    const { facts, project, storeCalled } = passage
+    const { facts, project, storeCalled } = context
     const startedAt = performance.now()
-    const settled = (verdict: Verdict) => settle(passage, verdict, startedAt, forward)
+    const settled = (verdict: Verdict) => settle(context, verdict, startedAt, forward)
     const { prefix: bodyPrefix, isLate: isBodyLate } = peeked ?? {}
-    const verdict = rooms.decide({ facts, project, matched, bodyPrefix, isBodyLate, storeCalled })
+    const verdict = parts.decide({ facts, project, matched, bodyPrefix, isBodyLate, storeCalled })
     if (!(verdict instanceof Promise)) return settled(verdict)
-    passage.judged = verdict.then(settled).catch(error => passage.abandon(error))
-    return passage.judged
+    context.judged = verdict.then(settled).catch(error => context.abandon(error))
+    return context.judged
   }
 
-  function settle(passage: Passage, verdict: Verdict, startedAt: number, forward: () => void): void {
-    passage.judgedAt = performance.now()
-    passage.limiterUs = Math.round((passage.judgedAt - startedAt) * 1000)
-    const rejection = passage.settle(verdict)
-    if (passage.res.closed) verdict.release()
+  function settle(context: RequestContext, verdict: Verdict, startedAt: number, forward: () => void): void {
+    context.judgedAt = performance.now()
+    context.limiterUs = Math.round((context.judgedAt - startedAt) * 1000)
+    const rejection = context.settle(verdict)
+    if (context.res.closed) verdict.release()
     else if (rejection === undefined) forward()
-    else passage.refuse(rejection)
+    else context.refuse(rejection)
   }
 
   /**
@@ -132,41 +134,41 @@ export function createPipeline(rooms: Rooms): Pipeline {
    * the request anyway.
    */
   function lookThenJudge(
-    passage: Passage,
+    context: RequestContext,
     body: IncomingBody,
     looking: readonly Matched[],
     forward: () => void,
   ): void {
-    const { facts, project, storeCalled } = passage
+    const { facts, project, storeCalled } = context
     const startedAt = performance.now()
     const go = (refusal: Verdict | undefined): void | Promise<void> => {
-      if (refusal !== undefined) return settle(passage, refusal, startedAt, forward)
-      return rooms.peekBody(body, facts).then(peeked => {
-        passage.body = peeked.body
-        return judge(passage, passage.matched, forward, peeked)
+      if (refusal !== undefined) return settle(context, refusal, startedAt, forward)
+      return parts.peekBody(body, facts).then(peeked => {
+        context.body = peeked.body
+        return judge(context, context.matched, forward, peeked)
       })
     }
-    const matched = passage.matched.filter(one => !looking.includes(one))
-    const refusal = rooms.refuseUnread({ facts, project, matched, storeCalled })
+    const matched = context.matched.filter(one => !looking.includes(one))
+    const refusal = parts.refuseUnread({ facts, project, matched, storeCalled })
     if (refusal === undefined || refusal instanceof Promise) {
-      passage.judged = Promise.resolve(refusal)
+      context.judged = Promise.resolve(refusal)
         .then(go)
-        .catch(error => passage.abandon(error))
+        .catch(error => context.abandon(error))
     } else go(refusal)
   }
 
   /** For report-only rules with their key in the body: they read it while it streams on, so they delay nothing. */
   function judgeThenWatch(
-    passage: Passage,
+    context: RequestContext,
     body: IncomingBody,
     looking: readonly Matched[],
     forward: () => void,
   ): void {
-    const { facts, project } = passage
-    const asked = passage.matched.filter(one => !looking.includes(one))
-    judge(passage, asked, () => {
-      passage.body = rooms.tapBody(body, bodyPrefix => {
-        passage.watch(async () => rooms.decide({ facts, project, matched: looking, bodyPrefix }))
+    const { facts, project } = context
+    const asked = context.matched.filter(one => !looking.includes(one))
+    judge(context, asked, () => {
+      context.body = parts.tapBody(body, bodyPrefix => {
+        context.watch(async () => parts.decide({ facts, project, matched: looking, bodyPrefix }))
       })
       forward()
     })

@@ -8,7 +8,7 @@ import type { Table } from './policy.js'
 /** The mode set for one rule. */
 export interface ModeForNow {
   readonly mode: Mode
-  /** Path of the act on the admin port. */
+  /** Path of the override on the admin port. */
   readonly src: string
 }
 

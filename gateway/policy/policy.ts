@@ -66,13 +66,16 @@ export type Policy = ReturnType<typeof createPolicy>
 
 /** @param modes modes set for now in place of those of the files; absent if there are none */
 export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
-  const { readings, endpoint, ...told } = parts
-  const anyReads = told.rules.some(({ rule }) => rule.reads)
-  const rules = modes ? told.rules.map(one => ({ ...one, rule: modes.rule(one.rule) })) : told.rules
+  const { readings, endpoint, ...identity } = parts
+  const anyReads = identity.rules.some(({ rule }) => rule.reads)
+  const rules = modes ? identity.rules.map(one => ({ ...one, rule: modes.rule(one.rule) })) : identity.rules
 
   /** The buckets that count for a project. */
   function tableOf({ id, plan, environment }: Project): Table | undefined {
-    const table = tableFor(told.projects.get(id) ?? told.columns.get(columnName(plan, environment)), id)
+    const table = tableFor(
+      identity.projects.get(id) ?? identity.columns.get(columnName(plan, environment)),
+      id,
+    )
     return table && modes ? modes.table(table) : table
   }
 
@@ -121,7 +124,7 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
   /** A rule of the files with the mode that holds now. */
   const current = (rule: Rule): Rule => modes?.rule(rule) ?? rule
 
-  return { ...told, rules, parts, match, looking, readFor, tableOf, current }
+  return { ...identity, rules, parts, match, looking, readFor, tableOf, current }
 }
 
 /**

@@ -31,7 +31,7 @@ export function callerFields({ gateway, policies }: Pick<Config, 'gateway' | 'po
   return { proxyHeaders: [...vouched].sort(), countedHeaders: [...counted].sort() }
 }
 
-/** An entry of `identify`: the plugins that are told a field call it `header`. */
+/** An entry of `identify`: the plugins that take the name of a field call it `header`. */
 interface Identifier {
   readonly plugin: string
   readonly header?: unknown

@@ -19,8 +19,8 @@ import { Live } from '../observe/live/live.js'
 import { Metrics } from '../observe/metrics.js'
 import { Redactor } from '../observe/redact.js'
 import { ForwardingWatch, type UntrustedForwarding, warnOf } from '../observe/untrusted-forwarding.js'
+import { Runtime } from '../overrides/runtime.js'
 import type { Log } from '../types.js'
-import { Runtime } from './acts/runtime.js'
 import { Generation, type Lasting } from './generation.js'
 import { listenFault } from './listen-fault.js'
 import { partOf } from './live/part.js'
@@ -41,7 +41,7 @@ export interface CoreOptions {
   /** Number of processes that take requests of this gateway. */
   readonly workers: number
   /** Where other processes of the gateway tell of untrusted forwarding too; default: the log. */
-  readonly tellForwarding?: (seen: UntrustedForwarding) => void
+  readonly reportForwarding?: (seen: UntrustedForwarding) => void
   readonly log: Log
 }
 
@@ -86,10 +86,10 @@ export async function openCore(options: CoreOptions) {
   const upstreams = new Upstreams(log)
   const loopDelay = new LoopDelay({
     limitMs: listen.maxEventLoopDelay,
-    changed: (overloaded, delayMs) => tellOverload(log, overloaded, delayMs),
+    changed: (overloaded, delayMs) => reportOverload(log, overloaded, delayMs),
   }).start()
   const held = new HeldSlots()
-  const forwarding = new ForwardingWatch(options.tellForwarding ?? warnOf(log), () =>
+  const forwarding = new ForwardingWatch(options.reportForwarding ?? warnOf(log), () =>
     metrics.untrustedForwarding(),
   )
   const now = () => performance.now()
@@ -156,7 +156,7 @@ export async function openCore(options: CoreOptions) {
       backends: () => inForce.backends,
       store: () => storeState,
     }),
-    untrustedForwarding: () => forwarding.tell(),
+    untrustedForwarding: () => forwarding.report(),
     history: (of: HistoryOf) => live.history(of),
     /** The configuration in force. */
     get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {
@@ -172,7 +172,7 @@ export async function openCore(options: CoreOptions) {
       counters,
       held,
       forget: forgetCounter,
-      kept: runtime.kept,
+      store: runtime.store,
       shownAs: project => redactor.project(project),
       log,
     }),
@@ -205,14 +205,14 @@ export async function openCore(options: CoreOptions) {
       await tracing?.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
-      runtime.kept.close()
+      runtime.store.close()
       loopDelay.stop()
       live.stop()
     },
   }
 }
 
-function tellOverload(log: Log, overloaded: boolean, delayMs: number): void {
+function reportOverload(log: Log, overloaded: boolean, delayMs: number): void {
   if (overloaded) log.warn({ delayMs: Math.round(delayMs) }, 'Overloaded: new requests get 503')
   else log.info({}, 'No longer overloaded')
 }

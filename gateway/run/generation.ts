@@ -13,12 +13,12 @@ import type { UnreadRequest } from '../observe/access-record.js'
 import { decisionLog } from '../observe/decision-log.js'
 import { Redactor } from '../observe/redact.js'
 import type { Tracing } from '../observe/tracing/tracing.js'
+import type { Runtime } from '../overrides/runtime.js'
 import type { Walk } from '../pipeline/enter.js'
-import { createPipeline, type Pipeline, type Rooms, type Upstream } from '../pipeline/pipeline.js'
+import { createPipeline, type Pipeline, type PipelineParts, type Upstream } from '../pipeline/pipeline.js'
 import type { Observer } from '../plugin.js'
 import { Access } from '../policy/access.js'
 import type { Log } from '../types.js'
-import type { Runtime } from './acts/runtime.js'
 import type { Loaded } from './load.js'
 import {
   type BackendState,
@@ -84,7 +84,7 @@ export class Generation {
     const redactor = new Redactor(lasting.secret, loaded.compiled.policy.words)
     this.#decisions = decisionLog(gateway.log.decisions, redactor, lasting.log)
     this.#access = accessLog(gateway.log.access, redactor, lasting.log)
-    const { request, upgrade } = createPipeline(this.#rooms(this.#held.byName, redactor))
+    const { request, upgrade } = createPipeline(this.#parts(this.#held.byName, redactor))
     this.pipeline = {
       request: (req, res) => {
         this.#requests += 1
@@ -131,7 +131,7 @@ export class Generation {
     })
   }
 
-  #rooms(upstreams: ReadonlyMap<string, Upstream>, redactor: Redactor): Rooms {
+  #parts(upstreams: ReadonlyMap<string, Upstream>, redactor: Redactor): PipelineParts {
     const { decider, observers, tracing, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway

@@ -4,9 +4,9 @@
  */
 
 let isHeld = false
-let wasHeard = false
+let received = false
 let handle = (): unknown => {
-  wasHeard = true
+  received = true
   return undefined
 }
 
@@ -19,6 +19,6 @@ export function holdHangups(): void {
 /** Calls `handler` on each SIGHUP, and at once if there has been one that nobody handled. */
 export function onHangup(handler: () => unknown): void {
   handle = handler
-  if (wasHeard) handle()
-  wasHeard = false
+  if (received) handle()
+  received = false
 }

@@ -128,7 +128,7 @@ export class Reloader {
     const before = this.#inForce
     const reloaded = await this.#attempt()
     this.#last = { ...reloaded, trigger, at: new Date() }
-    this.#tell(reloaded, trigger, before)
+    this.#logResult(reloaded, trigger, before)
     this.#options.onResult(reloaded)
     return reloaded
   }
@@ -155,8 +155,8 @@ export class Reloader {
 
   #refused(problems: readonly Problem[]): Reloaded {
     const { revision } = this.#inForce.compiled.policy
-    const told = problems.slice(0, MOST_PROBLEMS)
-    return { result: 'refused', revision, problems: told, problemCount: problems.length }
+    const shown = problems.slice(0, MOST_PROBLEMS)
+    return { result: 'refused', revision, problems: shown, problemCount: problems.length }
   }
 
   /** No failure here may end a process that serves requests. */
@@ -170,7 +170,7 @@ export class Reloader {
     }
   }
 
-  #tell(reloaded: Reloaded, trigger: Trigger, before: Loaded): void {
+  #logResult(reloaded: Reloaded, trigger: Trigger, before: Loaded): void {
     const { log } = this.#options
     const { revision } = reloaded
     if (reloaded.result === 'refused') {
@@ -180,16 +180,16 @@ export class Reloader {
     }
     const { needsRestart } = reloaded
     const counters = movedCounters(before, this.#inForce, MOST_COUNTERS)
-    const told = {
+    const shown = {
       trigger,
       revision,
       before: before.compiled.policy.revision,
       ...(counters.length > 0 && { counters }),
     }
-    if (needsRestart.length === 0) log.info(told, 'Configuration reloaded')
+    if (needsRestart.length === 0) log.info(shown, 'Configuration reloaded')
     else {
       const message = `Configuration reloaded, except for ${listed(needsRestart, 'and')}: that needs a restart`
-      log.warn({ ...told, needsRestart }, message)
+      log.warn({ ...shown, needsRestart }, message)
     }
   }
 }

@@ -3,10 +3,10 @@ import { startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { Health } from '../observe/health.js'
-import { actDesks } from './acts/desks.js'
+import { overrideRoutes } from '../overrides/routes.js'
 import { type CoreOptions, openCore, urlOf } from './core.js'
 import { listenFault } from './listen-fault.js'
-import { liveDesk } from './live/desk.js'
+import { liveData } from './live/live-data.js'
 import type { Loaded, Unloadable } from './load.js'
 import { Reloader } from './reload.js'
 import { describeState } from './state.js'
@@ -65,17 +65,17 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     reload: () => reloader.reload('admin'),
     explain: core.explain,
     inspected: core.inspected,
-    live: liveDesk({
+    live: liveData({
       ask: () => ({ parts: [core.live()], missing: [] }),
       askHistory: of => ({ parts: [core.history(of)], missing: [] }),
       workers: () => [],
       inForce: () => core.inForce,
       reloader,
       redis: first.config.gateway.redis,
-      acts: core.runtime.acts,
+      overrides: core.runtime.overrides,
       log,
     }),
-    ...actDesks(core.runtime, () => core.inForce.loaded, log),
+    ...overrideRoutes(core.runtime, () => core.inForce.loaded, log),
     documents: () => serviceDocuments(core.inForce.loaded.config.gateway, url),
   }).catch(listenFault('admin', first.config.gateway.admin))
   url = await core.listen()

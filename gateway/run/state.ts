@@ -1,8 +1,8 @@
 /** The body of `GET /state` on the admin port: what is in force since when, and how the last reload ended. */
 
 import type { UntrustedForwarding } from '../observe/untrusted-forwarding.js'
-import { toldModes } from './acts/mode-desk.js'
-import type { Runtime } from './acts/runtime.js'
+import { reportModes } from '../overrides/mode.js'
+import type { Runtime } from '../overrides/runtime.js'
 import type { Generation } from './generation.js'
 import type { Reloader } from './reload.js'
 
@@ -10,7 +10,7 @@ import type { Reloader } from './reload.js'
 export function describeState(
   { loaded, loadedAt, backends }: Pick<Generation, 'loaded' | 'loadedAt' | 'backends'>,
   { needsRestart, last }: Pick<Reloader, 'needsRestart' | 'last'>,
-  { kept }: Pick<Runtime, 'kept'>,
+  { store: kept }: Pick<Runtime, 'store'>,
   untrustedForwarding: UntrustedForwarding | null,
 ) {
   const { compiled, config } = loaded
@@ -22,7 +22,7 @@ export function describeState(
     /** The last request of the past minute with X-Forwarded-For from an address that is not in trustedProxies. */
     untrustedForwarding,
     /** Modes of rules set on the admin port. */
-    modes: toldModes(kept.contents, loaded),
+    modes: reportModes(kept.contents, loaded),
     /** Settings changed in the files that take effect only after a restart. */
     needsRestart,
     /** Null until the first reload. */

@@ -153,7 +153,7 @@ function unreachableLog(upstream: string, log: Log): (error: Error) => void {
     const { code } = error as NodeJS.ErrnoException
     const reason = causeOf(error)
     const now = performance.now()
-    for (const [told, until] of silentUntil) if (until <= now) silentUntil.delete(told)
+    for (const [reported, until] of silentUntil) if (until <= now) silentUntil.delete(reported)
     if (silentUntil.has(reason)) return
     silentUntil.set(reason, now + REPEAT_MS)
     log.warn({ upstream, code, reason }, 'upstream unreachable')

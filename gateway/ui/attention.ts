@@ -73,9 +73,9 @@ function* faults({
   }
 }
 
-function* untrusted({ untrusted_forwarding: told }: LiveSnapshot): Generator<Notice> {
-  if (told === null) return
-  const sentence = `Requests from ${told.from} name their clients in ${told.field}, which is not believed. If that is your proxy, list its address in trustedProxies: until then all clients behind it count as one.`
+function* untrusted({ untrusted_forwarding: seen }: LiveSnapshot): Generator<Notice> {
+  if (seen === null) return
+  const sentence = `Requests from ${seen.from} name their clients in ${seen.field}, which is not believed. If that is your proxy, list its address in trustedProxies: until then all clients behind it count as one.`
   yield { about: 'untrusted forwarding', kind: 'warn', word: 'Proxy', sentence, section: '#standing' }
 }
 

@@ -80,12 +80,12 @@ export function chartOf(history: LiveHistory, width: number): HTMLElement {
 
 /** The curves in words: since when requests have been refused, and the highest rate. */
 export function summary({ points, from, step_ms }: LiveHistory): string {
-  const told = [
+  const seen = [
     since('Refused', points, refused, from, step_ms),
     since('Would be refused', points, wouldRefuse, from, step_ms),
   ].filter(one => one !== undefined)
   const over = length(points.length * step_ms)
-  return told.length === 0 ? `Nothing was refused in the last ${over}.` : told.join(' ')
+  return seen.length === 0 ? `Nothing was refused in the last ${over}.` : seen.join(' ')
 }
 
 /** Number of steps without refusals that end a stretch; a shorter pause may be chance. */

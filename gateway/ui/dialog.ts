@@ -1,4 +1,4 @@
-/** The dialog before an act: it says exactly what will happen, asks why, and stays open when the gateway refuses. */
+/** The dialog before an override: it says exactly what will happen, asks why, and stays open when the gateway refuses. */
 import { sentence } from './api.js'
 import { button, find, make, setText } from './dom.js'
 
@@ -14,22 +14,22 @@ export interface Field {
 
 export type Values = Readonly<Record<string, string>>
 
-export interface Act {
+export interface Action {
   readonly title: string
-  /** Label of the button that performs the act. */
+  /** Label of the button that performs the override. */
   readonly verb: string
   readonly fields: readonly Field[]
   /** What will happen, given the values filled in so far. */
   foretell(values: Values): string
-  /** Performs the act; resolves to a sentence that says what was done. */
+  /** Performs the override; resolves to a sentence that says what was done. */
   run(values: Values): Promise<string>
 }
 
 const WHO = 'sluice-operator'
-const WHY: Field = { name: 'why', label: 'Why', hint: 'Shown in the log and in the list of acts.' }
+const WHY: Field = { name: 'why', label: 'Why', hint: 'Shown in the log and in the list of overrides.' }
 
 /** Opens the dialog. The focus goes back to where it was. */
-export function confirmAct(act: Act): void {
+export function confirmAction(action: Action): void {
   const by: Field = {
     name: 'by',
     label: 'Who you are',
@@ -37,17 +37,17 @@ export function confirmAct(act: Act): void {
     value: localStorage.getItem(WHO) ?? '',
     optional: true,
   }
-  const fields = [...act.fields, WHY, by]
+  const fields = [...action.fields, WHY, by]
   const inputs = new Map(fields.map(field => [field.name, inputOf(field)]))
   const values = (): Values =>
     Object.fromEntries([...inputs].map(([name, input]) => [name, input.value.trim()]))
   const foretold = make('p', { class: 'foretold', 'aria-live': 'polite' })
   const fault = make('p', { class: 'fault', role: 'alert' })
-  const submit = make('button', { type: 'submit', class: 'primary' }, act.verb)
+  const submit = make('button', { type: 'submit', class: 'primary' }, action.verb)
   const form = make(
     'form',
     {},
-    make('h2', { id: 'act-title' }, act.title),
+    make('h2', { id: 'override-title' }, action.title),
     ...fields.map(field => labelled(field, inputs.get(field.name) as HTMLElement)),
     foretold,
     fault,
@@ -58,9 +58,9 @@ export function confirmAct(act: Act): void {
       submit,
     ),
   )
-  const dialog = make('dialog', { 'aria-labelledby': 'act-title' }, form)
-  const tell = () => setText(foretold, act.foretell(values()))
-  form.addEventListener('input', tell)
+  const dialog = make('dialog', { 'aria-labelledby': 'override-title' }, form)
+  const update = () => setText(foretold, action.foretell(values()))
+  form.addEventListener('input', update)
   form.addEventListener('submit', async event => {
     event.preventDefault()
     submit.disabled = true
@@ -68,7 +68,7 @@ export function confirmAct(act: Act): void {
     try {
       const { by = '' } = values()
       localStorage.setItem(WHO, by)
-      const done = await act.run(values())
+      const done = await action.run(values())
       dialog.close()
       setText(find('said'), done)
     } catch (error) {
@@ -79,14 +79,19 @@ export function confirmAct(act: Act): void {
   })
   dialog.addEventListener('close', () => dialog.remove())
   document.body.append(dialog)
-  tell()
+  update()
   dialog.showModal()
 }
 
 type Input = HTMLInputElement | HTMLSelectElement
 
 function inputOf({ name, choices, value = '', optional }: Field): Input {
-  const attributes = { id: `act-${name}`, name, 'aria-describedby': `act-${name}-hint`, required: !optional }
+  const attributes = {
+    id: `override-${name}`,
+    name,
+    'aria-describedby': `override-${name}-hint`,
+    required: !optional,
+  }
   if (choices === undefined) {
     return make('input', { ...attributes, value, autocomplete: 'off', spellcheck: 'false' })
   }
@@ -100,9 +105,9 @@ function labelled({ name, label, hint = '', optional }: Field, input: HTMLElemen
   return make(
     'p',
     { class: 'field' },
-    make('label', { for: `act-${name}` }, optional ? `${label} (optional)` : label),
+    make('label', { for: `override-${name}` }, optional ? `${label} (optional)` : label),
     input,
-    make('small', { id: `act-${name}-hint` }, hint),
+    make('small', { id: `override-${name}-hint` }, hint),
   )
 }
 

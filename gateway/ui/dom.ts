@@ -87,10 +87,10 @@ export function state(kind: 'good' | 'warn' | 'bad' | 'quiet', word: string): HT
 
 export function button(
   label: string,
-  act: () => void,
+  action: () => void,
   attributes: ElementAttributes = {},
 ): HTMLButtonElement {
   const made = make('button', { type: 'button', ...attributes }, label)
-  made.addEventListener('click', act)
+  made.addEventListener('click', action)
   return made
 }

@@ -1,9 +1,9 @@
-/** The chart of the last hour for all requests, a rule or a project, with the acts available for it. */
+/** The chart of the last hour for all requests, a rule or a project, with the overrides available for it. */
 import type { LiveHistory, LiveRule, LiveSnapshot } from '../admin/live-snapshot.js'
-import { openAccess, openMode, openReset, openUndo } from './act-forms.js'
 import { askJson, query, sentence } from './api.js'
 import { chartOf } from './chart.js'
 import { button, find, make, setText } from './dom.js'
+import { openAccess, openMode, openReset, openUndo } from './override-forms.js'
 
 /** The rule or project that is shown; all requests if neither is set. */
 export interface HistorySubject {
@@ -39,7 +39,7 @@ export class HistoryPanel {
   }
 
   update(snapshot: LiveSnapshot): void {
-    this.#tellFacts(snapshot)
+    this.#showFacts(snapshot)
     if (Date.now() - this.#askedAt >= FRESH_MS) void this.#ask()
   }
 
@@ -55,20 +55,20 @@ export class HistoryPanel {
   }
 
   /** Redrawn only when they have changed, so that a focused button keeps the focus. */
-  #tellFacts({ rules, projects, acts }: LiveSnapshot): void {
+  #showFacts({ rules, projects, overrides }: LiveSnapshot): void {
     const subject = this.#subject
     const rule = rules.find(({ id }) => id === subject.rule)
     const project = projects.find(({ id }) => id === subject.project)
     const call = `DELETE /rules/${rule?.id}/mode`
-    const act = acts.find(({ undo_call }) => undo_call === call)
+    const override = overrides.find(({ undo_call }) => undo_call === call)
     const said = rule ? ruleFacts(rule) : project ? `${project.plan}, ${project.environment}` : ''
-    const facts = JSON.stringify([subject, said, act?.id])
+    const facts = JSON.stringify([subject, said, override?.id])
     if (facts === this.#facts) return
     this.#facts = facts
     const buttons: HTMLElement[] = []
     if (rule !== undefined) {
-      if (act !== undefined) {
-        buttons.push(button(`Undo ${rule.mode}…`, () => openUndo(act)))
+      if (override !== undefined) {
+        buttons.push(button(`Undo ${rule.mode}…`, () => openUndo(override)))
       } else if (!rule.trial && rule.src !== RUNTIME_SRC) {
         const label = rule.mode === 'enforce' ? 'Report-only now…' : 'Enforce now…'
         buttons.push(button(label, () => openMode(rule)))

@@ -1,13 +1,13 @@
 /** The operator's page: passes the stream of snapshots to the parts that show them. */
 import type { LiveRule, LiveSnapshot } from '../admin/live-snapshot.js'
-import { ActsTable } from './acts.js'
 import { Attention } from './attention.js'
 import { Connection, type ConnectionState } from './connection.js'
 import { button, find, setClass, setText } from './dom.js'
 import { length, time } from './format.js'
 import { HistoryPanel } from './history.js'
 import { promptKey, startKeyPrompt } from './key.js'
-import { tellNumbers } from './numbers.js'
+import { showNumbers } from './numbers.js'
+import { OverridesTable } from './overrides.js'
 import { startQuestions } from './question.js'
 import { RulesTable } from './rules.js'
 import { Standing } from './standing.js'
@@ -16,7 +16,7 @@ import { addressesOf, closestTable, projectsTable, slotsTable, upstreamsTable } 
 const history = new HistoryPanel()
 const attention = new Attention(history.show)
 const standing = new Standing()
-const acts = new ActsTable()
+const overrides = new OverridesTable()
 const rules = new RulesTable(history.show)
 const projects = projectsTable(history.show)
 const closest = closestTable(history.show, ruleOf)
@@ -36,7 +36,7 @@ function ruleOf(id: string): LiveRule | undefined {
 function show(snapshot: LiveSnapshot): void {
   last = snapshot
   find('overview').hidden = false
-  tellNumbers(snapshot)
+  showNumbers(snapshot)
   attention.update(snapshot)
   history.update(snapshot)
   rules.update(snapshot.rules)
@@ -45,11 +45,11 @@ function show(snapshot: LiveSnapshot): void {
   slots.update(snapshot.slots)
   upstreams.update(addressesOf(snapshot.upstreams))
   standing.update(snapshot)
-  acts.update(snapshot)
+  overrides.update(snapshot)
 }
 
 /** Updates the state in the page's header, and the banner that appears when the data is out of date. */
-function tellConnection(): void {
+function showConnection(): void {
   const age = last === undefined ? undefined : Date.now() - Date.parse(last.at)
   const isLive = state.state === 'live'
   setText(
@@ -79,10 +79,10 @@ const connection = new Connection({
     }
     if (next.state === 'live') find('key-prompt').hidden = true
     if (next.state === 'lost') setText(find('announced'), `Connection lost. ${next.reason}`)
-    tellConnection()
+    showConnection()
   },
 })
-setInterval(tellConnection, 1000)
+setInterval(showConnection, 1000)
 find('banner').append(button('Try now', () => connection.connect()))
 startKeyPrompt(() => connection.connect())
 startQuestions()

@@ -3,7 +3,7 @@ import type { LiveSnapshot } from '../admin/live-snapshot.js'
 import { find, setText } from './dom.js'
 import { count, rate } from './format.js'
 
-export function tellNumbers({ rates, in_flight, slots }: LiveSnapshot): void {
+export function showNumbers({ rates, in_flight, slots }: LiveSnapshot): void {
   setText(find('now-requests'), rate(rates.requests))
   setText(find('now-refused'), rate(rates.refused))
   setText(find('now-would'), rate(rates.would_refuse))

@@ -4,7 +4,7 @@ import { find, make, state } from './dom.js'
 import { count, length } from './format.js'
 
 /** The parts of an explanation that the page uses. */
-interface Told {
+interface ExplainedResult {
   readonly request: {
     readonly method: string
     readonly target: string
@@ -25,7 +25,7 @@ interface Told {
     readonly src: string
     readonly why: string | null
   }[]
-  readonly rules: readonly ToldRule[]
+  readonly rules: readonly ExplainedRule[]
   /** Rules whose patterns match the path but that do not apply to this request. */
   readonly passed: readonly { readonly rule: string; readonly why: string }[]
   readonly answer: {
@@ -38,7 +38,7 @@ interface Told {
   }
 }
 
-interface ToldRule {
+interface ExplainedRule {
   readonly rule: string
   readonly mode: string
   readonly src: string
@@ -71,7 +71,7 @@ export function startQuestions(): void {
         ...optional,
         ...(headers.length > 0 && { headers }),
       }
-      place.replaceChildren(...answerWords(await send<Told>('POST', '/explain', asked)))
+      place.replaceChildren(...answerWords(await send<ExplainedResult>('POST', '/explain', asked)))
     } catch (error) {
       place.replaceChildren(make('p', { class: 'fault' }, sentence(error)))
     }
@@ -84,7 +84,15 @@ function headerOf(line: string): [string, string][] {
   return [[name.trim(), value.join(':').trim()]]
 }
 
-function answerWords({ request, project, upstream, access, rules, passed, answer }: Told): HTMLElement[] {
+function answerWords({
+  request,
+  project,
+  upstream,
+  access,
+  rules,
+  passed,
+  answer,
+}: ExplainedResult): HTMLElement[] {
   const facts = [
     `${request.method} ${request.target} of client ${request.client}`,
     project === null
@@ -125,7 +133,7 @@ const PASSED: Readonly<Record<string, string>> = {
   when: 'its conditions leave this request out',
 }
 
-function verdict({ status, code, refused_by, would_be_refused_by }: Told['answer']): HTMLElement {
+function verdict({ status, code, refused_by, would_be_refused_by }: ExplainedResult['answer']): HTMLElement {
   const would =
     would_be_refused_by.length === 0
       ? ''
@@ -147,7 +155,7 @@ const SKIPPED: Readonly<Record<string, string>> = {
   key: 'a part of its key is absent',
 }
 
-function ruleWords({ rule, mode, src, skipped, result, counters }: ToldRule): HTMLElement {
+function ruleWords({ rule, mode, src, skipped, result, counters }: ExplainedRule): HTMLElement {
   const kind = result === 'allowed' ? 'good' : result === null ? 'quiet' : mode === 'enforce' ? 'bad' : 'warn'
   const word = result ?? SKIPPED[skipped ?? ''] ?? 'not asked'
   const used = counters.map(({ policy, q, w_ms, used, t_ms }) => {

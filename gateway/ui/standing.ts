@@ -68,8 +68,8 @@ function storeWords({ store }: LiveSnapshot): (Node | string)[] {
 }
 
 function processes({ process, workers }: LiveSnapshot): HTMLElement[] {
-  const told = workers.map(worker => ({ ...worker, name: 'worker' }))
-  const all = process === undefined ? told : [{ ...process, answers: true, name: 'process' }, ...told]
+  const seen = workers.map(worker => ({ ...worker, name: 'worker' }))
+  const all = process === undefined ? seen : [{ ...process, answers: true, name: 'process' }, ...seen]
   return all.map(({ name, pid, started_at, answers, loop_delay_ms, rss_bytes }) => {
     const words = [
       ` ${name} ${pid}, up ${length(Date.now() - Date.parse(started_at))}`,

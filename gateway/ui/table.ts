@@ -76,7 +76,7 @@ export class LiveTable<Row> {
     scrolled.append(table)
     this.element = make('div', {}, scrolled, this.#empty, this.#more)
     this.#more.hidden = true
-    this.#tellOrder()
+    this.#showOrder()
   }
 
   update(rows: readonly Row[]): void {
@@ -96,11 +96,11 @@ export class LiveTable<Row> {
     this.#isReversed = this.#column === column && !this.#isReversed
     this.#column = column
     this.#order = []
-    this.#tellOrder()
+    this.#showOrder()
     this.#draw()
   }
 
-  #tellOrder(): void {
+  #showOrder(): void {
     for (const [column, head] of this.#heads) {
       if (column !== this.#column) head.removeAttribute('aria-sort')
       else head.setAttribute('aria-sort', isDescending(column, this.#isReversed) ? 'descending' : 'ascending')

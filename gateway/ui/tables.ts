@@ -1,8 +1,8 @@
 /** The tables of projects, counters, slots and addresses. */
 import type { LiveClosest, LiveProject, LiveRule, LiveSlots, LiveUpstream } from '../admin/live-snapshot.js'
-import { openReset } from './act-forms.js'
 import { button, setText, state } from './dom.js'
 import { count, length, percent, rate } from './format.js'
+import { openReset } from './override-forms.js'
 import { LiveTable } from './table.js'
 
 type Show = (subject: { readonly project: string } | { readonly rule: string }) => void

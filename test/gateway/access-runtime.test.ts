@@ -255,19 +255,19 @@ t.test('entries stored in another form by another release are logged, and affect
   await client.hset('sluice:1:access', { later: JSON.stringify(other), nothing: 'null', torn: '{"id":' })
   const modes = { all: 'null', written: '{"rule":"written","mode":"off","at":"","by":""}' }
   await client.hset('sluice:1:{sluice:1:access}:modes', modes)
-  await client.hset('sluice:1:{sluice:1:access}:acts', 'one', '7')
+  await client.hset('sluice:1:{sluice:1:access}:overrides', 'one', '7')
   await client.hset('sluice:1:access', '#', '99.another')
   const unread = () => lines.filter(({ msg }) => /cannot be read/.test(String(msg)))
   await waitUntil('the log names them', () => unread().length === 6, 3000)
   t.same(
     unread()
-      .map(({ shelf, id }) => `${shelf} ${id}`)
+      .map(({ collection, id }) => `${collection} ${id}`)
       .sort(),
-    ['access later', 'access nothing', 'access torn', 'acts one', 'modes all', 'modes written'],
+    ['access later', 'access nothing', 'access torn', 'modes all', 'modes written', 'overrides one'],
   )
   t.equal(await from('198.51.100.1'), 200)
   t.equal(await from('203.0.113.9'), 403, 'readable entries still apply')
-  for (const path of ['/access', '/acts', '/live', '/state'])
+  for (const path of ['/access', '/overrides', '/live', '/state'])
     t.equal((await send(adminUrl + path)).status, 200, path)
 })
 

@@ -66,7 +66,7 @@ function callsOf({ url, adminUrl }: { url: string; adminUrl: string }) {
     undo: (id: string) => send(`${adminUrl}/rules/${id}/mode?why=done&by=anna`, { method: 'DELETE' }),
     json,
     modes: async () => (await json('/state')).modes as Told[],
-    acts: async () => (await json('/acts')).acts as Told[],
+    overrides: async () => (await json('/overrides')).overrides as Told[],
     explain: async (target: string) =>
       (
         await send(`${adminUrl}/explain`, {
@@ -200,8 +200,8 @@ for (const store of stores) {
       matchList(t, await modes(), [{ rule: 'tight', in_force: false }])
     })
 
-    t.test('every act is listed with the call that undoes it, and logged', async t => {
-      const { put, undo, acts, adminUrl, lines } = await startFresh(t)
+    t.test('every override is listed with the call that undoes it, and logged', async t => {
+      const { put, undo, overrides, adminUrl, lines } = await startFresh(t)
       await put('tight', { ...REPORT, until: '2100-01-01' })
       await send(`${adminUrl}/access/bot`, {
         method: 'PUT',
@@ -209,7 +209,7 @@ for (const store of stores) {
         body: JSON.stringify({ networks: ['198.51.100.1'], action: 'deny', why: 'It scrapes.' }),
       })
       await send(`${adminUrl}/counters/all?project=acme&by=bob`, { method: 'DELETE' })
-      matchList(t, await acts(), [
+      matchList(t, await overrides(), [
         {
           kind: 'reset',
           what: 'Reset: a counter of "all" of project acme.',
@@ -237,14 +237,14 @@ for (const store of stores) {
         },
       ])
       await undo('tight')
-      const after = await acts()
+      const after = await overrides()
       t.match(after[0], {
         what: 'Undone: "tight" is as its file says.',
         by: 'anna',
         why: 'done',
         undo: false,
       })
-      t.match(after.at(-1), { undo: false }, 'an act that was undone cannot be undone again')
+      t.match(after.at(-1), { undo: false }, 'an override that was undone cannot be undone again')
       t.same(
         lines.flatMap(({ audit }) => audit ?? []),
         ['mode-set', 'access-set', 'counter-reset', 'mode-removed'],
@@ -311,7 +311,7 @@ t.test('a slot is given back even when its rule’s mode has changed', async t =
 })
 
 t.test('a mode survives reloads, and has no effect while its rule does not exist', async t => {
-  const { get, put, modes, acts, folder, reloader } = await start(t, '')
+  const { get, put, modes, overrides, folder, reloader } = await start(t, '')
   const flood = `${folder}/policies/flood.yaml`
   await put('flood', REPORT)
   writeFileSync(flood, POLICIES['flood.yaml'].replace('id: flood', 'id: renamed'))
@@ -320,7 +320,7 @@ t.test('a mode survives reloads, and has no effect while its rule does not exist
     { rule: 'flood', declared_mode: null, in_force: false, without_effect: 'No rule is called "flood" now.' },
   ])
   t.same(await statuses(2, () => get('/flood')), [200, 429])
-  matchList(t, await acts(), [{ undo: true }], 'the mode can still be undone')
+  matchList(t, await overrides(), [{ undo: true }], 'the mode can still be undone')
   writeFileSync(flood, POLICIES['flood.yaml'].replace('requests: 1', 'requests: 2'))
   await reloader.reload('admin')
   await put('all', REPORT)
@@ -333,14 +333,14 @@ t.test('a thousand modes are kept, and one more gets 409', async t => {
     id => `  - { id: ${id}, match: [/${id}], key: [project], quota: { requests: 1, per: 60s } }\n`,
   )
   const policies = { 'flood.yaml': `version: 1\nkind: volumetric\nrules:\n${rules.join('')}` }
-  const { get, put, acts } = await start(t, '', { policies })
+  const { get, put, overrides } = await start(t, '', { policies })
   for (let i = 0; i < 1000; i += 50) {
     const made = await Promise.all(ids.slice(i, i + 50).map(id => put(id, REPORT)))
     if (made.some(({ status }) => status !== 201)) t.fail(`not all of ${i} to ${i + 49} were kept`)
   }
   t.match(await put('rule-1000', REPORT), { status: 409, body: /There are 1000 modes/ })
   t.equal((await put('rule-7', REPORT)).status, 200, 'an existing mode can still be changed')
-  t.equal((await acts()).length, 200, 'the list of acts is bounded')
+  t.equal((await overrides()).length, 200, 'the list of overrides is bounded')
   t.same(await statuses(3, () => get('/rule-999')), [200, 200, 200])
   t.same(await statuses(2, () => get('/rule-1000')), [200, 429])
 })
@@ -361,7 +361,7 @@ t.test('gateways on one Redis share modes, even when Redis lost its data', async
     [200, 200, 200],
     'the mode applies from the first request on',
   )
-  t.same(await third.acts(), await other.acts(), 'all gateways list the same acts')
+  t.same(await third.overrides(), await other.overrides(), 'all gateways list the same overrides')
 
   const set = (gateway: typeof one, id: string) => gateway.put(id, REPORT)
   t.same(
@@ -375,7 +375,7 @@ t.test('gateways on one Redis share modes, even when Redis lost its data', async
     'all agree',
     async () => (await one.modes()).length === 3 && (await other.modes()).length === 3,
   )
-  const acts = (await one.acts()).length
+  const overrides = (await one.overrides()).length
   const client = new Redis(redis.url)
   await client.flushall()
   await waitUntil(
@@ -384,14 +384,14 @@ t.test('gateways on one Redis share modes, even when Redis lost its data', async
   )
   client.disconnect()
   await waitUntil('all still agree', async () => (await third.modes()).length === 3)
-  await waitUntil('on all acts, too', async () => (await other.acts()).length === acts)
+  await waitUntil('on all overrides, too', async () => (await other.overrides()).length === overrides)
 
   await redis.kill()
   const away = await one.put('tight', REPORT)
   t.equal(away.status, 503)
   t.match(away.json().detail, 'Redis does not answer: nothing has changed.')
   t.equal((await one.modes()).length, 3, 'the last known modes stay')
-  t.equal((await one.acts()).length, acts, 'an act that failed is not listed')
+  t.equal((await one.overrides()).length, overrides, 'an override that failed is not listed')
 })
 
 t.test('a mode applies on all workers, including one started later', async t => {
@@ -410,7 +410,7 @@ routes: [{ path: /**, upstream: app }]
 `,
     POLICIES,
   )
-  const { get, put, json, acts } = callsOf(await gatewayProcess(t, folder))
+  const { get, put, json, overrides } = callsOf(await gatewayProcess(t, folder))
   const passes = async () => (await statuses(8, () => get('/tight/a'))).every(status => status === 200)
   t.notOk(await passes())
   t.equal((await put('tight', REPORT)).status, 201)
@@ -425,5 +425,5 @@ routes: [{ path: /**, upstream: app }]
   }
   await waitUntil('another takes its place', isReplaced, 20_000)
   t.ok(await passes())
-  matchList(t, await acts(), [{ kind: 'mode' }])
+  matchList(t, await overrides(), [{ kind: 'mode' }])
 })

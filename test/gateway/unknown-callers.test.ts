@@ -147,8 +147,8 @@ t.test('operators name an unknown client by its address; logs and lists show no 
   const reset = await admin(`/counters/all?project=client:${client}&why=test`, 'DELETE')
   t.equal(reset.status, 200)
   t.equal((await from(client, 'nobody.example')).status, 200, 'its quota is free again')
-  const acts = await admin('/acts')
-  t.match(acts.body, network)
+  const overrides = await admin('/overrides')
+  t.match(overrides.body, network)
 
   const decisions = lines.filter(line => line.msg === 'decision')
   t.same(new Set(decisions.map(({ project }) => project)), new Set([shown]))
@@ -156,7 +156,7 @@ t.test('operators name an unknown client by its address; logs and lists show no 
   const requests = lines.filter(line => line.msg === 'request')
   t.same(new Set(requests.map(({ project }) => project)), new Set([shown]))
   t.notMatch(JSON.stringify(lines), client)
-  t.notMatch(acts.body, client)
+  t.notMatch(overrides.body, client)
 })
 
 t.test('an unknown caller is named as it is counted', async t => {

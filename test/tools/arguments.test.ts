@@ -21,7 +21,7 @@ t.test('an option with one value is refused when it is given twice', async t => 
 t.test('an empty argument is reported as empty', async t => {
   for (const [args, sentence] of [
     [['check', '--config', ''], '--config is empty.'],
-    [['acts', '--live='], '--live is empty.'],
+    [['overrides', '--live='], '--live is empty.'],
     [['init', ''], 'DIR is empty.'],
   ] as const) {
     const { code, err } = await sluice(args)

@@ -1,5 +1,5 @@
 /**
- * The commands that query a running gateway: counters, reset, mode, access, acts; and how report and replay treat acts.
+ * The commands that query a running gateway: counters, reset, mode, access, overrides; and how report and replay treat overrides.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -106,18 +106,18 @@ t.test('the list of access entries shows a temporary mode beside that of the fil
   t.match(out, /^written +deny \(report-only for now; file: enforce\) /m)
 })
 
-t.test('acts are listed with author, reason and how to undo them', async t => {
+t.test('overrides are listed with author, reason and how to undo them', async t => {
   const { run } = await start(t)
-  t.match(await run('acts'), { code: 0, out: 'Nothing was done.\n' })
+  t.match(await run('overrides'), { code: 0, out: 'Nothing was done.\n' })
   await run('mode', 'by-ip', 'report-only', ...byAnna('Import'))
   await run('reset', 'all', '--project', 'acme')
-  const { out } = await run('acts')
+  const { out } = await run('overrides')
   t.match(
     out,
     /^time \(UTC\) +what +by +why +undo\n.*Reset: a counter of "all" of project acme\. +127\.0\.0\.1\n/,
   )
   t.match(out, /Made report-only: "by-ip"\. +anna +Import +DELETE \/rules\/by-ip\/mode$/m)
-  matchList(t, JSON.parse((await run('acts', '--json')).out).acts, [
+  matchList(t, JSON.parse((await run('overrides', '--json')).out).overrides, [
     { kind: 'reset' },
     { kind: 'mode', undo: true },
   ])
@@ -145,14 +145,17 @@ t.test('wrong arguments and unreachable gateways are reported with their exit co
   ] as const) {
     t.match(await run(...args), { code, err, out: '' }, args.join(' '))
   }
-  t.match(await sluice(['acts', '--live', adminUrl]), { code: 1, err: /set ADMIN_KEY/ })
-  t.match(await sluice(['acts', '--live', '127.0.0.1:8081']), {
+  t.match(await sluice(['overrides', '--live', adminUrl]), { code: 1, err: /set ADMIN_KEY/ })
+  t.match(await sluice(['overrides', '--live', '127.0.0.1:8081']), {
     code: 2,
     err: /Did you mean http:\/\/127\.0\.0\.1:8081\?/,
   })
-  t.match(await sluice(['acts', '--live', 'http://127.0.0.1:1']), { code: 1, err: /Nothing answers on/ })
+  t.match(await sluice(['overrides', '--live', 'http://127.0.0.1:1']), { code: 1, err: /Nothing answers on/ })
   const app = await startApp(t, (_req, res) => res.end('here'))
-  t.match(await sluice(['acts', '--live', app]), { code: 1, err: /not the admin port of a gateway \(200\)/ })
+  t.match(await sluice(['overrides', '--live', app]), {
+    code: 1,
+    err: /not the admin port of a gateway \(200\)/,
+  })
   const top = await sluice(['top', '--once', '--live', app])
   t.match(top, { code: 1, err: /not the admin port of a gateway \(200\)/ })
 })

@@ -106,7 +106,7 @@ function importOpenApi(
   const text = json ? asJson(answer) : policyText(buckets, files)
   if (output === undefined) io.out(text)
   else writeNew(output, text)
-  tell(problems, io)
+  print(problems, io)
   const patterns = [...buckets.values()].flat().length
   io.err(
     `${count(buckets.size, 'bucket')} with ${count(patterns, 'pattern')}; ${count(unnamed, 'operation')} without a bucket.\n`,
@@ -140,7 +140,7 @@ function writeMigration(into: Migration, { output, json }: Output, io: Io): Exit
 
 const asJson = (answer: object): string => `${JSON.stringify(answer, null, 2)}\n`
 
-function tell(problems: readonly Problem[], io: Io): void {
+function print(problems: readonly Problem[], io: Io): void {
   for (const problem of problems) io.err(`${printable(formatProblem(problem))}\n`)
 }
 

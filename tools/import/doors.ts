@@ -77,7 +77,7 @@ export class Doors<O extends Opened> {
   close(place: Place, what: string, at: Origin, isGuard = true): void {
     const key = JSON.stringify([place.hosts, place.kind, place.path, place.methods, what, isGuard])
     const present = this.#guarded.get(key)
-    // Of equal places the one that the other gateway prefers decides; the first one is told.
+    // Of equal places the one that the other gateway prefers decides; the first one is reported.
     if (present === undefined || isBelow(present.rank, place.rank)) {
       this.#guarded.set(key, { ...place, what, at: present?.at ?? at, isGuard })
     }

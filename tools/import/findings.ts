@@ -21,7 +21,7 @@ const MOST_NAMED = 12
 export class Findings {
   readonly #file: string
   readonly #found: Finding[] = []
-  readonly #told = new Set<string>()
+  readonly #reported = new Set<string>()
   readonly #notNeeded = new Set<string>()
 
   /** @param file the file that a place without one is in */
@@ -41,8 +41,8 @@ export class Findings {
 
   /** True the first time it is called with a text. */
   isNew(text: string): boolean {
-    if (this.#told.has(text)) return false
-    this.#told.add(text)
+    if (this.#reported.has(text)) return false
+    this.#reported.add(text)
     return true
   }
 
@@ -51,7 +51,7 @@ export class Findings {
     return this.#found.some(({ group }) => group !== 'counts')
   }
 
-  /** All findings in the order in which they are told. */
+  /** All findings in the order in which they are reported. */
   get list(): readonly Finding[] {
     const order = Object.keys(GROUPS)
     return this.#found.sort(

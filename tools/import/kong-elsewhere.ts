@@ -33,7 +33,7 @@ function basePathOf(service: Section | undefined): string {
 }
 
 /** Reports fields that a transformer sets or removes, and that a client may set where nobody does. */
-export function tellFields({ plugins }: Pick<KongRoute, 'plugins'>, into: Migration): void {
+export function reportFields({ plugins }: Pick<KongRoute, 'plugins'>, into: Migration): void {
   for (const config of transformersOf(plugins)) {
     for (const how of ['add', 'append', 'replace', 'remove', 'rename']) {
       for (const written of config.section(how).texts('headers')) {
@@ -49,7 +49,7 @@ export function tellFields({ plugins }: Pick<KongRoute, 'plugins'>, into: Migrat
 }
 
 /** Reports the fields in which a plugin tells the upstream who asks. */
-export function tellConsumerFields(keyAuth: Section, into: Migration): void {
+export function reportConsumerFields(keyAuth: Section, into: Migration): void {
   into.lost(
     keyAuth.at(),
     'the fields X-Consumer-ID, X-Consumer-Username, X-Consumer-Custom-ID, X-Consumer-Groups, X-Credential-Identifier and X-Anonymous-Consumer, which Kong sets or removes. The upstream gets what the client sends in them, and must not believe it.',

@@ -200,7 +200,7 @@ export class KongPlugins {
   }
 
   /** Reports limiters that have not been used. */
-  tellUnused(): void {
+  reportUnused(): void {
     for (const plugin of this.#scoped) this.#meet(plugin)
     for (const { plugin, isUsed } of this.#limiters.values()) {
       if (!isUsed)

@@ -2,7 +2,7 @@
 import { limitBodies } from './kong-bodies.js'
 import { importKongConf } from './kong-conf.js'
 import { KongConsumers } from './kong-consumers.js'
-import { nowhere, sentElsewhere, tellConsumerFields, tellFields } from './kong-elsewhere.js'
+import { nowhere, reportConsumerFields, reportFields, sentElsewhere } from './kong-elsewhere.js'
 import { namesOf, reference } from './kong-groups.js'
 import { guardText, KEY_AUTH, linesOf } from './kong-guard.js'
 import { KongLimits } from './kong-limits.js'
@@ -88,9 +88,9 @@ class KongImport {
     const open = routes.filter(route => this.#door(route, waived, upstreams))
     const [first] = keyAuth
     if (first !== undefined && open.length > 0) {
-      tellConsumerFields(first, this.#into)
+      reportConsumerFields(first, this.#into)
       for (const one of this.#file.list('consumers'))
-        tellFields({ plugins: this.#plugins.of(one, 'consumer') }, this.#into)
+        reportFields({ plugins: this.#plugins.of(one, 'consumer') }, this.#into)
     }
     const consumers = new KongConsumers(this.#into, this.#plugins)
     consumers.read(this.#file, [...keyAuth])
@@ -98,7 +98,7 @@ class KongImport {
     if (!isAnonymous && waived.has(KEY_AUTH)) this.#into.callers.rejectUnknown()
     new KongLimits(this.#into, this.#plugins, consumers, this.#knowsClients).read(open)
     limitBodies(routes, upstreams, this.#into)
-    this.#plugins.tellUnused()
+    this.#plugins.reportUnused()
   }
 
   /** Guards that hold for every route, and that the whole gateway can keep up: by name. */
@@ -186,7 +186,7 @@ class KongImport {
       )
     }
     if (upstream === undefined) return false
-    tellFields(route, this.#into)
+    reportFields(route, this.#into)
     this.#into.place(route.match, [])
     return true
   }
@@ -202,10 +202,10 @@ class KongImport {
     const host = service.text('host') ?? ''
     const pool = this.#pools.get(host)
     const port = service.text('port') ?? (protocol === 'https' ? '443' : '80')
-    const turns = 'The addresses of an upstream share the requests.'
-    pool?.others(['name', 'targets', 'tags', 'id'], this.#into, turns)
+    const roundRobin = 'The addresses of an upstream share the requests.'
+    pool?.others(['name', 'targets', 'tags', 'id'], this.#into, roundRobin)
     const targets = pool?.list('targets')
-    for (const target of targets ?? []) target.others(['target', 'tags', 'id'], this.#into, turns)
+    for (const target of targets ?? []) target.others(['target', 'tags', 'id'], this.#into, roundRobin)
     const hosts = targets?.map(target => target.text('target') ?? '') ?? [`${host}:${port}`]
     const addresses = hosts.map(one => `${protocol}://${one}${service.text('path') ?? ''}`)
     const url = service.text('url')

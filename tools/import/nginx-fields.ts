@@ -13,7 +13,7 @@ export function fieldsOf(block: readonly Directive[], outer: readonly Directive[
 }
 
 /** Reports fields of a place with a route that clients could not choose. */
-export function tellFields(fields: readonly Directive[], into: Migration): void {
+export function reportFields(fields: readonly Directive[], into: Migration): void {
   for (const one of fields) {
     const [name = ''] = one.words
     if (isChosen(one) && into.isNew(`field ${name.toLowerCase()}`)) {

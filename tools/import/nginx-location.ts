@@ -1,4 +1,4 @@
-/** How a location of nginx is written, and what is closed within one whose own requests cannot be told. */
+/** How a location of nginx is written, and what is closed within one whose own requests is unknown. */
 import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
 import { type Context, closeIn, rankOf } from './nginx-context.js'

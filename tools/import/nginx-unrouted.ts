@@ -9,7 +9,7 @@ import type { Directive } from './nginx-text.js'
 import { withoutSecret } from './without-secret.js'
 
 /** Paths that nginx rewrites reach no upstream as they are. */
-export function keepRewritten(one: Directive, context: Context, isServer: boolean, into: Migration): void {
+export function addRewritten(one: Directive, context: Context, isServer: boolean, into: Migration): void {
   const [expression, replacement = ''] = one.words
   const rank = isServer ? rankOf(context, 4, 0) : [...rankIn(context), 1]
   for (const { kind, path } of rewrittenPaths(one, context, isServer)) {
@@ -22,7 +22,7 @@ export function keepRewritten(one: Directive, context: Context, isServer: boolea
 }
 
 /** A server with a `return` answers all requests itself, before it looks for a location. */
-export function keepAnswered(one: Directive, context: Context, into: Migration): void {
+export function addFixedAnswers(one: Directive, context: Context, into: Migration): void {
   const answered = isRefusing(one) ? undefined : answeredIn([one])
   if (answered === undefined) return
   into.keepFrom(

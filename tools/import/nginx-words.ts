@@ -58,7 +58,10 @@ const READ = new Set([
 export const isRead = (name: string): boolean => READ.has(name)
 
 /** What to say about a directive that is not imported. */
-export function toldOf(name: string): { group: 'notNeeded' | 'elsewhere' | 'missing'; sentence: string } {
+export function explainDirective(name: string): {
+  group: 'notNeeded' | 'elsewhere' | 'missing'
+  sentence: string
+} {
   const elsewhere = Object.hasOwn(ELSEWHERE, name) ? ELSEWHERE[name] : undefined
   if (elsewhere !== undefined) return { group: 'elsewhere', sentence: `${elsewhere}.` }
   if (NOT_NEEDED.test(name)) return { group: 'notNeeded', sentence: '' }

@@ -2,7 +2,7 @@
 import type { Migration } from './migration.js'
 import { type Context, closeIn, openIn, rankIn, type Taker } from './nginx-context.js'
 import { answeredIn, rewriteOfAll } from './nginx-elsewhere.js'
-import { fieldsOf, isChosen, tellFields } from './nginx-fields.js'
+import { fieldsOf, isChosen, reportFields } from './nginx-fields.js'
 import { guardIn, guardsOf, isGuard, isRefusing, NO_GUARDS, networksDenied } from './nginx-guard.js'
 import { Includes, type NamedFile } from './nginx-include.js'
 import { Variables } from './nginx-key.js'
@@ -18,9 +18,9 @@ import {
 } from './nginx-servers.js'
 import { type Directive, NginxFault, parseNginx } from './nginx-text.js'
 import { withoutTwice } from './nginx-twice.js'
-import { keepAnswered, keepRewritten, leaveExpression } from './nginx-unrouted.js'
+import { addFixedAnswers, addRewritten, leaveExpression } from './nginx-unrouted.js'
 import { NGINX_DEFAULTS, NginxUpstreams, settingsOf } from './nginx-upstreams.js'
-import { isRead, toldOf } from './nginx-words.js'
+import { explainDirective, isRead } from './nginx-words.js'
 import { asLiteral, below } from './paths.js'
 import { foreignFile } from './programs.js'
 import { dataOf } from './source.js'
@@ -108,8 +108,8 @@ class NginxImport {
     for (const one of block) this.#directive(one, context)
     const isServer = at?.name === 'server'
     for (const one of block) {
-      if (one.name === 'rewrite') keepRewritten(one, context, isServer, this.#into)
-      else if (one.name === 'return' && isServer) keepAnswered(one, context, this.#into)
+      if (one.name === 'rewrite') addRewritten(one, context, isServer, this.#into)
+      else if (one.name === 'return' && isServer) addFixedAnswers(one, context, this.#into)
     }
     // This block takes the requests that no inner block takes.
     const isTaken = block.some(
@@ -139,11 +139,11 @@ class NginxImport {
       this.#into.leftOut(one, `"${name}". Only "http" is read.`)
     else if (name === 'return' && !/^[45]/.test(words[0] ?? '')) {
       this.#into.leftOut(one, `"return ${words[0]}". Nothing but refusals is answered here.`)
-    } else if (!isRead(name) && !isGuard(name) && !isChosen(one)) this.#tell(one)
+    } else if (!isRead(name) && !isGuard(name) && !isChosen(one)) this.#report(one)
   }
 
-  #tell(one: Directive): void {
-    const { group, sentence } = toldOf(one.name)
+  #report(one: Directive): void {
+    const { group, sentence } = explainDirective(one.name)
     if (group === 'notNeeded') this.#into.findings.notNeeded(one.name)
     else if (group === 'elsewhere') this.#into.elsewhere(one, `"${one.name}". ${sentence}`)
     else if (this.#into.isNew(`${one.name} ${one.words[0]}`))
@@ -242,7 +242,7 @@ class NginxImport {
       elsewhere(`sent to ${withoutSecret(pass.words[0] ?? '')}`)
       return
     }
-    tellFields(context.fields, this.#into)
+    reportFields(context.fields, this.#into)
     this.#into.open({ ...openIn(context), patterns: [pattern], upstream }, pass)
   }
 }

@@ -91,7 +91,7 @@ export class OpenApiImport {
       return
     }
     const owner = { bucket: named.name as string, where: `${file}:${parsed.locate(at, true).line}` }
-    const tell = (message: string) => report(at, message, true)
+    const warn = (message: string) => report(at, message, true)
     const bases = basesOf(
       [
         [operation, at],
@@ -102,8 +102,8 @@ export class OpenApiImport {
     )
     for (const base of bases) {
       const whole = `${base}${plainParameters(path).replace(/\/$/, '')}`
-      const pattern = readPattern(`${method.toUpperCase()} ${whole || '/'}`, tell)
-      if (pattern !== undefined) this.#add(pattern, owner, tell)
+      const pattern = readPattern(`${method.toUpperCase()} ${whole || '/'}`, warn)
+      if (pattern !== undefined) this.#add(pattern, owner, warn)
     }
   }
 

@@ -104,7 +104,7 @@ export function readYaml(text: string, wanted: Wanted, into: Migration, name?: s
     for (const { path, message, line, col } of yaml.faults) {
       into.unreadable({ path, line, col, file: name }, message)
     }
-  } else if (tellMergeKeys(new Section({ yaml, name }, [], yaml.data), into)) return undefined
+  } else if (reportMergeKeys(new Section({ yaml, name }, [], yaml.data), into)) return undefined
   else if (wanted.keys.some(key => key in nodeOf(yaml.data)))
     return new Section({ yaml, name }, [], wanted.nullIsAbsent ? withoutNulls(yaml.data) : yaml.data)
   else into.unreadable(start, `This is not ${wanted.name}: it has none of ${listed(wanted.keys, 'and')}.`)
@@ -112,7 +112,7 @@ export function readYaml(text: string, wanted: Wanted, into: Migration, name?: s
 }
 
 /** The other programs copy what such a key names, which may be a guard. @returns whether there is one */
-function tellMergeKeys(section: Section, into: Migration): boolean {
+function reportMergeKeys(section: Section, into: Migration): boolean {
   let isAny = false
   for (const [key, value] of Object.entries(section.node)) {
     if (key === '<<') {
@@ -124,7 +124,7 @@ function tellMergeKeys(section: Section, into: Migration): boolean {
       continue
     }
     const inner = Array.isArray(value) ? section.list(key) : [section.section(key)]
-    for (const one of inner) if (tellMergeKeys(one, into)) isAny = true
+    for (const one of inner) if (reportMergeKeys(one, into)) isAny = true
   }
   return isAny
 }

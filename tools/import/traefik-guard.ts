@@ -59,7 +59,7 @@ export function elsewhereOf(middleware: Section | undefined, place: Place): stri
 }
 
 /** Reports fields that a middleware sets, and that a client may set where nobody does. */
-export function tellFields(middleware: Section | undefined, into: Migration): void {
+export function reportFields(middleware: Section | undefined, into: Migration): void {
   if (
     middleware !== undefined &&
     'passTLSClientCert' in middleware.node &&

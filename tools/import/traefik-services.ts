@@ -2,7 +2,7 @@
 import type { Migration } from './migration.js'
 import type { Section } from './source.js'
 
-const TURNS = 'The addresses of an upstream share the requests.'
+const ROUND_ROBIN = 'The addresses of an upstream share the requests.'
 
 /** Adds the upstream of a service to `services`, and reports what of it has no counterpart. */
 export function readService(
@@ -17,7 +17,7 @@ export function readService(
   if (balancer.node.passHostHeader === false)
     into.leftOut(balancer.at('passHostHeader'), 'another Host: it is passed on.')
   const urls = balancer.list('servers').map(server => {
-    server.others(['url', 'preservePath'], into, TURNS)
+    server.others(['url', 'preservePath'], into, ROUND_ROBIN)
     return server.text('url') ?? ''
   })
   const kept = balancer.list('servers').find(server => server.node.preservePath === true && hasPath(server))

@@ -3,7 +3,7 @@ import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
 import { below } from './paths.js'
 import { readYaml, type Section } from './source.js'
-import { elsewhereOf, guardOf, tellFields } from './traefik-guard.js'
+import { elsewhereOf, guardOf, reportFields } from './traefik-guard.js'
 import { inFlight, isLimiter, rateLimit } from './traefik-limits.js'
 import { ownGuards } from './traefik-own-guards.js'
 import { redirectOf } from './traefik-redirect.js'
@@ -135,10 +135,10 @@ class TraefikImport {
         const isOwn =
           place.kind === 'prefix' && place.path !== '/' && fit.besides.every(one => one === 'PathRegexp')
         // Those who do not meet a condition may have been sent away by this router.
-        const isKept = isOwn || fit.besides.some(isNegated)
-        if (isKept) this.#into.keepFrom(place, `of the router "${name}" by ${besides}`, router.at())
+        const isUsed = isOwn || fit.besides.some(isNegated)
+        if (isUsed) this.#into.keepFrom(place, `of the router "${name}" by ${besides}`, router.at())
         const but =
-          isLimited && !isKept ? ' Its requests take the routes of others, without its own limits.' : ''
+          isLimited && !isUsed ? ' Its requests take the routes of others, without its own limits.' : ''
         if (this.#into.isNew(`besides ${name}`))
           this.#into.lost(
             router.at('rule'),
@@ -153,7 +153,7 @@ class TraefikImport {
         this.#open(fit, place, upstream, router)
       }
     }
-    if (open.length > 0) for (const one of middlewares) tellFields(this.#middlewares.get(one), this.#into)
+    if (open.length > 0) for (const one of middlewares) reportFields(this.#middlewares.get(one), this.#into)
     for (const routed of this.#byProjects(name, open, router)) {
       this.#into.place(routed.match, routed.projects)
       for (const one of middlewares) this.#limit(one, routed, upstream)

@@ -7,7 +7,7 @@ import { describeColumns } from '../../config/column-text.js'
 import type { Path } from '../../config/problem.js'
 import { columnsOf } from '../../config/words.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
-import { type Extent, extentOf, witnessesOf } from '../../gateway/policy/witness.js'
+import { type Extent, extentOf, sampleRequestsOf } from '../../gateway/policy/sample-requests.js'
 import type { Mode } from '../../gateway/types.js'
 import type { Remark, Subject } from './finding.js'
 
@@ -86,8 +86,8 @@ function missingIn({ loaded }: Subject, { name, mode }: Bucket, { columns }: Row
 /** The buckets that take the bucket's requests instead; undefined stands for none. */
 function fallTo({ loaded }: Subject, { patterns, mode }: Bucket, column: string, extent: Extent) {
   const trie = loaded.compiled.policy.columns.get(column)?.buckets[mode]
-  const witnesses = patterns.flatMap(pattern => witnessesOf(pattern, extent))
-  return new Set(witnesses.map(({ method, path }) => trie?.find(method, path)?.value))
+  const samples = patterns.flatMap(pattern => sampleRequestsOf(pattern, extent))
+  return new Set(samples.map(({ method, path }) => trie?.find(method, path)?.value))
 }
 
 function unlimitedIn(subject: Subject, bucket: Bucket, row: Row, extent: Extent): Remark[] {

@@ -4,8 +4,13 @@ import type { Path } from '../../config/problem.js'
 import { type Pattern, parsePattern, type Segment } from '../../gateway/policy/pattern.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import { variantsOf } from '../../gateway/policy/rollout.js'
+import {
+  type Extent,
+  extentOf,
+  type SampleRequest,
+  sampleRequestsOf,
+} from '../../gateway/policy/sample-requests.js'
 import type { PathTrie } from '../../gateway/policy/trie.js'
-import { type Extent, extentOf, type Witness, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Remark, Subject } from './finding.js'
 
 interface Written {
@@ -76,7 +81,7 @@ function meet(a: readonly Segment[], b: readonly Segment[]): boolean {
 }
 
 function shadowedRoute({ file, path, pattern }: Written, routes: PathTrie<string>, extent: Extent): Remark[] {
-  const takers = takersOf(witnessesOf(pattern, extent), routes, pattern)
+  const takers = takersOf(sampleRequestsOf(pattern, extent), routes, pattern)
   if (takers === undefined) return []
   const message = `No request can take the route "${pattern.text}": ${listTakers(takers)} more specific.`
   return [{ severity: 'warning', file, path, message }]
@@ -87,12 +92,12 @@ function shadowedPattern(
   tables: readonly Table[],
   extent: Extent,
 ): Remark[] {
-  const witnesses = witnessesOf(pattern, extent)
+  const samples = sampleRequestsOf(pattern, extent)
   const takers = new Set<string>()
   for (const { rules, buckets } of tables) {
     const mode = rules.get(bucket)?.mode
     if (mode === undefined) continue
-    const here = takersOf(witnesses, buckets[mode], pattern)
+    const here = takersOf(samples, buckets[mode], pattern)
     if (here === undefined) return []
     for (const taker of here) takers.add(taker)
   }
@@ -101,14 +106,14 @@ function shadowedPattern(
   return [{ severity: 'warning', file, path, message }]
 }
 
-/** The patterns that take the witnesses of `pattern`; undefined when it takes one itself. */
+/** The patterns that take the sample requests of `pattern`; undefined when it takes one itself. */
 function takersOf<T>(
-  witnesses: readonly Witness[],
+  samples: readonly SampleRequest[],
   trie: PathTrie<T>,
   pattern: Pattern,
 ): Set<string> | undefined {
   const takers = new Set<string>()
-  for (const { method, path } of witnesses) {
+  for (const { method, path } of samples) {
     const found = trie.find(method, path)
     if (found === undefined || found.route === pattern.text) return undefined
     takers.add(found.route)

@@ -6,8 +6,8 @@ import type { Flood } from '../../gateway/explain/settings.js'
 import { READS } from '../../gateway/policy/counted-methods.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { methodsOf } from '../../gateway/policy/policy.js'
+import { extentOf, sampleRequestsOf } from '../../gateway/policy/sample-requests.js'
 import { PathTrie } from '../../gateway/policy/trie.js'
-import { extentOf, witnessesOf } from '../../gateway/policy/witness.js'
 import type { Remark, Subject } from './finding.js'
 
 interface Written {
@@ -112,8 +112,8 @@ function coverersAmong(all: readonly Written[]): Coverers {
     for (const pattern of one.patterns) trie.add(pattern, [one])?.value.push(one)
   }
   return ({ patterns }) => {
-    const witnesses = patterns.flatMap(pattern => witnessesOf(pattern, extent))
-    const [first, ...more] = witnesses.map(
+    const samples = patterns.flatMap(pattern => sampleRequestsOf(pattern, extent))
+    const [first, ...more] = samples.map(
       ({ method, path }) => new Set(trie.findAll(method, path).flatMap(({ value }) => value)),
     )
     return [...(first ?? [])]

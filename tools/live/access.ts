@@ -3,10 +3,10 @@ import { listed } from '../../config/problem.js'
 import { defineCommand, Unusable } from '../command.js'
 import { columns, table } from '../table.js'
 import { minuteOf, printable } from '../text.js'
-import { ask, KEY_HELP, LIVE, tell, UNTIL, WISH } from './ask.js'
+import { ask, KEY_HELP, LIVE, print, REASON, UNTIL } from './ask.js'
 
 /** As returned by `GET /access`. */
-interface ToldEntry {
+interface ReportedEntry {
   readonly id: string
   readonly action: string
   readonly mode: string
@@ -41,7 +41,7 @@ export const access = defineCommand({
     },
     until: UNTIL,
     'report-only': { type: 'boolean', help: 'refuse nobody, only report' },
-    ...WISH,
+    ...REASON,
     ...LIVE,
   },
   details: `Entries last until they are removed or until --until, in all gateways on one Redis. --why is required to deny or exempt. ${KEY_HELP}`,
@@ -53,16 +53,16 @@ sluice access remove scraper`,
       throw new Unusable(`"access" knows ${listed(WORDS, 'and')}, not "${printable(word)}".`)
     if (word === 'list') {
       if (name !== undefined) throw new Unusable(`"access list" does not take "${printable(name)}".`)
-      const told = await ask<{ readonly entries: readonly ToldEntry[] }>({ path: '/access' }, live, io)
-      tell(told, json, io, ({ entries }) => listText(entries, io.columns))
+      const answer = await ask<{ readonly entries: readonly ReportedEntry[] }>({ path: '/access' }, live, io)
+      print(answer, json, io, ({ entries }) => listText(entries, io.columns))
       return 0
     }
     if (name === undefined) throw new Unusable(`"access ${word}" needs a name.`)
     const path = `/access/${encodeURIComponent(name)}`
     if (word === 'remove') {
       if (networks.length > 0) throw new Unusable('"access remove" takes one name.')
-      const told = await ask({ method: 'DELETE', path, query: { why, by } }, live, io)
-      tell(told, json, io, () => `${printable(name)}: removed.\n`)
+      const answer = await ask({ method: 'DELETE', path, query: { why, by } }, live, io)
+      print(answer, json, io, () => `${printable(name)}: removed.\n`)
       return 0
     }
     if (why === undefined) throw new Unusable('Say why: --why TEXT.')
@@ -75,15 +75,15 @@ sluice access remove scraper`,
       by,
       until,
     }
-    const told = await ask<ToldEntry>({ method: 'PUT', path, body }, live, io)
-    tell(told, json, io, one => listText([one], io.columns))
+    const answer = await ask<ReportedEntry>({ method: 'PUT', path, body }, live, io)
+    print(answer, json, io, one => listText([one], io.columns))
     return 0
   },
 })
 
 const COLUMNS = columns(['name', 'action', 'whom', 'since', 'until', 'by', 'why', 'from'])
 
-function listText(entries: readonly ToldEntry[], width: number): string {
+function listText(entries: readonly ReportedEntry[], width: number): string {
   if (entries.length === 0) return 'Nobody is denied or exempt.\n'
   return table(COLUMNS, entries.map(rowOf), width)
 }
@@ -101,7 +101,7 @@ function rowOf({
   since,
   why,
   by,
-}: ToldEntry): string[] {
+}: ReportedEntry): string[] {
   return [
     id,
     action + modeText(mode, declared_mode),

@@ -14,8 +14,8 @@ export const LIVE = {
 } as const
 
 /** Options of commands that change something. */
-export const WISH = {
-  why: { type: 'string', value: 'TEXT', help: 'the reason, for the log and the list of acts' },
+export const REASON = {
+  why: { type: 'string', value: 'TEXT', help: 'the reason, for the log and the list of overrides' },
   by: { type: 'string', value: 'NAME', help: 'who asks for it; default: the address of the request' },
 } as const
 
@@ -50,7 +50,7 @@ export async function ask<Answer>({ method = 'GET', path, query = {}, body }: Ca
 }
 
 /** Prints the response as JSON, or in the form of `text`. */
-export function tell<Answer>(
+export function print<Answer>(
   answer: Answer,
   asJson: boolean,
   io: Io,

@@ -4,11 +4,11 @@ import { perText, waitText } from '../../gateway/forward/units.js'
 import { defineCommand } from '../command.js'
 import { columns, table } from '../table.js'
 import { grouped, printable, wrap } from '../text.js'
-import { ask, KEY_HELP, LIVE, tell } from './ask.js'
+import { ask, KEY_HELP, LIVE, print } from './ask.js'
 import { PARTS, partsOf } from './parts.js'
 
 /** The response of `GET /projects/ID/counters`. */
-interface ToldCounters {
+interface ReportedCounters {
   readonly project: string
   readonly plan: string
   readonly environment: string
@@ -29,15 +29,15 @@ export const counters = defineCommand({
   example: 'sluice counters acme-production --ip 203.0.113.7',
   async run({ values, positionals: [project = ''] }, io) {
     const path = `/projects/${encodeURIComponent(project)}/counters`
-    const told = await ask<ToldCounters>({ path, query: partsOf(values) }, values.live, io)
-    tell(told, values.json, io, one => text(one, io.columns))
+    const answer = await ask<ReportedCounters>({ path, query: partsOf(values) }, values.live, io)
+    print(answer, values.json, io, one => text(one, io.columns))
     return 0
   },
 })
 
 const COLUMNS = columns(['policy', 'mode', 'window'], ['quota', 'used', 'left', 'more in'])
 
-function text({ project, plan, environment, counters, not_shown }: ToldCounters, width: number): string {
+function text({ project, plan, environment, counters, not_shown }: ReportedCounters, width: number): string {
   const rows = counters.flatMap(({ mode, counters }) => counters.map(one => rowOf(one, mode)))
   const title = `${printable(project)}, ${plan} in ${environment}\n`
   const body = rows.length === 0 ? 'No counter is known by the project alone.\n' : table(COLUMNS, rows, width)

@@ -2,10 +2,10 @@
 import { MODES } from '../../config/words.js'
 import { defineCommand, Unusable } from '../command.js'
 import { printable } from '../text.js'
-import { ask, KEY_HELP, LIVE, tell, UNTIL, WISH } from './ask.js'
+import { ask, KEY_HELP, LIVE, print, REASON, UNTIL } from './ask.js'
 
 /** The response of `PUT /rules/ID/mode`. */
-interface ToldMode {
+interface ReportedMode {
   readonly rule: string
   readonly mode: string
   readonly declared_mode: string | null
@@ -19,7 +19,7 @@ export const mode = defineCommand({
   name: 'mode',
   summary: 'Make a rule report-only or enforced for now, without editing files',
   operands: { usage: 'RULE report-only|enforce|undo', least: 2, most: 2 },
-  options: { ...WISH, until: UNTIL, ...LIVE },
+  options: { ...REASON, until: UNTIL, ...LIVE },
   details: `Lasts until "undo" or the time of --until, also after a reload, in all gateways on one Redis. RULE is the name of a bucket, a rule or an access entry of the files. --why is required, except for undo. ${KEY_HELP}`,
   example: `sluice mode scim report-only --until 2026-12-31 --why "Refuses the import"
 sluice mode scim undo`,
@@ -31,24 +31,24 @@ sluice mode scim undo`,
     if (word === UNDO) {
       if (until !== undefined) throw new Unusable('--until is for report-only and enforce.')
       const call = { method: 'DELETE', path, query: { why, by } }
-      const { removed } = await ask<{ readonly removed: ToldMode }>(call, values.live, io)
-      tell(removed, values.json, io, undoneText)
+      const { removed } = await ask<{ readonly removed: ReportedMode }>(call, values.live, io)
+      print(removed, values.json, io, undoneText)
       return 0
     }
     if (why === undefined) throw new Unusable('Say why: --why TEXT.')
     const body = { mode: word, why, by, until }
-    const told = await ask<ToldMode>({ method: 'PUT', path, body }, values.live, io)
-    tell(told, values.json, io, setText)
+    const answer = await ask<ReportedMode>({ method: 'PUT', path, body }, values.live, io)
+    print(answer, values.json, io, setText)
     return 0
   },
 })
 
-function setText({ rule, mode, until, declared_mode }: ToldMode): string {
+function setText({ rule, mode, until, declared_mode }: ReportedMode): string {
   const ends = until === null ? '' : ` until ${until}`
   return `${printable(rule)}: ${mode}${ends}. "sluice mode ${printable(rule)} undo" goes back to its file, which says ${declared_mode}.\n`
 }
 
-function undoneText({ rule, declared_mode }: ToldMode): string {
+function undoneText({ rule, declared_mode }: ReportedMode): string {
   const said = declared_mode === null ? 'No file has such a rule now.' : `Its file says ${declared_mode}.`
   return `${printable(rule)}: undone. ${said}\n`
 }

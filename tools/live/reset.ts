@@ -1,7 +1,7 @@
 /** `sluice reset`: resets one counter of the running gateway. */
 import { defineCommand } from '../command.js'
 import { printable } from '../text.js'
-import { ask, KEY_HELP, LIVE, tell, WISH } from './ask.js'
+import { ask, KEY_HELP, LIVE, print, REASON } from './ask.js'
 import { PARTS, partsOf } from './parts.js'
 
 export const reset = defineCommand({
@@ -11,7 +11,7 @@ export const reset = defineCommand({
   options: {
     project: { type: 'string', value: 'ID', help: 'whose counter; always needed for a bucket' },
     ...PARTS,
-    ...WISH,
+    ...REASON,
     ...LIVE,
   },
   details: `RULE is the name of a bucket or rule; the options give the other parts of its key. This cannot be undone. Other gateways may keep refusing for as long as Redis told them to. ${KEY_HELP}`,
@@ -21,8 +21,8 @@ sluice reset signup-rush --ip 203.0.113.7`,
     const { project, why, by } = values
     const query = { project, ...partsOf(values), why, by }
     const path = `/counters/${encodeURIComponent(rule)}`
-    const told = await ask<{ readonly reset: string }>({ method: 'DELETE', path, query }, values.live, io)
-    tell(told, values.json, io, one => `${printable(one.reset)}: the counter was reset.\n`)
+    const answer = await ask<{ readonly reset: string }>({ method: 'DELETE', path, query }, values.live, io)
+    print(answer, values.json, io, one => `${printable(one.reset)}: the counter was reset.\n`)
     return 0
   },
 })

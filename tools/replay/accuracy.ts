@@ -127,8 +127,8 @@ export class Seen {
   /** Rules that charge after the response. */
   #answers(policies: readonly Loaded[]): string[] {
     const counting = rulesOf(policies).filter(({ flood }) => flood?.countWhen !== undefined)
-    const told = rulesOf(policies).filter(({ flood }) => typeof flood?.cost === 'object')
-    const late = [...new Set([...counting, ...told])]
+    const reported = rulesOf(policies).filter(({ flood }) => typeof flood?.cost === 'object')
+    const late = [...new Set([...counting, ...reported])]
     const sentences: string[] = []
     if (late.length > 0 && this.#answered === 0) {
       return [
@@ -140,16 +140,16 @@ export class Seen {
         `It is unknown how requests would have been answered that were refused then, so ${names(late)} count nothing of them: ${grouped(this.#refusedThen)}.`,
       )
     }
-    if (told.length > 0) {
+    if (reported.length > 0) {
       sentences.push(
-        `The log does not hold fields of answers, so each request costs 1 here by these rules: ${names(told)}.`,
+        `The log does not hold fields of answers, so each request costs 1 here by these rules: ${names(reported)}.`,
       )
     }
     return sentences
   }
 
   #keys(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
-    const told = (part: KeyPart): boolean => {
+    const reported = (part: KeyPart): boolean => {
       if (part.startsWith('header:')) return this.#headers.has(part)
       if (part === 'email-or-flow') return this.#emailOrFlow > 0
       const needed: LoggedFacts | undefined =
@@ -158,17 +158,17 @@ export class Seen {
           : part === 'ja3' || part === 'ja4' || part === 'auth' || part === 'host'
             ? part
             : undefined
-      return needed === undefined || [...formats].every(({ tells }) => tells.has(needed))
+      return needed === undefined || [...formats].every(({ facts }) => facts.has(needed))
     }
     const untold = new Map<KeyPart, { id: string }[]>()
     for (const rule of rulesOf(policies)) {
-      for (const part of rule.key) if (!told(part)) untold.set(part, [...(untold.get(part) ?? []), rule])
+      for (const part of rule.key) if (!reported(part)) untold.set(part, [...(untold.get(part) ?? []), rule])
     }
     const sentences = [...untold].map(
       ([part, rules]) =>
         `No line of the log has ${part}, a part of the key of ${names(rules)}: judged as if it were absent.`,
     )
-    const knowsCallers = [...formats].every(({ tells }) => tells.has('project') || tells.has('host'))
+    const knowsCallers = [...formats].every(({ facts }) => facts.has('project') || facts.has('host'))
     if (!knowsCallers) {
       sentences.push(
         'The log does not record the host, so all requests may count as one unknown project: name it with --host.',
@@ -177,7 +177,7 @@ export class Seen {
     const countsByClient = policies.some(
       ({ config }) => countsUnknownBy(config.gateway.unknownProject) === 'client',
     )
-    if (countsByClient && ![...formats].every(({ tells }) => tells.has('client'))) {
+    if (countsByClient && ![...formats].every(({ facts }) => facts.has('client'))) {
       sentences.push('The log has no addresses, so all callers without a project count as one client.')
     }
     return sentences

@@ -16,7 +16,7 @@ export function combined(host: string | undefined): Format {
   return {
     name: 'combined',
     title: 'an access log in the common or combined format',
-    tells: new Set(host === undefined ? (['client'] as const) : (['client', 'host'] as const)),
+    facts: new Set(host === undefined ? (['client'] as const) : (['client', 'host'] as const)),
     read(line) {
       const [, who, time, request, status] = LINE.exec(line) ?? []
       if (who === undefined || time === undefined || request === undefined) return undefined

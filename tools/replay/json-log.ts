@@ -69,15 +69,15 @@ export function mapped(names: FieldNames, host: string | undefined): Format {
 }
 
 function jsonLog(name: string, title: string, names: FieldNames, host: string | undefined): Format {
-  const tells = new Set(
+  const facts = new Set(
     [...names.keys()].filter(field => !NEEDED.includes(field) && field !== 'status') as LoggedFacts[],
   )
-  if (host !== undefined) tells.add('host')
+  if (host !== undefined) facts.add('host')
   const headers = [...names.keys()].filter(field => field.startsWith('header:'))
   return {
     name,
     title,
-    tells,
+    facts,
     read(line) {
       const value = parse(line)
       if (value === 'broken') return { trouble: 'broken', reason: 'it is not complete JSON' }

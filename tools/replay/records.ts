@@ -20,7 +20,7 @@ export function decisionRecords(sampling: Sampling): Format {
   return {
     name: 'records',
     title: 'decision records',
-    tells: new Set(['project', 'client', 'ja3', 'ja4', 'auth', 'duration']),
+    facts: new Set(['project', 'client', 'ja3', 'ja4', 'auth', 'duration']),
     read(line) {
       const record = read(line)
       if (record === undefined || 'trouble' in record) return record

@@ -32,14 +32,14 @@ function sentences(texts: readonly string[], io: Io): string {
 
 function policyText(policy: PolicyDocument, io: Io): string {
   const { policies, requests, admitted, refused, wouldRefuse, unserved } = policy
-  const told = [
+  const reported = [
     `${count(requests, 'request')}: ${grouped(admitted)} admitted, ${grouped(refused)} refused (${percent(share(refused, requests))}).`,
   ]
-  if (wouldRefuse > 0) told.push(`Report-only rules would have refused ${grouped(wouldRefuse)}.`)
+  if (wouldRefuse > 0) reported.push(`Report-only rules would have refused ${grouped(wouldRefuse)}.`)
   for (const [code, times] of Object.entries(unserved)) {
-    told.push(`${count(times, 'request')} would not be served: ${code}.`)
+    reported.push(`${count(times, 'request')} would not be served: ${code}.`)
   }
-  const parts = [heading(`Under ${policies}`, io) + sentences([told.join(' ')], io)]
+  const parts = [heading(`Under ${policies}`, io) + sentences([reported.join(' ')], io)]
   if (policy.rules.length > 0) parts.push(table(RULES, policy.rules.map(ruleRow), io.columns))
   const projects = policy.projects.filter(one => one.refused > 0).slice(0, SHOWN)
   if (projects.length > 0) {
@@ -119,8 +119,8 @@ function recordedText(
 }
 
 function accuracyText(accuracy: readonly string[], io: Io): string {
-  const told = accuracy.length > 0 ? accuracy : ['The log has everything that the rules ask for.']
-  return heading('Accuracy', io) + sentences(told, io)
+  const reported = accuracy.length > 0 ? accuracy : ['The log has everything that the rules ask for.']
+  return heading('Accuracy', io) + sentences(reported, io)
 }
 
 function share(part: number, of: number): number {

@@ -47,7 +47,7 @@ export interface Format {
   readonly name: string
   readonly title: string
   /** What each of its lines records; for headers, e-mail addresses and flow ids, `Seen` looks at the lines. */
-  readonly tells: ReadonlySet<LoggedFacts>
+  readonly facts: ReadonlySet<LoggedFacts>
   read(line: string): Traffic | Unread | undefined
 }
 

@@ -41,23 +41,23 @@ export function shortenedConditions(policies: readonly Loaded[], formats: Readon
 }
 
 /** The prefix lengths to which decision records shorten addresses. */
-const TOLD_BITS = { v4: 24, v6: 64 }
+const HASH_BITS = { v4: 24, v6: 64 }
 
 /** Access entries whose networks the log cannot distinguish. */
 export function shortenedNetworks(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
   const isRecords = [...formats].some(({ name }) => name === 'records')
-  const isTold = [...formats].every(({ tells }) => tells.has('client'))
+  const isReported = [...formats].every(({ facts }) => facts.has('client'))
   const untold = policies.flatMap(({ compiled }) =>
     compiled.access.entries.filter(({ networks }) =>
       networks.some(
         ({ words, bits }) =>
-          !isTold || (isRecords && bits > (words.length === 1 ? TOLD_BITS.v4 : TOLD_BITS.v6)),
+          !isReported || (isRecords && bits > (words.length === 1 ? HASH_BITS.v4 : HASH_BITS.v6)),
       ),
     ),
   )
   if (untold.length === 0) return []
   const entries = names(untold.map(({ rule }) => rule))
-  if (!isTold)
+  if (!isReported)
     return [`The log has no addresses, so networks of these access entries are not seen: ${entries}.`]
   return [
     `The log has only the network of an address, /24 of IPv4 and /64 of IPv6, so smaller networks of these access entries are not seen: ${entries}.`,

@@ -19,9 +19,9 @@ const LEAST_SEEN = 100
  */
 export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: number, dropped: number) {
   const { rule, kind, days, keys, projects, enforcedFor } = tally
-  const isTold = tally.seen > 0 && gathered.allowed > 0
+  const isReported = tally.seen > 0 && gathered.allowed > 0
   const wouldRefuse = tally.wouldRefuse + dropped
-  const share = isTold ? Math.min(1, wouldRefuse / Math.max(tally.seen, wouldRefuse)) : null
+  const share = isReported ? Math.min(1, wouldRefuse / Math.max(tally.seen, wouldRefuse)) : null
   const reasons = reasonsAgainst(tally, share, wouldRefuse, percentile)
   const safe = reasons.length === 0
   const enforced = enforcedFor === undefined ? undefined : gathered.tallyOf(rule, 'enforce')
@@ -33,7 +33,7 @@ export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: nu
     /** Percentage of its keys for which it is enforced; null when it is not enforced for a share. */
     enforcedFor: enforcedFor ?? null,
     /** What it did inside its share; null when it has none. */
-    inside: enforcedFor === undefined ? null : insideOf(enforced, isTold),
+    inside: enforcedFor === undefined ? null : insideOf(enforced, isReported),
     safe,
     verdict: safe
       ? `${SAFE_TO[whatOf(tally)]} in ${daysText(days)} it would have refused ${grouped(wouldRefuse)} of ` +
@@ -41,16 +41,16 @@ export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: nu
       : `Not yet: ${reasons.join('; ')}.`,
     days: Math.round(days * 100) / 100,
     /** Requests it applied to; null when the log does not show it. */
-    seen: isTold ? Math.round(tally.seen) : null,
+    seen: isReported ? Math.round(tally.seen) : null,
     wouldRefuse,
     /** wouldRefuse / seen; null when the log does not show it. */
     share,
     projects: projects.count,
     keys: keys.count,
     /** Quotas under which the percentile of its requests would have passed; null when the log does not show it. */
-    suggested: isTold && gathered.sample === 1 ? suggestionsOf(tally, gathered, percentile) : null,
+    suggested: isReported && gathered.sample === 1 ? suggestionsOf(tally, gathered, percentile) : null,
     /** What the log does not show, as sentences. */
-    unknown: unknownOf(tally, gathered, isTold, dropped),
+    unknown: unknownOf(tally, gathered, isReported, dropped),
   }
 }
 
@@ -65,8 +65,8 @@ function whatOf({ rule, enforcedFor }: RuleTally): keyof typeof SAFE_TO {
   return bucketOfTrial(rule) === undefined ? 'rule' : 'trial'
 }
 
-function insideOf(enforced: RuleTally | undefined, isTold: boolean) {
-  return { seen: isTold ? Math.round(enforced?.seen ?? 0) : null, refused: enforced?.refused ?? 0 }
+function insideOf(enforced: RuleTally | undefined, isReported: boolean) {
+  return { seen: isReported ? Math.round(enforced?.seen ?? 0) : null, refused: enforced?.refused ?? 0 }
 }
 
 function reasonsAgainst(
@@ -96,9 +96,9 @@ function suggestionsOf(tally: RuleTally, { demand }: Gathered, percentile: numbe
   })
 }
 
-function unknownOf(tally: RuleTally, gathered: Gathered, isTold: boolean, dropped: number): string[] {
+function unknownOf(tally: RuleTally, gathered: Gathered, isReported: boolean, dropped: number): string[] {
   const unknown: string[] = []
-  if (!isTold) {
+  if (!isReported) {
     unknown.push(
       gathered.allowed > 0 && gathered.isOld
         ? 'An older gateway wrote this log: it does not say which requests the rule let pass.'

@@ -67,12 +67,12 @@ async function ended(gateway: ChildProcess | undefined): Promise<void> {
 /** The problems found by `sluice check` in a new process; undefined when there are none. */
 async function problemsOf(config: string): Promise<string | undefined> {
   const check = sluice(['check', '--config', config], ['ignore', 'ignore', 'pipe'])
-  let told = ''
+  let reported = ''
   check.stderr?.on('data', text => {
-    told += text
+    reported += text
   })
   const [code] = await once(check, 'close')
-  return code === 0 ? undefined : told.trimEnd()
+  return code === 0 ? undefined : reported.trimEnd()
 }
 
 function sluice(args: readonly string[], stdio: 'inherit' | ['ignore', 'ignore', 'pipe']): ChildProcess {

@@ -40,7 +40,7 @@ for j = 1, #states.leases, 3 do
     end
   end
 end
-local lenders = #leases / 3 + 1
+local instances = #leases / 3 + 1
 states.leases = leases
 
 local function lend(tokens)
@@ -87,7 +87,7 @@ local ahead = 0
 if admitted == waiting then
   ahead = wanted
   for i, window in ipairs(windows) do
-    local lendable = floor((window.quota * LENDABLE - states[i].used) / (2 * lenders))
+    local lendable = floor((window.quota * LENDABLE - states[i].used) / (2 * instances))
     ahead = max(0, min(ahead, lendable))
   end
   lend(ahead)

@@ -32,7 +32,7 @@ end
 
 local LONGEST_LEASE = 30000000
 
--- Half the shortest window at most, as in store/lender.ts.
+-- Half the shortest window at most, as in store/lease-client.ts.
 local function longest_lease(windows)
   local shortest = windows[1].length
   for i = 2, #windows do

@@ -1,6 +1,6 @@
 /** Leases in the order in which they end, so that finding those that are due does not visit the others. */
 import type { Lease } from './lease.js'
-import { leaseMs, type Windows } from './lender.js'
+import { leaseMs, type Windows } from './lease-client.js'
 
 export class LeaseOrder<Account extends { readonly lease: Lease }> {
   /** By the length of their leases, each in the order of the last call. */

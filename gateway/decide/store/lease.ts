@@ -5,7 +5,7 @@
  * report says when they were, so no interval ever admits more than the quota, on however many instances.
  */
 import type { Demand } from '../../types.js'
-import { type LeaseAnswer, type LeaseCall, leaseMs, type Windows } from './lender.js'
+import { type LeaseAnswer, type LeaseCall, leaseMs, type Windows } from './lease-client.js'
 import { type Answer, type Count, costOf, counted, RESERVED_MS } from './store.js'
 
 /** Tokens spent within this part of a lease are reported together, at the time of the last: the safe side. */
@@ -32,9 +32,9 @@ export class Lease {
   /** Counts of Redis's last answer, in which the tokens this lease held then (`#outstanding`) are used. */
   #counts: readonly Count[] = []
   #outstanding = 0
-  #heardAt = 0
+  #answeredAt = 0
   /** When Redis gave that answer, on its clock. */
-  #toldAt: number | undefined
+  #storeTime: number | undefined
   #sentAt = 0
   /** Tokens to ask for ahead. */
   #want = 1
@@ -149,7 +149,7 @@ export class Lease {
   }
 
   /** Adds the tokens that Redis lent. */
-  hear(answer: LeaseAnswer, now: number): void {
+  answered(answer: LeaseAnswer, now: number): void {
     const took = now - this.#sentAt
     this.#roundTripMs = this.#roundTripMs === 0 ? took : this.#roundTripMs * 0.8 + took * 0.2
     this.#lent = answer.ahead
@@ -157,8 +157,8 @@ export class Lease {
     this.#until = this.#sentAt + leaseMs(this.demand)
     this.#outstanding += answer.ahead
     this.#counts = answer.counts
-    this.#heardAt = now
-    this.#toldAt = answer.at
+    this.#answeredAt = now
+    this.#storeTime = answer.at
   }
 
   /**
@@ -168,7 +168,7 @@ export class Lease {
   regain(answer: LeaseAnswer, now: number): void {
     this.#tokens = this.#left
     this.#outstanding = this.#left
-    this.hear(answer, now)
+    this.answered(answer, now)
   }
 
   /**
@@ -197,7 +197,7 @@ export class Lease {
   /** @param before tokens spent after the request this is for; negative if its own are not counted yet */
   #countsAt(now: number, before: number): Count[] {
     const spentSince = total(this.#spent)
-    const elapsed = now - this.#heardAt
+    const elapsed = now - this.#answeredAt
     return this.#counts.map(({ used = 0, violated, resetMs, windowMs }, i) => {
       const { quota } = this.demand.windows[i] as Windows['windows'][number]
       const spent = used - this.#outstanding + spentSince - before
@@ -207,16 +207,21 @@ export class Lease {
 
   /** The time on Redis's clock, or a little before it: the answer took a while to arrive. */
   #redisTime(now: number): number | undefined {
-    return this.#toldAt === undefined ? undefined : this.#toldAt + Math.floor((now - this.#heardAt) * 1000)
+    return this.#storeTime === undefined
+      ? undefined
+      : this.#storeTime + Math.floor((now - this.#answeredAt) * 1000)
   }
 
-  #report(now: number, wish: Pick<LeaseCall, 'must' | 'ahead' | 'returned' | 'held' | 'demand'>): LeaseCall {
+  #report(
+    now: number,
+    report: Pick<LeaseCall, 'must' | 'ahead' | 'returned' | 'held' | 'demand'>,
+  ): LeaseCall {
     const spent = this.#spentBefore(now)
     this.#spent = []
     this.#numbers = []
     this.#reported = this.#number
     this.#sentAt = now
-    return { key: this.key, ttlMs: leaseMs(wish.demand), spent, ...wish }
+    return { key: this.key, ttlMs: leaseMs(report.demand), spent, ...report }
   }
 
   /** Age, count, age, count, … */

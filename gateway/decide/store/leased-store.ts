@@ -5,8 +5,8 @@
 
 import { LateCharges } from './late-charges.js'
 import { Lease } from './lease.js'
+import { answerSeen, type LeaseAnswer, type LeaseClient, type Windows } from './lease-client.js'
 import { LeaseOrder } from './lease-order.js'
-import { answerSeen, type LeaseAnswer, type Lender, type Windows } from './lender.js'
 import {
   type Answer,
   type Ask,
@@ -21,7 +21,7 @@ import {
 /** The store behind the leases. */
 export interface Behind extends CounterStore {
   /** Answers without asking Redis, which has just failed to answer. */
-  standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
+  countLocally(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
 }
 
 interface Waiter {
@@ -33,7 +33,7 @@ interface Waiter {
 interface Account {
   readonly lease: Lease
   waiting: Waiter[]
-  /** The call to the lender, if there is one. */
+  /** The call to the store, if there is one. */
   underWay: Promise<void> | undefined
   /** Calls made so far. */
   calls: number
@@ -43,7 +43,7 @@ const SWEEP_MS = 20
 
 export class LeasedStore implements CounterStore {
   readonly #inner: Behind
-  readonly #lender: Lender
+  readonly #leases: LeaseClient
   readonly #now: () => number
   readonly #accounts = new Map<string, Account>()
   readonly #order = new LeaseOrder<Account>()
@@ -51,12 +51,12 @@ export class LeasedStore implements CounterStore {
   readonly #late: LateCharges
 
   /**
-   * @param inner counts what is not leased, and stands in while Redis lends nothing
+   * @param inner counts what is not leased, and counts everything while Redis lends nothing
    * @param now in milliseconds, from any origin
    */
-  constructor(inner: Behind, lender: Lender, now: () => number) {
+  constructor(inner: Behind, leases: LeaseClient, now: () => number) {
     this.#inner = inner
-    this.#lender = lender
+    this.#leases = leases
     this.#now = now
     this.#late = new LateCharges(charges => inner.charge(charges))
     this.#sweeps = setInterval(() => this.sweep(), SWEEP_MS).unref()
@@ -104,7 +104,7 @@ export class LeasedStore implements CounterStore {
       if (account.underWay !== undefined) continue
       if (lease.wasUsed) this.#call(account, lease.demand)
       else {
-        if (!lease.isEmpty) void this.#lender.lease(lease.settle(now))
+        if (!lease.isEmpty) void this.#leases.lease(lease.settle(now))
         this.#accounts.delete(lease.key)
         this.#order.delete(account)
       }
@@ -121,7 +121,7 @@ export class LeasedStore implements CounterStore {
     this.#late.send()
     const now = this.#now()
     const held = [...this.#accounts.values()].filter(({ lease }) => !lease.isEmpty)
-    await Promise.all(held.map(({ lease }) => this.#lender.lease(lease.settle(now))))
+    await Promise.all(held.map(({ lease }) => this.#leases.lease(lease.settle(now))))
     await this.#inner.close()
   }
 
@@ -135,7 +135,7 @@ export class LeasedStore implements CounterStore {
     }
     const answer = new Promise<Answer | undefined>(resolve => account.waiting.push({ ask, resolve }))
     if (account.underWay === undefined) this.#call(account, ask.demand as Windows)
-    return answer.then(async given => given ?? ((await this.#inner.standIn([ask], holder))[0] as Answer))
+    return answer.then(async given => given ?? ((await this.#inner.countLocally([ask], holder))[0] as Answer))
   }
 
   /** Undefined for what `inner` counts alone. */
@@ -146,7 +146,7 @@ export class LeasedStore implements CounterStore {
     const seen = lease.peek(ask.demand, now)
     if (seen !== undefined) return seen
     // The request's own call would give back the tokens that are too few for it, so they are not shown as used.
-    const answer = await this.#lender.peek(lease.preview(ask.demand as Windows, now))
+    const answer = await this.#leases.peek(lease.preview(ask.demand as Windows, now))
     return answer && answerSeen(answer)
   }
 
@@ -173,10 +173,10 @@ export class LeasedStore implements CounterStore {
     this.#order.putLast(account, demand)
     const call = lease.refill(batch.length, demand, this.#now())
     const late = (answer: LeaseAnswer) => {
-      // Otherwise a later call has told Redis that these tokens are lost: they were counted as spent.
+      // Otherwise a later call has reported these tokens as lost: they were counted as spent.
       if (account.calls === number) lease.regain(answer, this.#now())
     }
-    account.underWay = this.#lender.lease(call, late).then(answer => {
+    account.underWay = this.#leases.lease(call, late).then(answer => {
       account.underWay = undefined
       this.#dealOut(account, batch, answer)
     })
@@ -193,7 +193,7 @@ export class LeasedStore implements CounterStore {
     }
     const now = this.#now()
     const { admitted } = answer
-    lease.hear(answer, now)
+    lease.answered(answer, now)
     for (const [i, waiter] of batch.entries()) {
       waiter.resolve(lease.answer(i < admitted, Math.max(0, admitted - 1 - i), answer, now))
     }

@@ -11,9 +11,9 @@ import {
   type CounterStore,
   costOf,
   counted,
+  isChargedLater,
   type LateCharge,
   SLOT_RETRY_MS,
-  tellsLater,
 } from './store.js'
 import type { WallClock } from './wall-clock.js'
 import { WindowStates } from './window-states.js'
@@ -32,7 +32,7 @@ export class MemoryStore implements CounterStore {
 
   /**
    * @param now in milliseconds, from any origin
-   * @param heldElsewhere slots of a key that this process holds in the store that this one stands in for
+   * @param heldElsewhere slots of a key that this process holds in Redis, which this store replaces for the moment
    * @param wallClock by default `now` is itself the time since the epoch
    */
   constructor(
@@ -66,7 +66,7 @@ export class MemoryStore implements CounterStore {
     for (const [i, { granted, at, release }] of answers.entries()) {
       const { key, demand } = asks[i] as Ask
       release?.()
-      if (!granted || at === undefined || demand.kind === 'slots' || tellsLater(demand)) continue
+      if (!granted || at === undefined || demand.kind === 'slots' || isChargedLater(demand)) continue
       if (demand.kind === 'meter') {
         this.#meters.giveBack(key, demand, at, now)
         continue

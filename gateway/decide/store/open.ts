@@ -1,16 +1,16 @@
-/** The counter store of a process: Redis, with this process as its stand-in, or this process alone. */
+/** The counter store of a process: Redis, with a local fallback, or this process alone. */
 import type { Log, OnStoreError } from '../../types.js'
+import { Backlog } from './backlog.js'
 import type { StoreOp } from './breaker.js'
-import { Debts } from './debts.js'
 import { Guard } from './guard.js'
-import { LastTold } from './last-told.js'
+import { LastAnswers } from './last-answers.js'
+import type { LeaseAnswer, LeaseCall, LeaseClient } from './lease-client.js'
 import { type Behind, LeasedStore } from './leased-store.js'
-import type { LeaseAnswer, LeaseCall, Lender } from './lender.js'
 import { MemoryStore } from './memory.js'
 import { RedisStore } from './redis.js'
 import { shownAddress } from './redis-address.js'
 import { hasSlots, nodeOf, onClosed, troubleOf } from './redis-connection.js'
-import { RedisLender } from './redis-lender.js'
+import { RedisLeaseClient } from './redis-lease-client.js'
 import { ResilientStore } from './resilient.js'
 import { SplitStore } from './split-store.js'
 import type { Answer, Ask, CounterStore } from './store.js'
@@ -46,7 +46,7 @@ const QUIET_MS = 10_000
 
 export interface OpenedStore {
   readonly store: CounterStore
-  /** Forgets what was counted by a key; rejects if Redis cannot be told. */
+  /** Forgets what was counted by a key; rejects if Redis cannot be reached. */
   forget(key: string): Promise<void>
   /** Checks whether Redis is away, even if no request calls it. */
   suspect(): void
@@ -101,43 +101,48 @@ export async function openStore(
   onClosed(remote.connection, suspect)
   if (!isThere) suspect()
   const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key), dates)
-  const lastTold = new LastTold(now)
-  const debts = new Debts(now)
-  const resilient = new ResilientStore({ remote, guard, local, instances, lastTold, debts, onLate })
-  const lender = lenderOf(remote, guard, resilient, onLate)
+  const lastAnswers = new LastAnswers(now)
+  const backlog = new Backlog(now)
+  const resilient = new ResilientStore({ remote, guard, local, instances, lastAnswers, backlog, onLate })
+  const leases = leaseClientOf(remote, guard, resilient, onLate)
   const split = new SplitStore(resilient, () => hasSlots(remote.connection))
-  const behind: Behind = Object.assign(split, { standIn: resilient.standIn.bind(resilient) })
-  const store = new LeasedStore(behind, lender, now)
+  const behind: Behind = Object.assign(split, { countLocally: resilient.countLocally.bind(resilient) })
+  const store = new LeasedStore(behind, leases, now)
   const forget = async (key: string) => {
     await remote.connection.del(key)
     store.forget(key)
     local.forget(key)
-    lastTold.forget(key)
-    debts.forget(key)
+    lastAnswers.forget(key)
+    backlog.forget(key)
   }
   return { store, forget, suspect }
 }
 
 /** Lends from Redis while it answers in time. */
-function lenderOf(remote: RedisStore, guard: Guard, standIn: ResilientStore, onLate: () => void): Lender {
-  const redisLender = new RedisLender(remote.connection)
+function leaseClientOf(
+  remote: RedisStore,
+  guard: Guard,
+  countLocally: ResilientStore,
+  onLate: () => void,
+): LeaseClient {
+  const redisLeases = new RedisLeaseClient(remote.connection)
   return {
     async lease(call, late) {
       const undo = (answer: LeaseAnswer) => {
         onLate()
         giveBackAdmitted(remote, call, answer)
-        standIn.settle([askOf(call)])
+        countLocally.settle([askOf(call)])
         late?.(answer)
       }
       const lease = () => {
-        standIn.settle([askOf(call)])
-        return redisLender.lease(call)
+        countLocally.settle([askOf(call)])
+        return redisLeases.lease(call)
       }
       const answer = await guard.within('lease', call.key, lease, undo)
-      if (answer !== undefined) standIn.hear([askOf(call)], [answerOf(answer)])
+      if (answer !== undefined) countLocally.hear([askOf(call)], [answerOf(answer)])
       return answer
     },
-    peek: call => guard.within('peek', call.key, () => redisLender.peek(call)),
+    peek: call => guard.within('peek', call.key, () => redisLeases.peek(call)),
   }
 }
 

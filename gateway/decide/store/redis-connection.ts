@@ -96,12 +96,12 @@ export function hasSlots(client: RedisClient): boolean {
   return client instanceof Cluster || slotted.has(client)
 }
 
-/** What each log was told: the connections of a process find out the same about their address. */
-const told = new WeakMap<Log, Set<string>>()
+/** The warnings each log already has: the connections of a process find out the same about their address. */
+const warned = new WeakMap<Log, Set<string>>()
 
-function tellOnce(log: Log, level: 'info' | 'error', redis: string, text: string): void {
-  const texts = told.get(log) ?? new Set()
-  told.set(log, texts)
+function warnOnce(log: Log, level: 'info' | 'error', redis: string, text: string): void {
+  const texts = warned.get(log) ?? new Set()
+  warned.set(log, texts)
   if (!texts.has(text)) log[level]({ redis }, text)
   texts.add(text)
 }
@@ -114,7 +114,7 @@ function watchSlots(client: Redis, redis: string, log: Log): void {
   const note = () => {
     slotted.add(client)
     const text = `Redis at ${redis} keeps keys in slots, like a Cluster: each slot is asked by itself`
-    tellOnce(log, 'info', redis, text)
+    warnOnce(log, 'info', redis, text)
   }
   client.on('ready', () => {
     const asked = client.info('cluster').then(text => /cluster_enabled:1/.test(text) && note())
@@ -123,7 +123,7 @@ function watchSlots(client: Redis, redis: string, log: Log): void {
   // ioredis calls this with every error that Redis answers.
   client.options.reconnectOnError = error => {
     if (error.message.includes('CROSSSLOT')) note()
-    if (error.message.startsWith('MOVED ')) tellOnce(log, 'error', redis, movedText(redis))
+    if (error.message.startsWith('MOVED ')) warnOnce(log, 'error', redis, movedText(redis))
     return isDemoted(error)
   }
 }

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KEY_SPACE } from '../../redis-keys.js'
 import type { Log } from '../../types.js'
+import { type BacklogEntry, backlogEntry } from './backlog.js'
 import { calendarLength } from './calendar.js'
-import { type Debt, debtOf } from './debts.js'
 import { hashTag } from './hash-slot.js'
 import { connectRedis, hasSlots, inOneWrite, type RedisClient, reconnect } from './redis-connection.js'
 import { askArguments, meterArguments } from './script-arguments.js'
@@ -13,10 +13,10 @@ import {
   type Ask,
   type Count,
   counted,
+  isChargedLater,
   type LateCharge,
   type RemoteStore,
   SLOT_RETRY_MS,
-  tellsLater,
   uncounted,
 } from './store.js'
 import { type AskTally, spentBy, talliesOf } from './tally.js'
@@ -139,7 +139,7 @@ export class RedisStore implements RemoteStore {
     for (const [i, { granted, at, release }] of answers.entries()) {
       const ask = asks[i] as Ask
       release?.()
-      if (!granted || at === undefined || ask.demand.kind === 'slots' || tellsLater(ask.demand)) continue
+      if (!granted || at === undefined || ask.demand.kind === 'slots' || isChargedLater(ask.demand)) continue
       keys.push(ask.key)
       args.push(...askArguments(ask, this.#wall))
     }
@@ -152,16 +152,18 @@ export class RedisStore implements RemoteStore {
   }
 
   charge(charges: readonly LateCharge[]): void {
-    this.settle(charges.map(debtOf)).catch(error => this.#log.debug({ err: error }, 'a late charge was lost'))
+    this.settle(charges.map(backlogEntry)).catch(error =>
+      this.#log.debug({ err: error }, 'a late charge was lost'),
+    )
   }
 
-  async settle(debts: readonly Debt[]): Promise<void> {
-    if (debts.length === 0) return
-    const args = debts.flatMap(({ ask, spent }) => {
+  async settle(backlog: readonly BacklogEntry[]): Promise<void> {
+    if (backlog.length === 0) return
+    const args = backlog.flatMap(({ ask, spent }) => {
       const us = spent.map((value, i) => (i % 2 === 0 ? Math.floor(value * 1000) : value))
       return [us.length, ...us, ...askArguments(ask, this.#wall)]
     })
-    const keys = debts.map(({ ask }) => ask.key)
+    const keys = backlog.map(({ ask }) => ask.key)
     await this.connection.settle(keys.length, ...keys, this.#clock?.() ?? '', ...args)
   }
 
@@ -169,7 +171,7 @@ export class RedisStore implements RemoteStore {
     const keys: string[] = []
     const args: (string | number)[] = []
     for (const { key, demand, reserves } of asks) {
-      if (demand.kind !== 'meter' || !reserves || tellsLater(demand)) continue
+      if (demand.kind !== 'meter' || !reserves || isChargedLater(demand)) continue
       keys.push(key)
       args.push(...meterArguments(demand, true))
     }

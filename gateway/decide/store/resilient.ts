@@ -2,11 +2,11 @@
  * A remote store that may be away: each rule then follows its `onStoreError` (docs/scaling.md, 'While Redis is
  * away').
  */
-import { type Debts, debtOf } from './debts.js'
+import { type Backlog, backlogEntry } from './backlog.js'
+import { CoalescedCalls } from './coalesced-calls.js'
 import type { Guard } from './guard.js'
-import type { LastTold } from './last-told.js'
-import { SharedTurns } from './shared-turns.js'
-import { countedHere, shareOf } from './stand-in.js'
+import type { LastAnswers } from './last-answers.js'
+import { localAnswer, shareOf } from './local-fallback.js'
 import {
   type Answer,
   type Ask,
@@ -26,28 +26,28 @@ export interface ResilientOptions {
   /** Gateways that share the quota: each may spend its part while Redis is away. */
   readonly instances: number
   /** The remote store's last answer about each key. */
-  readonly lastTold: LastTold
+  readonly lastAnswers: LastAnswers
   /** What was admitted here and has not been sent to Redis yet. */
-  readonly debts: Debts
+  readonly backlog: Backlog
   /** Called when an answer came too late: what it had granted is given back. */
   onLate(): void
 }
 
 export class ResilientStore implements CounterStore {
   readonly #options: ResilientOptions
-  readonly #turns: SharedTurns
+  readonly #coalesced: CoalescedCalls
 
   constructor(options: ResilientOptions) {
     this.#options = options
-    this.#turns = new SharedTurns(
+    this.#coalesced = new CoalescedCalls(
       (asks, holder, times) => this.#send(asks, holder, times),
       calls => options.remote.together(calls),
     )
   }
 
   take(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
-    if (this.#options.guard.isAway(keyOf(asks))) return this.standIn(asks, holder)
-    return this.#turns.take(asks, holder).then(answers => answers ?? this.standIn(asks, holder))
+    if (this.#options.guard.isAway(keyOf(asks))) return this.countLocally(asks, holder)
+    return this.#coalesced.take(asks, holder).then(answers => answers ?? this.countLocally(asks, holder))
   }
 
   rides(observed: Ask, enforced: readonly Ask[]): boolean {
@@ -61,10 +61,10 @@ export class ResilientStore implements CounterStore {
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
-    const { debts, remote, local } = this.#options
+    const { backlog, remote, local } = this.#options
     giveBackOf('redis', remote, asks, answers)
     giveBackOf('local', local, asks, answers)
-    debts.forgive(asks, answers)
+    backlog.forgive(asks, answers)
   }
 
   /** Confirms what reserving asks were charged. */
@@ -78,14 +78,14 @@ export class ResilientStore implements CounterStore {
     const [first] = charges
     if (first === undefined) return
     if (guard.isAway(first.ask.key)) this.#chargeHere(charges)
-    else remote.settle(charges.map(debtOf)).catch(() => this.#chargeHere(charges))
+    else remote.settle(charges.map(backlogEntry)).catch(() => this.#chargeHere(charges))
   }
 
   #chargeHere(charges: readonly LateCharge[]): void {
-    const { debts, instances, lastTold, local } = this.#options
-    debts.restore(charges.map(debtOf))
+    const { backlog, instances, lastAnswers, local } = this.#options
+    backlog.restore(charges.map(backlogEntry))
     const shares = charges.map(({ ask, units }) => {
-      return { ask: shareOf(ask, instances, lastTold.recall(ask)), units }
+      return { ask: shareOf(ask, instances, lastAnswers.recall(ask)), units }
     })
     local.charge(shares)
   }
@@ -96,10 +96,10 @@ export class ResilientStore implements CounterStore {
   }
 
   /** Answers without Redis, as each rule's `onStoreError` says. */
-  standIn(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
-    const { debts, local } = this.#options
+  countLocally(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
+    const { backlog, local } = this.#options
     const owe = (answers: Answer[]) => {
-      debts.owe(asks, answers)
+      backlog.owe(asks, answers)
       return answers
     }
     const answers = this.#without(asks, shares => local.take(shares, holder))
@@ -108,18 +108,18 @@ export class ResilientStore implements CounterStore {
 
   /** Sends Redis what was admitted here in its place, before it is asked for more. */
   settle(asks: readonly Ask[]): void {
-    const { debts, remote } = this.#options
-    const due = debts.settle(asks)
-    if (due.length > 0) remote.settle(due).catch(() => debts.restore(due))
+    const { backlog, remote } = this.#options
+    const due = backlog.settle(asks)
+    if (due.length > 0) remote.settle(due).catch(() => backlog.restore(due))
   }
 
   /**
-   * Remembers Redis's answers. They include debts that were settled before, which need not be counted here any more.
+   * Remembers Redis's answers. They include what was settled before, which need not be counted here any more.
    */
   hear(asks: readonly Ask[], answers: readonly Answer[]): void {
-    const { debts, lastTold, local } = this.#options
-    lastTold.hear(asks, answers)
-    for (const { key } of asks) if (debts.isCounted(key)) local.forget(key)
+    const { backlog, lastAnswers, local } = this.#options
+    lastAnswers.remember(asks, answers)
+    for (const { key } of asks) if (backlog.isCounted(key)) local.forget(key)
   }
 
   /** A failed call may still have been executed, so slots it took must be freed. */
@@ -153,14 +153,14 @@ export class ResilientStore implements CounterStore {
     asks: readonly Ask[],
     here: (shares: readonly Ask[]) => Answer[] | Promise<Answer[]>,
   ): Answer[] | Promise<Answer[]> {
-    const { instances, lastTold } = this.#options
+    const { instances, lastAnswers } = this.#options
     const closed = new Set(asks.filter(ask => ask.onStoreError === 'closed').map(ask => ask.group))
     const counted = asks.filter(ask => ask.onStoreError === 'local' && !closed.has(ask.group))
-    const told = counted.map(ask => lastTold.recall(ask))
-    const shares = counted.map((ask, i) => shareOf(ask, instances, told[i]))
+    const last = counted.map(ask => lastAnswers.recall(ask))
+    const shares = counted.map((ask, i) => shareOf(ask, instances, last[i]))
     const merge = (answers: Answer[]) => {
       const refused = new Set(counted.filter((_, i) => !answers[i]?.granted).map(ask => ask.group))
-      const own = answers.map((answer, i) => countedHere(counted[i] as Ask, answer, instances, told[i]))
+      const own = answers.map((answer, i) => localAnswer(counted[i] as Ask, answer, instances, last[i]))
       const next = own[Symbol.iterator]()
       return asks.map((ask): Answer => {
         if (counted.includes(ask)) return next.next().value as Answer

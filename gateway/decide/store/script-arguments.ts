@@ -1,7 +1,7 @@
 /** Demands as arguments of the Lua scripts. */
 import type { Algorithm, Demand, MeterDemand, Window } from '../../types.js'
 import { boundariesAt } from './calendar.js'
-import type { Windows as WindowsDemand } from './lender.js'
+import type { Windows as WindowsDemand } from './lease-client.js'
 import { type Ask, costOf } from './store.js'
 
 const LETTERS: Record<Algorithm, string> = { 'sliding-window': 's', 'fixed-window': 'f', 'token-bucket': 't' }

@@ -11,10 +11,10 @@ import {
   type Ask,
   at,
   type CounterStore,
+  grantWholeGroups,
   type LateCharge,
   notAsked,
   RESERVED_MS,
-  standTogether,
 } from './store.js'
 
 export interface Splittable extends CounterStore {
@@ -60,7 +60,7 @@ export class SplitStore implements CounterStore {
         for (const [j, i] of part.entries()) answers[i] = given[j] as Answer
       }),
     )
-    return standTogether(asks, answers)
+    return grantWholeGroups(asks, answers)
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
@@ -108,7 +108,7 @@ export class SplitStore implements CounterStore {
       undo()
       for (const i of main) answers[i] = notAsked(asks[i] as Ask)
       await this.#lookAt(enforced, asks, answers)
-      return standTogether(asks, maybeReserved(asks, answers))
+      return grantWholeGroups(asks, maybeReserved(asks, answers))
     }
     try {
       const given = await this.#inner.take(at(asks, main), holder)
@@ -119,11 +119,11 @@ export class SplitStore implements CounterStore {
     }
     if (enforced.some(i => answers[i]?.granted === false)) undo()
     else this.#inner.confirm(at(reserving, others.flat()))
-    return standTogether(asks, answers)
+    return grantWholeGroups(asks, answers)
   }
 
   /**
-   * What is asked of the project's slot is only read once another slot has refused: the client is told to wait for all
+   * What is asked of the project's slot is only read once another slot has refused: the client should wait for all
    * limits.
    */
   async #lookAt(part: Part, asks: readonly Ask[], answers: Answer[]): Promise<void> {

@@ -1,6 +1,6 @@
 /** The storage interface: one call for all limits of a request. */
 import type { Demand, OnStoreError, Reading, StoreName, Window } from '../../types.js'
-import type { Debt } from './debts.js'
+import type { BacklogEntry } from './backlog.js'
 
 /** One thing to count. */
 export interface Ask {
@@ -90,7 +90,7 @@ export interface RemoteStore extends CounterStore {
   /** Frees the slots that a failed `take` may have taken, as soon as the store can be reached. */
   abandon(asks: readonly Ask[], holder: string): void
   /** Charges what was admitted elsewhere, room or not, before any call that follows. Rejects when it fails. */
-  settle(debts: readonly Debt[]): Promise<void>
+  settle(backlog: readonly BacklogEntry[]): Promise<void>
   /** Confirms what reserving asks were charged. Best effort, like `giveBack`. */
   confirm(asks: readonly Ask[]): void
 }
@@ -128,7 +128,7 @@ export function quotasOf(demand: Demand): number[] {
 }
 
 /** True when a grant charges nothing, because the request's cost is known only with the response. */
-export function tellsLater(demand: Demand): boolean {
+export function isChargedLater(demand: Demand): boolean {
   return demand.kind === 'meter' && demand.afterAnswer !== undefined
 }
 
@@ -182,7 +182,7 @@ export function at<T>(list: readonly T[], places: readonly number[]): T[] {
 /**
  * If one ask of a group was refused, so are the others, and hold nothing; `undo` is called for those that were granted.
  */
-export function standTogether(
+export function grantWholeGroups(
   asks: readonly Ask[],
   answers: readonly Answer[],
   undo?: (ask: Ask, answer: Answer) => void,
@@ -198,7 +198,7 @@ export function standTogether(
 
 /** What the counts of a granted ask are once its own charge has been undone. */
 function withoutOwn({ demand }: Ask, counts: readonly Count[]): Count[] {
-  const own = tellsLater(demand) ? 0 : costOf(demand)
+  const own = isChargedLater(demand) ? 0 : costOf(demand)
   return counts.map(count => {
     if (count.used === undefined) return count
     const used = Math.max(0, count.used - own)
@@ -228,5 +228,5 @@ export function together(
   undo?: (ask: Ask, answer: Answer) => void,
 ): Answer[] {
   const answers = asks.map((ask, i) => known[i] ?? given[rest.indexOf(ask)] ?? notAsked(ask))
-  return standTogether(asks, answers, undo)
+  return grantWholeGroups(asks, answers, undo)
 }

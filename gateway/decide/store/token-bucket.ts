@@ -24,8 +24,8 @@ export const tokenBucket: WindowAlgorithm = {
     if (spent.length === 0) return 0
     const missing = tokens(spent)
     const untilWhole = missing - Math.ceil(missing - CRUMB) + 1
-    const untilRoom = missing + cost - quota
-    return Math.ceil((Math.max(untilWhole, untilRoom) * ms * 1000) / quota) / 1000
+    const untilRefilled = missing + cost - quota
+    return Math.ceil((Math.max(untilWhole, untilRefilled) * ms * 1000) / quota) / 1000
   },
 
   /** What was refilled since may have been these very tokens: that part is not given back again. */

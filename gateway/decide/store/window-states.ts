@@ -12,7 +12,7 @@ type Shape = readonly Pick<Window, 'name' | 'ms'>[]
  * What a key spent, under the windows of the policy that counted it last. Most keys are used once and never again: as
  * long as a key has spent one token in each of its windows, only that token's time is kept.
  */
-interface Kept {
+interface Stored {
   readonly shape: Shape
   readonly spent: number | Spent[]
   /** Windows that only former policies of the key have, while they may count: their policy may come back. */
@@ -78,12 +78,12 @@ export class WindowStates {
     this.#set(key, kept, lifetimeOf(windows, before), windows)
   }
 
-  #get(key: string): Kept | undefined {
+  #get(key: string): Stored | undefined {
     return this.#short.get(key) ?? this.#long.get(key)
   }
 
   /** A key has one place: what stayed behind in the other would count again after the next edit. */
-  #set(key: string, kept: Kept, lifetime: number, windows: readonly Window[]): void {
+  #set(key: string, kept: Stored, lifetime: number, windows: readonly Window[]): void {
     const [own, other] = lifetime > SHORT_MS ? [this.#long, this.#short] : [this.#short, this.#long]
     other.delete(key)
     own.set(key, kept, useIn(kept, windows))
@@ -104,7 +104,7 @@ export class WindowStates {
 const AT_ONCE = 64
 
 /** Windows of similar length. */
-class States extends BoundedMap<Kept> {
+class States extends BoundedMap<Stored> {
   #lifetimeMs = 0
 
   constructor() {
@@ -120,7 +120,7 @@ class States extends BoundedMap<Kept> {
 }
 
 /** When a key spent last. */
-function lastAt({ spent, others }: Kept): number {
+function lastAt({ spent, others }: Stored): number {
   let last = typeof spent === 'number' ? spent : Number.NEGATIVE_INFINITY
   if (typeof spent !== 'number') for (const list of spent) last = Math.max(last, lastOf(list) ?? last)
   for (const other of others) last = Math.max(last, lastOf(other.spent) ?? last)
@@ -128,7 +128,7 @@ function lastAt({ spent, others }: Kept): number {
 }
 
 /** How much is used up of the window that has least left. */
-function useIn({ spent }: Kept, windows: readonly Window[]): Use {
+function useIn({ spent }: Stored, windows: readonly Window[]): Use {
   for (let i = 0; i < windows.length; i += 1) {
     const count = typeof spent === 'number' ? 1 : tokens(spent[i] ?? [])
     if (useOf(count, (windows[i] as Window).quota) === 'most') return 'most'
@@ -172,7 +172,7 @@ function isShape(shape: Shape, windows: readonly Window[]): boolean {
 }
 
 /** The same counts under other windows, each by its name. */
-function under(shape: Shape, kept: Kept, now: number): Kept & { readonly spent: Spent[] } {
+function under(shape: Shape, kept: Stored, now: number): Stored & { readonly spent: Spent[] } {
   const lists = copied(listsOf(kept))
   const all = [...kept.shape.map((window, i) => ({ window, spent: lists[i] as Spent })), ...kept.others]
   const spent = shape.map(({ name }) => [...(all.find(({ window }) => window.name === name)?.spent ?? [])])
@@ -183,14 +183,14 @@ function under(shape: Shape, kept: Kept, now: number): Kept & { readonly spent: 
   return { shape, spent, others: others.slice(0, MOST_OTHERS) }
 }
 
-function listsOf({ shape, spent }: Kept): Spent[] {
+function listsOf({ shape, spent }: Stored): Spent[] {
   return typeof spent === 'number' ? shape.map(() => [spent, 1]) : spent
 }
 
 const copied = (lists: readonly Spent[]): Spent[] => lists.map(spent => [...spent])
 
 /** How long a key must be kept: former windows may be longer than those it has now. */
-function lifetimeOf(windows: Shape, kept: Kept | undefined): number {
+function lifetimeOf(windows: Shape, kept: Stored | undefined): number {
   let longest = lifetimeMs(windows)
   if (kept === undefined) return longest
   for (const { window } of kept.others) longest = Math.max(longest, lastsMs(window))

@@ -2,7 +2,7 @@
 import { describeColumns } from '../../../config/column-text.js'
 import { columnsOf, type PlanWords } from '../../../config/words.js'
 import { type Pattern, parsePattern } from '../../policy/pattern.js'
-import { ANY_METHOD, extentOf, witnessesOf } from '../../policy/witness.js'
+import { ANY_METHOD, extentOf, sampleRequestsOf } from '../../policy/sample-requests.js'
 import type { Loaded } from '../../run/load.js'
 import type { Mode } from '../../types.js'
 
@@ -22,7 +22,7 @@ function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
     { from: string | null; to: string | null; columns: Set<string>; requests: string }
   >()
   for (const pattern of patterns) {
-    for (const { method, path } of witnessesOf(pattern, extent)) {
+    for (const { method, path } of sampleRequestsOf(pattern, extent)) {
       // Of two patterns that match the same, the first stands for both.
       const name = `${method} ${path}`
       if (asked.has(name)) continue

@@ -56,13 +56,14 @@ function bucketText(bucket: Change): string {
   if (change === 'removed') {
     return `${name}: ${isTrial ? 'not tried any more' : 'no quota any more, its requests fall into other buckets'}`
   }
-  const said = change === 'changed' ? fields.filter(isTold) : fields.filter(({ field }) => !QUIET.has(field))
+  const said =
+    change === 'changed' ? fields.filter(isReported) : fields.filter(({ field }) => !QUIET.has(field))
   const texts = [...said.map(quotaText), ...(isTrial && change === 'added' ? ['tried'] : [])]
   return [`${name}: ${texts.join(', ')}`, ...bucketCounters(bucket)].join('. ')
 }
 
 /** Settings that come or go with the whole quota are not listed. */
-function isTold({ field, old, new: now }: FieldChange): boolean {
+function isReported({ field, old, new: now }: FieldChange): boolean {
   return !QUIET.has(field) || (old !== null && now !== null)
 }
 

@@ -8,7 +8,7 @@ import { secondsText } from '../settings.js'
 import type { FieldValues } from './changes.js'
 
 /**
- * Settings that change nothing about a request, and those that are told in another form below or beside the limits. All
+ * Settings that change nothing about a request, and those that are reported in another form below or beside the limits. All
  * others are compared as they stand, so that a new one is never forgotten.
  */
 const APART: ReadonlySet<string> = new Set<keyof Gateway>([

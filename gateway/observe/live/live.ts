@@ -19,14 +19,14 @@ export interface LiveOptions {
 }
 
 /** Plain data: what one process reports about itself. */
-export type LivePart = ReturnType<Live['tell']>
+export type LivePart = ReturnType<Live['report']>
 /** Plain data: steps of ten seconds, the oldest first. */
 export type StepCounts = ReturnType<Live['history']>
 
 /** A watching client asks at least this often. */
 const WATCHED_MS = 15_000
 /** Projects and counters that one process reports: more than are shown, since those of several processes are merged. */
-const TOLD = 100
+const REPORTED = 100
 
 /**
  * Costs a look-up and two additions per request, and a pass over all tallies every ten seconds. Counters close to a
@@ -81,7 +81,7 @@ export class Live {
   }
 
   /** The current data. The caller counts as a watching client for the next 15 seconds. */
-  tell() {
+  report() {
     const now = this.#now()
     this.look()
     this.#watchedUntil = now + WATCHED_MS
@@ -96,7 +96,7 @@ export class Live {
       rules: [...this.#rules]
         .filter(([, tally]) => tally.counts.some(count => count > 0))
         .map(([id, tally]) => [id, rates(tally), tally.lacksHour ? null : hour(tally)] as const),
-      projects: this.#projects.top(TOLD, look).map(({ project, tally }) => ({
+      projects: this.#projects.top(REPORTED, look).map(({ project, tally }) => ({
         id: redactor.project(project),
         plan: project.plan,
         environment: project.environment,
@@ -104,7 +104,7 @@ export class Live {
         hour: hour(tally),
       })),
       closest: this.#closest
-        .top(TOLD, now)
+        .top(REPORTED, now)
         .map(near => ({ ...near, key: redactor.hash(near.outcome.key) }))
         .map(({ outcome: { rule }, reading, project, key, at }) => ({
           rule: rule.id,

@@ -19,7 +19,7 @@ export class RuleTallies implements Iterable<[string, LiveTally]> {
     for (const tally of this.#byRule.values()) tally.counts.fill(0)
     for (const [{ rule = '', outcome = '' }, count] of this.#cells) {
       const { counts } = this.#tallyOf(rule)
-      const place = OUTCOMES.indexOf(toldAs(outcome))
+      const place = OUTCOMES.indexOf(reportedAs(outcome))
       counts[place] = (counts[place] ?? 0) + count
     }
   }
@@ -43,6 +43,6 @@ export class RuleTallies implements Iterable<[string, LiveTally]> {
 }
 
 /** A refusal is one even if the reason is that nothing could be counted. */
-function toldAs(outcome: string) {
+function reportedAs(outcome: string) {
   return outcome === 'unavailable' ? 'limited' : (outcome as (typeof OUTCOMES)[number])
 }

@@ -65,7 +65,7 @@ const setter: TextMapSetter<string[]> = {
 }
 
 export function openOtel({ otlp, share, version }: OtelSettings, log: Log): Tracing {
-  const exporter = new ToldExporter(
+  const exporter = new FailureReportingExporter(
     new OTLPTraceExporter({ url: `${new URL(otlp).origin}/v1/traces`, timeoutMillis: SEND_MS }),
     log,
   )
@@ -171,7 +171,7 @@ function failed({ cause }: Finished) {
 }
 
 /** Logs once when spans cannot be sent, and once when they can again; requests are never affected. */
-class ToldExporter implements SpanExporter {
+class FailureReportingExporter implements SpanExporter {
   readonly #exporter: SpanExporter
   readonly #log: Log
   #isFailing = false

@@ -6,7 +6,7 @@ import type { Loaded } from '../load.js'
 import type { Former } from '../reload.js'
 
 export class Changes {
-  #known: { readonly former: Former; readonly loaded: Loaded; readonly told: LiveChanges } | undefined
+  #known: { readonly former: Former; readonly loaded: Loaded; readonly changes: LiveChanges } | undefined
 
   /** In the words of `sluice diff`; computed once for each change. Null when nothing was in force before. */
   between(former: Former | undefined, loaded: Loaded): LiveChanges | null {
@@ -17,8 +17,8 @@ export class Changes {
         string,
       ]
       const changes = [...sentencesOf(compare(former.loaded, loaded))]
-      this.#known = { former, loaded, told: { from, to, at: former.until.toISOString(), changes } }
+      this.#known = { former, loaded, changes: { from, to, at: former.until.toISOString(), changes } }
     }
-    return this.#known.told
+    return this.#known.changes
   }
 }

@@ -18,7 +18,7 @@ export interface PartSources {
   readonly held: HeldSlots
   backends(): readonly BackendState[]
   store(): StoreState
-  readonly forwarding: Pick<ForwardingWatch, 'tell'>
+  readonly forwarding: Pick<ForwardingWatch, 'report'>
   readonly loopDelay: { readonly delayMs: number }
 }
 
@@ -28,10 +28,10 @@ export function partOf({ live, held, backends, store, loopDelay, forwarding }: P
   return () => {
     const { away, since } = store()
     return {
-      ...live.tell(),
+      ...live.report(),
       slots: held.byRule(),
       backends: backends(),
-      untrusted_forwarding: forwarding.tell(),
+      untrusted_forwarding: forwarding.report(),
       store: { away, since: since.getTime() },
       process: {
         pid: process.pid,

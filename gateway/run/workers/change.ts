@@ -1,7 +1,7 @@
 /** Activates a changed configuration in every worker, or in none. */
 import type { FileContents } from '../../../config/files.js'
 import { Disconnected } from './channel.js'
-import type { Crew, Member } from './crew.js'
+import type { Member, WorkerPool } from './worker-pool.js'
 
 /** How long a worker may take to open what a configuration needs. */
 const PREPARE_MS = 30_000
@@ -12,7 +12,10 @@ const COMMIT_MS = 5_000
  * or does not answer. A worker that ends meanwhile is left out: its successor starts with the configuration in force by
  * then.
  */
-export async function changeAll({ members }: Pick<Crew, 'members'>, contents: FileContents): Promise<void> {
+export async function changeAll(
+  { members }: Pick<WorkerPool, 'members'>,
+  contents: FileContents,
+): Promise<void> {
   const silent = members.find(({ answers }) => !answers())
   if (silent !== undefined) {
     throw new Error(

@@ -11,7 +11,7 @@ type Call<There, What extends keyof There> = There[What] extends (...given: infe
   : never
 
 /** An error as plain data. */
-export interface ToldError {
+export interface SentError {
   /** Name of its class. */
   readonly name: string
   readonly message: string
@@ -21,7 +21,7 @@ export interface ToldError {
 
 type Message =
   | { readonly ask: string; readonly id: number; readonly given: readonly never[] }
-  | { readonly id: number; readonly result?: unknown; readonly error?: ToldError }
+  | { readonly id: number; readonly result?: unknown; readonly error?: SentError }
 
 /** The other process has gone. */
 export class Disconnected extends Error {}
@@ -69,7 +69,7 @@ export class Channel<There> {
       if (answer === undefined) throw new Error(`"${ask}" cannot be asked now.`)
       this.#send({ id, result: await answer(...given) })
     } catch (error) {
-      this.#send({ id, error: toldError(error as Error) })
+      this.#send({ id, error: sendableError(error as Error) })
     }
   }
 
@@ -95,13 +95,13 @@ export class Channel<There> {
 /** Errors whose class is preserved across processes. */
 const CLASSES = [NotFound, Unnamed, Unreachable, UnknownQuestion, Failure]
 
-export function toldError(error: Error): ToldError {
+export function sendableError(error: Error): SentError {
   const { message, stack } = error
   const { code } = error as NodeJS.ErrnoException
   return { name: error.constructor.name, message, stack, code }
 }
 
-export function errorOf({ name, message, stack, code }: ToldError): Error {
+export function errorOf({ name, message, stack, code }: SentError): Error {
   const Known = CLASSES.find(one => one.name === name)
   if (Known !== undefined) return new Known(message)
   return Object.assign(new Error(message), { stack, code })

@@ -42,7 +42,7 @@ export class Heartbeat {
     if (!this.#isAsked) {
       this.#isAsked = true
       this.#options.ask().then(
-        () => this.#heard(),
+        () => this.#onBeat(),
         () => this.stop(),
       )
       return
@@ -51,7 +51,7 @@ export class Heartbeat {
     if (this.#missed === BEATS) this.#options.silent()
   }
 
-  #heard(): void {
+  #onBeat(): void {
     this.#isAsked = false
     this.#missed = 0
   }

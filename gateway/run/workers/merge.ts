@@ -36,7 +36,7 @@ export class WorkerSeries {
   #ended: readonly MetricsSnapshot[] = []
 
   /** Records a worker's report. */
-  told(worker: number, snapshot: MetricsSnapshot): void {
+  report(worker: number, snapshot: MetricsSnapshot): void {
     this.#last.set(worker, snapshot)
   }
 

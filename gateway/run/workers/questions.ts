@@ -4,36 +4,36 @@
 import type { Asked } from '../../admin/explain.js'
 import type { CounterName, Inspected, PolicyOf } from '../../admin/inspect.js'
 import type { HistoryOf } from '../../admin/live.js'
+import type { OverrideReason } from '../../admin/override-reason.js'
 import { Unreachable } from '../../admin/refusals.js'
-import type { Wished } from '../../admin/wish.js'
 import type { Slots } from '../../decide/held-slots.js'
 import { MOST_SLOTS } from '../../explain/inspect.js'
 import { policyOf } from '../../explain/policy.js'
 import type { Reset } from '../../explain/reset.js'
 import type { StepCounts } from '../../observe/live/live.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
-import type { ToldParts } from '../live/desk.js'
+import type { AnsweredParts } from '../live/live-data.js'
 import type { ProcessPart } from '../live/part.js'
 import type { Loaded } from '../load.js'
 import type { BackendState } from '../upstreams.js'
 import { within } from './change.js'
-import type { Crew, Member } from './crew.js'
 import { mergeBackends, mergeSlots, WorkerSeries } from './merge.js'
+import type { Member, WorkerPool } from './worker-pool.js'
 
 const PATIENCE_MS = 5_000
 /** For questions to all workers, of which the others can still answer. */
 const SHORT_PATIENCE_MS = 900
 /** For a change that the caller expects to be in force; less than the time that the tools wait. */
-const ACT_PATIENCE_MS = 3_000
+const OVERRIDE_PATIENCE_MS = 3_000
 
 export class WorkerQuestions implements Inspected {
-  readonly #crew: Pick<Crew, 'members'>
+  readonly #pool: Pick<WorkerPool, 'members'>
   readonly #loaded: () => Loaded
   readonly #series = new WorkerSeries()
 
   /** `loaded` returns the configuration in force. */
-  constructor(crew: Pick<Crew, 'members'>, loaded: () => Loaded) {
-    this.#crew = crew
+  constructor(pool: Pick<WorkerPool, 'members'>, loaded: () => Loaded) {
+    this.#pool = pool
     this.#loaded = loaded
   }
 
@@ -42,7 +42,7 @@ export class WorkerQuestions implements Inspected {
    * used.
    */
   async metrics(own: MetricsSnapshot): Promise<string> {
-    await this.#all(async ({ id, channel }) => this.#series.told(id, await channel.ask('metrics')))
+    await this.#all(async ({ id, channel }) => this.#series.report(id, await channel.ask('metrics')))
     return this.#series.text(own)
   }
 
@@ -62,11 +62,11 @@ export class WorkerQuestions implements Inspected {
     return missing.length === 0 ? merged : { ...merged, missing }
   }
 
-  live(): Promise<ToldParts<ProcessPart>> {
+  live(): Promise<AnsweredParts<ProcessPart>> {
     return this.#all(({ channel }) => channel.ask('live'))
   }
 
-  history(of: HistoryOf): Promise<ToldParts<StepCounts>> {
+  history(of: HistoryOf): Promise<AnsweredParts<StepCounts>> {
     return this.#all(({ channel }) => channel.ask('history', of))
   }
 
@@ -83,22 +83,25 @@ export class WorkerQuestions implements Inspected {
   }
 
   /** One worker resets the counter; the others only delete the refusals they remember for it. */
-  async reset(counter: CounterName, wish: Wished & { readonly from: string }): Promise<Reset> {
-    const done = await this.#any(({ channel }) => channel.ask('reset', counter, wish))
+  async reset(counter: CounterName, reason: OverrideReason & { readonly from: string }): Promise<Reset> {
+    const done = await this.#any(({ channel }) => channel.ask('reset', counter, reason))
     await this.#all(({ channel }) => channel.ask('forget', done.key))
     return done
   }
 
   /** Resolves when every worker that answers in time has read what the admin port has set. */
-  async readActs(): Promise<void> {
-    await this.#all(({ channel }) => channel.ask('readActs'), ACT_PATIENCE_MS)
+  async readOverrides(): Promise<void> {
+    await this.#all(({ channel }) => channel.ask('readOverrides'), OVERRIDE_PATIENCE_MS)
   }
 
   /** The answers of all workers that answer in time, and the process ids of the others. */
-  async #all<T>(ask: (member: Member) => Promise<T>, patienceMs = SHORT_PATIENCE_MS): Promise<ToldParts<T>> {
+  async #all<T>(
+    ask: (member: Member) => Promise<T>,
+    patienceMs = SHORT_PATIENCE_MS,
+  ): Promise<AnsweredParts<T>> {
     const parts: T[] = []
     const missing: number[] = []
-    const asked = this.#crew.members.map(async member => {
+    const asked = this.#pool.members.map(async member => {
       const answer = member.answers() ? within(patienceMs, ask(member), member) : Promise.reject()
       await answer.then(
         one => parts.push(one),
@@ -110,7 +113,7 @@ export class WorkerQuestions implements Inspected {
   }
 
   #any<T>(ask: (member: Member) => Promise<T>): Promise<T> {
-    const { members } = this.#crew
+    const { members } = this.#pool
     const member = members.find(one => one.answers()) ?? members[0]
     if (member === undefined) throw new Unreachable('No worker runs just now: others are being started.')
     return within(PATIENCE_MS, ask(member), member)

@@ -9,19 +9,19 @@ import { serviceDocuments } from '../../explain/inspect.js'
 import { Health } from '../../observe/health.js'
 import { Metrics } from '../../observe/metrics.js'
 import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
-import { actDesks } from '../acts/desks.js'
-import { Runtime } from '../acts/runtime.js'
+import { overrideRoutes } from '../../overrides/routes.js'
+import { Runtime } from '../../overrides/runtime.js'
 import { startEmbedded, urlOf } from '../core.js'
 import { listenFault } from '../listen-fault.js'
-import { liveDesk } from '../live/desk.js'
+import { liveData } from '../live/live-data.js'
 import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
 import type { GatewayOptions, RunningGateway } from '../start.js'
 import { describeState } from '../state.js'
 import { version } from '../version.js'
 import { changeAll } from './change.js'
-import { Crew, type Member } from './crew.js'
 import { WorkerQuestions } from './questions.js'
+import { type Member, WorkerPool } from './worker-pool.js'
 
 export interface SuperviseOptions extends GatewayOptions {
   /** More than one. */
@@ -49,7 +49,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
   let changing: Promise<unknown> = Promise.resolve()
 
   /** Changes of what workers run wait for each other. */
-  function inTurn(change: () => Promise<void>): Promise<void> {
+  function oneAtATime(change: () => Promise<void>): Promise<void> {
     const done = changing.then(change)
     changing = done.catch(() => undefined)
     return done
@@ -57,7 +57,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
 
   async function replace(loaded: Loaded): Promise<void> {
     await startEmbedded(loaded, embedded)
-    await changeAll(crew, loaded.contents)
+    await changeAll(pool, loaded.contents)
     inForce = { loaded, loadedAt: new Date(), change: inForce.change + 1 }
     await loaded.compiled.close()
   }
@@ -68,12 +68,12 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     join()
   }
 
-  const crew = new Crew({
+  const pool = new WorkerPool({
     size: workers,
     configPath,
     calls: {
       embedded,
-      tellForwarding: seldom(warnOf(log)),
+      reportForwarding: seldom(warnOf(log)),
       orders: () => ({
         workers,
         secret: secret.toString('base64'),
@@ -84,17 +84,17 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
       }),
     },
     timeoutMs: listen.workerTimeout,
-    admit: (member, change, join) => inTurn(() => admit(member, change, join)),
+    admit: (member, change, join) => oneAtATime(() => admit(member, change, join)),
     ended: id => questions.ended(id),
     hopeless,
     log,
   })
-  metrics.watchWorkers(() => crew.members)
-  const questions = new WorkerQuestions(crew, () => runtime.inForce(inForce.loaded))
+  metrics.watchWorkers(() => pool.members)
+  const questions = new WorkerQuestions(pool, () => runtime.inForce(inForce.loaded))
   const reloader = new Reloader({
     first,
     load,
-    replace: loaded => inTurn(() => replace(loaded)),
+    replace: loaded => oneAtATime(() => replace(loaded)),
     onResult: reloaded => metrics.reloaded(reloaded),
     log,
   })
@@ -108,7 +108,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     wrongKeys,
     health: {
       get readiness() {
-        const { trouble } = crew
+        const { trouble } = pool
         if (!health.readiness.ready || trouble === undefined) return health.readiness
         return { ready: false, reason: trouble }
       },
@@ -127,35 +127,35 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
         runtime,
         latestOf((await questions.live()).parts.map(part => part.untrusted_forwarding)),
       ),
-      workers: workersOf(crew),
+      workers: workersOf(pool),
     }),
     reload: () => reloader.reload('admin'),
     explain: asked => questions.explain(asked),
     inspected: questions,
-    live: liveDesk({
+    live: liveData({
       ask: () => questions.live(),
       askHistory: of => questions.history(of),
       workers: () =>
-        workersOf(crew).map(({ startedAt, ...worker }) => ({
+        workersOf(pool).map(({ startedAt, ...worker }) => ({
           ...worker,
           started_at: startedAt.toISOString(),
         })),
       inForce: () => ({ ...inForce, current: runtime.inForce(inForce.loaded) }),
       reloader,
       redis,
-      acts: runtime.acts,
+      overrides: runtime.overrides,
       log,
     }),
-    ...actDesks(
+    ...overrideRoutes(
       runtime,
       () => inForce.loaded,
       log,
-      () => questions.readActs(),
+      () => questions.readOverrides(),
     ),
     documents: () => serviceDocuments(inForce.loaded.config.gateway, url),
   }).catch(listenFault('admin', adminSettings))
   await startEmbedded(first, embedded)
-  url = await crew.start()
+  url = await pool.start()
   health.ready()
 
   return {
@@ -164,13 +164,13 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     reloader,
     async drain() {
       health.draining()
-      await crew.drain(inForce.loaded.config.gateway.drain)
+      await pool.drain(inForce.loaded.config.gateway.drain)
       await admin.close()
-      runtime.kept.close()
+      runtime.store.close()
     },
   }
 }
 
-function workersOf({ members }: Crew) {
+function workersOf({ members }: WorkerPool) {
   return members.map(({ pid, startedAt, answers }) => ({ pid, startedAt, answers: answers() }))
 }

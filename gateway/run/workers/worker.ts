@@ -8,7 +8,7 @@ import { type Core, openCore, type Prepared } from '../core.js'
 import { type Loaded, listProblems, load, loadOrFail, type Unloadable } from '../load.js'
 import { openLog, outliveRejections } from '../process-log.js'
 import type { EmbeddedService } from '../upstreams.js'
-import { Channel, type ToldError, toldError } from './channel.js'
+import { Channel, type SentError, sendableError } from './channel.js'
 import { endWith } from './orphan-watch.js'
 
 /** What a worker needs to start, whatever the files say by now. */
@@ -32,7 +32,7 @@ export interface SupervisorCalls {
   /** An embedded service; starts it when asked for the first time. */
   embedded(name: string): Promise<EmbeddedService>
   /** A request named its client in a field that is not believed: one line is enough for all workers. */
-  tellForwarding(seen: UntrustedForwarding): void
+  reportForwarding(seen: UntrustedForwarding): void
   /**
    * Resolves when a worker that got its orders at this change may take requests: it has been given the configuration in
    * force by now.
@@ -41,7 +41,7 @@ export interface SupervisorCalls {
   /** The worker takes requests at this address. */
   ready(url: string): void
   /** The start failed; the process ends. */
-  failed(error: ToldError): void
+  failed(error: SentError): void
 }
 
 /** Calls that a worker answers once it asks to join. */
@@ -57,7 +57,7 @@ export async function work(configPath: string): Promise<void> {
   try {
     await start(configPath, supervisor)
   } catch (error) {
-    await supervisor.ask('failed', toldError(error as Error))
+    await supervisor.ask('failed', sendableError(error as Error))
     process.exit(1)
   }
 }
@@ -74,7 +74,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     workers,
     embedded: name => supervisor.ask('embedded', name),
     secret: Buffer.from(secret, 'base64'),
-    tellForwarding: seen => void supervisor.ask('tellForwarding', seen).catch(() => undefined),
+    reportForwarding: seen => void supervisor.ask('reportForwarding', seen).catch(() => undefined),
     log,
   })
   const read = (contents: FileContents) =>
@@ -82,7 +82,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   supervisor.answers = callsOf(core, log, read)
   await supervisor.ask('join', change)
   // From now on, calls that set something wait for this worker; those before did not.
-  await core.runtime.kept.refresh()
+  await core.runtime.store.refresh()
   await supervisor.ask('ready', await core.listen())
 }
 
@@ -126,7 +126,7 @@ function callsOf(
     reset: inspected.reset,
     explain: core.explain,
     forget: core.forget,
-    readActs: () => core.runtime.kept.refresh(),
+    readOverrides: () => core.runtime.store.refresh(),
     /** Opens the configuration in `contents`, for `commit` or `discard`. */
     async prepare(contents: FileContents): Promise<void> {
       next = open(contents)

@@ -240,7 +240,6 @@ t.test('/openapi.json describes every route, and /docs shows them on a page', as
   t.same(Object.keys(paths).sort(), [
     '/access',
     '/access/{id}',
-    '/acts',
     '/changes',
     '/counters/{rule}',
     '/explain',
@@ -249,6 +248,7 @@ t.test('/openapi.json describes every route, and /docs shows them on a page', as
     '/live/history',
     '/livez',
     '/metrics',
+    '/overrides',
     '/policy',
     '/projects/{id}/counters',
     '/readyz',

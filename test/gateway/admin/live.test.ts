@@ -147,7 +147,7 @@ t.test('a reload reports what it changed, or what was wrong', async t => {
   t.match((await ask('/changes')).json<LiveChanges>(), { to: next.revision })
 })
 
-t.test('an act that can be undone is listed, however many followed it', async t => {
+t.test('an override that can be undone is listed, however many followed it', async t => {
   const { adminUrl, ask } = await start(t)
   const set = await send(`${adminUrl}/rules/all/mode`, {
     method: 'PUT',
@@ -156,9 +156,9 @@ t.test('an act that can be undone is listed, however many followed it', async t 
   })
   t.equal(set.status, 201)
   for (let i = 0; i < 60; i++) await ask('/counters/all?project=acme', 'DELETE')
-  const { acts } = (await ask('/live')).json<LiveSnapshot>()
-  t.equal(acts.length, 51)
-  t.match(acts.at(-1), { kind: 'mode', undo_call: 'DELETE /rules/all/mode' })
+  const { overrides } = (await ask('/live')).json<LiveSnapshot>()
+  t.equal(overrides.length, 51)
+  t.match(overrides.at(-1), { kind: 'mode', undo_call: 'DELETE /rules/all/mode' })
 })
 
 t.test('a stream requires the key, at most twenty are open, and a drain ends them', async t => {

@@ -53,7 +53,7 @@ async function start(
     access,
     live,
     modes,
-    acts: async () => [],
+    overrides: async () => [],
     troubles,
     documents: () => ({}),
   }

@@ -1,9 +1,9 @@
 /** Leases: tokens reserved in a real Redis, with changed rules, given back and expired, in virtual time. */
 import t from 'tap'
+import type { LeaseAnswer, LeaseCall, LeaseClient } from '../../../gateway/decide/store/lease-client.js'
 import { LeasedStore } from '../../../gateway/decide/store/leased-store.js'
-import type { LeaseAnswer, LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
-import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
+import { RedisLeaseClient } from '../../../gateway/decide/store/redis-lease-client.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Demand } from '../../../gateway/types.js'
 import { redisUrl } from '../../helpers/redis.js'
@@ -100,7 +100,7 @@ t.test('a charge that was already reported is given back in Redis', async t => {
   const inRedis = new RedisStore({ url, log, clock })
   t.teardown(() => inRedis.close())
   await inRedis.answers(5000)
-  const lender = new RedisLender(inRedis.connection, clock)
+  const lender = new RedisLeaseClient(inRedis.connection, clock)
   const now = () => at
   const inner = { ...inProcess(now), giveBack: inRedis.giveBack.bind(inRedis) }
   const store = new LeasedStore(inner, lender, now)
@@ -151,7 +151,7 @@ t.test('tokens spent during a call that fails are not lent again by its late ans
   let at = START
   const calls: { call: LeaseCall; resolve(answer?: LeaseAnswer): void; late?(answer: LeaseAnswer): void }[] =
     []
-  const lender: Lender = {
+  const lender: LeaseClient = {
     lease: (call, late) => new Promise(resolve => calls.push({ call, resolve, ...(late && { late }) })),
     peek: async () => undefined,
   }
@@ -184,7 +184,7 @@ t.test('tokens spent during a call that fails are not lent again by its late ans
 t.test('a request under an edited quota is not judged by a call made under the old one', async t => {
   const calls: LeaseCall[] = []
   const answers: ((answer: LeaseAnswer) => void)[] = []
-  const lender: Lender = {
+  const lender: LeaseClient = {
     lease(call) {
       calls.push(call)
       return new Promise(resolve => answers.push(resolve))

@@ -1,10 +1,10 @@
 /** Gateways that lease tokens from a real Redis, in virtual time. */
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
+import type { LeaseCall, LeaseClient } from '../../../gateway/decide/store/lease-client.js'
 import { type Behind, LeasedStore } from '../../../gateway/decide/store/leased-store.js'
-import type { LeaseCall, Lender } from '../../../gateway/decide/store/lender.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
-import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
+import { RedisLeaseClient } from '../../../gateway/decide/store/redis-lease-client.js'
 import { defineScripts } from '../../../gateway/decide/store/redis-scripts.js'
 import type { Ask } from '../../../gateway/decide/store/store.js'
 import type { Window } from '../../../gateway/types.js'
@@ -36,8 +36,8 @@ export async function connect(t: Test): Promise<((instances: number) => Bench) |
       instances: [] as LeasedStore[],
     }
     for (let i = 0; i < count; i += 1) {
-      const inRedis = new RedisLender(redis, () => Math.round(bench.at * 1000))
-      const lender: Lender = {
+      const inRedis = new RedisLeaseClient(redis, () => Math.round(bench.at * 1000))
+      const lender: LeaseClient = {
         lease(call: LeaseCall) {
           bench.calls += 1
           const answer = inRedis.lease(call)
@@ -63,7 +63,7 @@ export function inProcess(now: () => number): Behind {
   const store = new MemoryStore(now, 'local')
   return {
     take: (asks, _holder) => store.take(asks),
-    standIn: (asks, _holder) => store.take(asks),
+    countLocally: (asks, _holder) => store.take(asks),
     rides: () => store.rides(),
     peek: asks => store.peek(asks),
     giveBack: (asks, answers) => store.giveBack(asks, answers),

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { LeasedStore } from '../../../gateway/decide/store/leased-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
-import { RedisLender } from '../../../gateway/decide/store/redis-lender.js'
+import { RedisLeaseClient } from '../../../gateway/decide/store/redis-lease-client.js'
 import type { Answer, Ask, CounterStore } from '../../../gateway/decide/store/store.js'
 import type { Algorithm } from '../../../gateway/types.js'
 import { redisUrl } from '../../helpers/redis.js'
@@ -136,8 +136,8 @@ async function leasing(t: Test) {
   const redis = new Redis(url)
   const us = () => Math.round(clock.at * 1000)
   const remote = new RedisStore({ url, log: quiet, clock: us })
-  const lender = new RedisLender(remote.connection, us)
-  const behind = Object.assign(remote, { standIn: () => [] })
+  const lender = new RedisLeaseClient(remote.connection, us)
+  const behind = Object.assign(remote, { countLocally: () => [] })
   const store = new LeasedStore(behind, lender, () => clock.at)
   t.teardown(async () => {
     await store.close()

@@ -1,9 +1,9 @@
 /** What counters in Redis cost and survive: shared calls, small state, flushed scripts, lost TTLs, clocks set back. */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
-import { Debts } from '../../../gateway/decide/store/debts.js'
+import { Backlog } from '../../../gateway/decide/store/backlog.js'
 import { Guard } from '../../../gateway/decide/store/guard.js'
-import { LastTold } from '../../../gateway/decide/store/last-told.js'
+import { LastAnswers } from '../../../gateway/decide/store/last-answers.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import { ResilientStore } from '../../../gateway/decide/store/resilient.js'
@@ -46,8 +46,8 @@ async function storeOn(t: Test, url: string, clock?: { at: number }) {
     guard,
     local: new MemoryStore(() => 0, 'local'),
     instances: 1,
-    lastTold: new LastTold(() => 0),
-    debts: new Debts(() => 0),
+    lastAnswers: new LastAnswers(() => 0),
+    backlog: new Backlog(() => 0),
     onLate() {},
   })
   const client = new Redis(url)

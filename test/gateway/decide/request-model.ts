@@ -16,7 +16,7 @@ import {
   type OutgoingResponse,
   type ResponseWatcher,
 } from '../../../gateway/message.js'
-import { createPipeline, type Rooms } from '../../../gateway/pipeline/pipeline.js'
+import { createPipeline, type PipelineParts } from '../../../gateway/pipeline/pipeline.js'
 import { Access, NO_ACCESS } from '../../../gateway/policy/access.js'
 import type { Facts, Rule } from '../../../gateway/types.js'
 
@@ -142,7 +142,7 @@ export class Model {
         routes: { find: () => ({ value: 'app', route: '/**' }) },
         readFor: (facts: Facts) => facts,
         match: () => this.#rules.map(rule => ({ rule, route: '/a' })),
-      } as unknown as Rooms['walk']['policy'],
+      } as unknown as PipelineParts['walk']['policy'],
       identify: () => ({ id: 'acme', plan: 'growth', environment: 'production' }),
     },
     upstreams: new Map([['app', this.#upstream]]),
@@ -160,7 +160,7 @@ export class Model {
     sendRejection: (_req, res) => res.cut(),
     finished() {},
     ended() {},
-  } satisfies Omit<Rooms, 'peekBody' | 'tapBody'> as unknown as Rooms)
+  } satisfies Omit<PipelineParts, 'peekBody' | 'tapBody'> as unknown as PipelineParts)
 
   #begin(exchange: Exchange | UpgradeExchange): void {
     if (this.#throws) throw new Error('forward')

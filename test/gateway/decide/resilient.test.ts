@@ -3,10 +3,10 @@
  */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
-import { Debts } from '../../../gateway/decide/store/debts.js'
+import { Backlog } from '../../../gateway/decide/store/backlog.js'
 import { Guard } from '../../../gateway/decide/store/guard.js'
 import { hashSlot, hashTag } from '../../../gateway/decide/store/hash-slot.js'
-import { LastTold } from '../../../gateway/decide/store/last-told.js'
+import { LastAnswers } from '../../../gateway/decide/store/last-answers.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { openStore } from '../../../gateway/decide/store/open.js'
 import { RedisStore } from '../../../gateway/decide/store/redis.js'
@@ -45,9 +45,9 @@ async function bench(t: Test, instances = 1) {
   const onLate = () => {
     late += 1
   }
-  const lastTold = new LastTold(() => performance.now())
-  const debts = new Debts(() => performance.now())
-  const store = new ResilientStore({ remote, guard, local, instances, lastTold, debts, onLate })
+  const lastAnswers = new LastAnswers(() => performance.now())
+  const debts = new Backlog(() => performance.now())
+  const store = new ResilientStore({ remote, guard, local, instances, lastAnswers, backlog: debts, onLate })
   t.teardown(async () => {
     await store.close()
     await redis.stop()
@@ -394,9 +394,17 @@ t.test('a slot whose grant was lost on the way is freed once Redis is back', asy
     onChange() {},
   })
   const local = new MemoryStore(() => performance.now(), 'local')
-  const lastTold = new LastTold(() => performance.now())
-  const debts = new Debts(() => performance.now())
-  const store = new ResilientStore({ remote, guard, local, instances: 1, lastTold, debts, onLate() {} })
+  const lastAnswers = new LastAnswers(() => performance.now())
+  const debts = new Backlog(() => performance.now())
+  const store = new ResilientStore({
+    remote,
+    guard,
+    local,
+    instances: 1,
+    lastAnswers,
+    backlog: debts,
+    onLate() {},
+  })
   t.teardown(async () => {
     await store.close()
     await proxy.stop()

@@ -1,10 +1,14 @@
 /** A pool of connections to a scripted upstream, and a client of the pool. */
 import type { Test } from 'tap'
-import type { Asker, ConnectionFault, WaitingTimes } from '../../../gateway/http1/asker.js'
 import type { ClientConnection } from '../../../gateway/http1/client-connection.js'
 import { Deadlines } from '../../../gateway/http1/deadlines.js'
 import type { Framing, ParsedResponse } from '../../../gateway/http1/message.js'
 import { ConnectionPool } from '../../../gateway/http1/pool.js'
+import type {
+  ConnectionFault,
+  ResponseHandler,
+  WaitingTimes,
+} from '../../../gateway/http1/response-handler.js'
 import type { Fields } from '../../../gateway/message.js'
 import { GET, type RawPeer, type RawUpstream, rawUpstream } from '../../helpers/raw.js'
 import { waitUntil } from '../../helpers/wait.js'
@@ -12,7 +16,7 @@ import { waitUntil } from '../../helpers/wait.js'
 const TIMES = { connectMs: 1000, headMs: 5000, idleMs: 5000 }
 
 /** Sends one request, and records what it gets. */
-export class Listener implements Asker {
+export class Listener implements ResponseHandler {
   /** Every event in order, each in a few words. */
   readonly heard: string[] = []
   readonly trailers: string[] = []

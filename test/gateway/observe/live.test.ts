@@ -53,14 +53,14 @@ t.test('rates cover the last ten seconds, and fall to zero when nothing arrives'
     for (let j = 0; j < 5; j += 1) see(finished(of('acme')))
     see(refused('acme'))
     pass(1000)
-    live.tell()
+    live.report()
   }
-  const { total, rules, projects } = live.tell()
+  const { total, rules, projects } = live.report()
   t.same(total, [5, 1, 0, 0, 0])
   matchList(t, rules, [['catch-all', [5, 0, 1, 0, 0], [50, 0, 10, 0, 0]]])
   matchList(t, projects, [{ id: 'acme', plan: 'growth', rates: [5, 1, 0, 0, 0], hour: [50, 10, 0, 0, 0] }])
   pass(STEP)
-  t.same(live.tell().total, [0, 0, 0, 0, 0])
+  t.same(live.report().total, [0, 0, 0, 0, 0])
 })
 
 t.test('a burst shows at once, even after a minute without readings', async t => {
@@ -69,7 +69,7 @@ t.test('a burst shows at once, even after a minute without readings', async t =>
   for (let i = 0; i < 100; i += 1) see(finished())
   pass(5000)
   for (let i = 0; i < 100; i += 1) see(finished())
-  const [allowed = 0] = live.tell().total
+  const [allowed = 0] = live.report().total
   t.ok(allowed >= 10 && allowed <= 20, `${allowed} per second`)
 })
 
@@ -82,7 +82,7 @@ t.test('requests are counted by their outcome', async t => {
   const closed = outcome({ result: 'unavailable' })
   see(finished({ outcomes: [closed], status: 503, source: 'gateway' }))
   see(finished({ reportOnly: [outcome({ rule: rule({ mode: 'report-only' }), result: 'limited' })] }))
-  const [{ hour } = { hour: [] }] = live.tell().projects
+  const [{ hour } = { hour: [] }] = live.report().projects
   t.same(hour, [2, 2, 1, 1, 1])
 })
 
@@ -95,7 +95,7 @@ t.test(
     see(finished({ outcomes: [refusal], status: 503, source: 'gateway' }))
     see(finished({ outcomes: [outcome(uncounted)] }))
     see(finished({ reportOnly: [{ ...refusal, rule: rule({ id: 'watched', mode: 'report-only' }) }] }))
-    const hours = live.tell().rules.map(([id, , hour]) => [id, hour])
+    const hours = live.report().rules.map(([id, , hour]) => [id, hour])
     t.same(hours, [
       ['catch-all', [1, 0, 1, 0, 1]],
       ['watched', [0, 0, 0, 0, 1]],
@@ -123,10 +123,10 @@ t.test('an hour is kept in steps of ten seconds, and nothing older', async t => 
   t.equal(live.history({ rule: 'unheard-of' }), undefined)
 
   pass(HOUR - STEP)
-  t.same(live.tell().rules[0]?.[2], [0, 0, 1, 0, 0], 'the first request is forgotten')
+  t.same(live.report().rules[0]?.[2], [0, 0, 1, 0, 0], 'the first request is forgotten')
   t.equal(live.history({})?.points.length, 360)
   pass(2 * STEP)
-  t.same(live.tell().rules[0]?.[2], [0, 0, 0, 0, 0])
+  t.same(live.report().rules[0]?.[2], [0, 0, 0, 0, 0])
 })
 
 t.test('requests that arrive between two readings are spread over the steps between them', async t => {
@@ -145,7 +145,7 @@ t.test('a clock that jumps loses at most the hour', async t => {
   later(-5 * STEP)
   live.look()
   see(finished())
-  t.same(live.tell().rules[0]?.[2]?.[0], 2)
+  t.same(live.report().rules[0]?.[2]?.[0], 2)
   later(1000 * HOUR)
   t.equal(live.history({})?.points.length, 360)
 })
@@ -177,7 +177,7 @@ t.test(
       if (i % 3 === 0) see(finished(of(`made-up-${i}`)))
       if (i % 2000 === 0) pass(STEP)
     }
-    const told = new Map(live.tell().projects.map(({ id, hour }) => [id, hour[0]]))
+    const told = new Map(live.report().projects.map(({ id, hour }) => [id, hour[0]]))
     const foremost = [...exact].sort(([, one], [, other]) => other - one).slice(0, 50)
     for (const [i, [id, count]] of foremost.entries()) {
       const found = told.get(id) ?? 0
@@ -192,7 +192,7 @@ t.test('a few requests that are all refused are not lost among many', async t =>
   for (let i = 0; i < 20; i += 1) see(refused('blocked'))
   for (let i = 0; i < 3000; i += 1) for (let j = 0; j < 30; j += 1) see(finished(of(`busy-${i}`)))
   t.match(
-    live.tell().projects.find(({ id }) => id === 'blocked'),
+    live.report().projects.find(({ id }) => id === 'blocked'),
     { hour: [0, 20] },
   )
 })
@@ -209,7 +209,7 @@ t.test('memory is bounded, however many projects and rules there are', async t =
   }
   const grown = process.memoryUsage().arrayBuffers - before
   t.ok(grown < 40_000_000, `${grown} bytes: an hour is 7,200, looks and counts of a rule 600`)
-  const hours = live.tell().rules.map(([, , hour]) => hour)
+  const hours = live.report().rules.map(([, , hour]) => hour)
   t.ok(hours.filter(Boolean).length > 1000)
   t.ok(hours.includes(null), 'a rule over the bound has no hour')
 })
@@ -219,11 +219,11 @@ t.test('the counters closest to their limits are listed while somebody watches',
   const seen = (key: string, used: number, changes = {}) =>
     see(finished({ outcomes: [outcome({ key, readings: [reading(), reading({ used, ...changes })] })] }))
   seen('unwatched', 9)
-  t.same(live.tell().closest, [])
+  t.same(live.report().closest, [])
   for (let i = 0; i < 5000; i += 1) seen(`key-${i}`, (i % 90) / 10)
   seen('nearest', 9.9, { policy: 'catch-all.sustained' })
   seen('slots', 10, { windowMs: undefined })
-  const { closest } = live.tell()
+  const { closest } = live.report()
   t.match(closest[0], {
     rule: 'catch-all',
     policy: 'catch-all.sustained',
@@ -236,14 +236,14 @@ t.test('the counters closest to their limits are listed while somebody watches',
   t.equal(closest.length, 100)
   t.notOk(closest.some(({ key }) => key === 'hash of slots'))
   seen('nearest', 2)
-  t.not(live.tell().closest[0]?.key, 'hash of nearest', 'its newest reading counts')
+  t.not(live.report().closest[0]?.key, 'hash of nearest', 'its newest reading counts')
   for (let i = 0; i < 7; i += 1) {
     pass(STEP)
-    live.tell()
+    live.report()
   }
-  t.same(live.tell().closest, [], 'it is forgotten after a minute')
+  t.same(live.report().closest, [], 'it is forgotten after a minute')
   seen('nearest', 9)
   pass(20_000)
   seen('unwatched', 9)
-  t.same(live.tell().closest, [], 'readings made while nobody watched are not listed')
+  t.same(live.report().closest, [], 'readings made while nobody watched are not listed')
 })

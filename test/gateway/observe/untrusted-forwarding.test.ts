@@ -26,7 +26,7 @@ t.test('one line a minute, and a state as long as it goes on', async t => {
   }
   see({})
   see({ 'x-forwarded-for': '192.0.2.1' }, true)
-  t.same([counted, lines, watch.tell()], [0, [], null])
+  t.same([counted, lines, watch.report()], [0, [], null])
   for (let i = 0; i < 100; i += 1) see({ 'x-forwarded-for': '192.0.2.1' })
   see({ forwarded: 'for=192.0.2.1' })
   see({ 'x-real-ip': '192.0.2.1' })
@@ -37,13 +37,13 @@ t.test('one line a minute, and a state as long as it goes on', async t => {
   now += 1
   see({ forwarded: 'for=192.0.2.1' })
   t.same(lines[1], { field: 'forwarded', from: '203.0.113.0/24' })
-  const told = watch.tell()
+  const told = watch.report()
   t.match(told, { field: 'forwarded', at: now })
   t.equal(latestOf([null, told, { field: 'x-real-ip', from: '', at: 1 }]), told)
   now += 60_000
-  t.equal(watch.tell(), null)
+  t.equal(watch.report(), null)
   now -= 3_600_000
-  t.equal(watch.tell(), null, 'a clock that is set back prolongs nothing')
+  t.equal(watch.report(), null, 'a clock that is set back prolongs nothing')
   see({ 'x-real-ip': '192.0.2.1' })
   t.same(lines.slice(2), [{ field: 'x-real-ip', from: '203.0.113.0/24' }], 'and silences nothing')
 })

@@ -27,7 +27,7 @@ kind: in-flight
 rules: [{ id: held, match: [POST /held], key: [project], max: 20, mode: enforce }]
 `
 
-interface Crew extends GatewayProcess {
+interface WorkerPool extends GatewayProcess {
   /** A request of the test's project, on a connection of its own. */
   ask(path: string, sent?: Sent): ReturnType<typeof send>
   admin<T>(path: string, method?: string): Promise<T>
@@ -43,7 +43,7 @@ interface State {
   readonly backends: readonly { readonly upstream: string; readonly requests: number }[]
 }
 
-async function startCrew(t: Test, redis: string, upstream: string, more = ''): Promise<Crew> {
+async function startCrew(t: Test, redis: string, upstream: string, more = ''): Promise<WorkerPool> {
   const folder = writeConfig(
     t,
     `version: 1
@@ -77,7 +77,7 @@ ${more}`,
 }
 
 /** Which workers decided by a rule, according to the log. */
-function decidedBy({ out }: Crew, rule: string): Set<number> {
+function decidedBy({ out }: WorkerPool, rule: string): Set<number> {
   const lines = out()
     .split('\n')
     .filter(line => /"decision".*\}$/.test(line) && line.includes(`"rule":"${rule}"`))

@@ -195,7 +195,7 @@ t.test('markup in any name is shown as text', async t => {
     result: 'refused',
     problems: [{ file: evil, line: 1, column: 1, path: evil, sentence: evil }],
   }
-  poisoned.acts = [
+  poisoned.overrides = [
     {
       id: evil,
       kind: 'mode',

@@ -167,7 +167,7 @@ t.test('the operator’s page', async t => {
     }
     t.same(passed.slice(0, 2), ['skip', 'A'])
     // The change has already been shown, so the policy section has no control left to focus.
-    const sections = ['rules', 'closest', 'projects', 'upstreams', 'slots', 'acts-section', 'ask']
+    const sections = ['rules', 'closest', 'projects', 'upstreams', 'slots', 'overrides-section', 'ask']
     t.same(
       passed.filter(name => sections.includes(name)),
       sections,

@@ -12,10 +12,10 @@ import { newResource, save, write } from './store-fixtures.js'
 
 /** How pulls behave on any store. */
 async function pulls(t: Test, store?: Store): Promise<void> {
-  const { standIn, connect, pull, held, news, events } = await startPulling(t, store ? { store } : {})
+  const { countLocally, connect, pull, held, news, events } = await startPulling(t, store ? { store } : {})
   const directory = await connect()
-  standIn.users = people(5)
-  standIn.groups = teams()
+  countLocally.users = people(5)
+  countLocally.groups = teams()
 
   t.test('the first pull brings all pages of users, groups and members, with events in order', async t => {
     t.match(await pull(directory), { outcome: 'complete', problem: null })
@@ -41,8 +41,8 @@ async function pulls(t: Test, store?: Store): Promise<void> {
       events.map((_, index) => index + 1),
     )
     t.equal(news().length, 5 + 3 + 5)
-    t.ok(standIn.asks.every(ask => /^Bearer access-canary-/.test(ask.authorization)))
-    t.equal(standIn.asks.find(ask => ask.path === '/api/users')?.params.get('domain'), 'acme.example')
+    t.ok(countLocally.asks.every(ask => /^Bearer access-canary-/.test(ask.authorization)))
+    t.equal(countLocally.asks.find(ask => ask.path === '/api/users')?.params.get('domain'), 'acme.example')
   })
 
   t.test('a pull without changes sends no events', async t => {
@@ -54,7 +54,7 @@ async function pulls(t: Test, store?: Store): Promise<void> {
   })
 
   t.test('changes send the same events as SCIM changes would', async t => {
-    standIn.users = [
+    countLocally.users = [
       person(1, { primaryEmail: 'renamed@acme.example' }),
       person(2, { suspended: true }),
       person(3),
@@ -62,7 +62,7 @@ async function pulls(t: Test, store?: Store): Promise<void> {
       person(6),
     ]
     const [sales, support] = teams()
-    standIn.groups = [
+    countLocally.groups = [
       { ...sales, name: 'Sellers', members: ['p1', 'p3', 'p6'] } as never,
       { ...support, members: ['p4', 'p3'] } as never,
     ]
@@ -91,7 +91,7 @@ async function pulls(t: Test, store?: Store): Promise<void> {
   })
 
   t.test('a name can move to another user or group within one pull', async t => {
-    standIn.users = [
+    countLocally.users = [
       person(1, { primaryEmail: 'person3@acme.example' }),
       person(2),
       person(3, { primaryEmail: 'third@acme.example' }),
@@ -99,7 +99,7 @@ async function pulls(t: Test, store?: Store): Promise<void> {
       person(7, { primaryEmail: 'person4@acme.example' }),
       person(6),
     ]
-    standIn.groups = [
+    countLocally.groups = [
       { ...teams()[1], id: 'g4', members: ['p7'] } as never,
       { ...teams()[0], name: 'Sellers', members: [] } as never,
     ]
@@ -112,8 +112,8 @@ async function pulls(t: Test, store?: Store): Promise<void> {
   })
 
   t.test('groups with the same name are told apart by their address', async t => {
-    standIn.groups = [
-      ...standIn.groups,
+    countLocally.groups = [
+      ...countLocally.groups,
       { id: 'g5', name: 'Support', email: 'second@acme.example', members: ['p6'] },
     ]
     t.match(await pull(directory), { outcome: 'complete' })
@@ -136,33 +136,33 @@ t.test('pulls on MongoDB', async t => {
 })
 
 t.test('a pull that would delete too many users deletes none until it is allowed to', async t => {
-  const { standIn, connect, pull, held, news } = await startPulling(t)
+  const { countLocally, connect, pull, held, news } = await startPulling(t)
   const directory = await connect()
-  standIn.users = people(10)
-  standIn.groups = [{ ...teams()[0], members: people(10).map(user => user.id) } as never]
+  countLocally.users = people(10)
+  countLocally.groups = [{ ...teams()[0], members: people(10).map(user => user.id) } as never]
   await pull(directory)
   const full = await held(directory)
   news()
 
-  standIn.users = []
-  standIn.groups = []
+  countLocally.users = []
+  countLocally.groups = []
   const refused = await pull(directory)
   t.equal(refused.outcome, 'refused')
   t.match(refused.problem, /^Nothing was deleted: 10 of 10 users would be deleted, more than 30 %/)
   t.same(await held(directory), full)
 
-  standIn.users = [...people(6), person(11)]
-  standIn.groups = [{ ...teams()[0], members: people(6).map(user => user.id) } as never]
+  countLocally.users = [...people(6), person(11)]
+  countLocally.groups = [{ ...teams()[0], members: people(6).map(user => user.id) } as never]
   t.match(await pull(directory), { outcome: 'refused', problem: /4 of 10 users would be deleted/ })
   t.same(news(), ['user.created person11'], 'new users are still created')
 
-  standIn.users = [...people(7), person(11)]
+  countLocally.users = [...people(7), person(11)]
   t.match(
     await pull(directory),
     { outcome: 'complete', counts: { users: { deleted: 3 } } },
     'the deletion of 3 of 11 users is allowed',
   )
-  standIn.users = [person(11)]
+  countLocally.users = [person(11)]
   t.match(await pull(directory), { outcome: 'refused' })
   t.match(await pull(directory, { allowDeletions: true }), {
     outcome: 'complete',
@@ -172,18 +172,18 @@ t.test('a pull that would delete too many users deletes none until it is allowed
 })
 
 t.test('a pull that would remove too many memberships is refused too', async t => {
-  const { standIn, connect, pull, held } = await startPulling(t)
+  const { countLocally, connect, pull, held } = await startPulling(t)
   const directory = await connect()
-  standIn.users = people(30)
-  standIn.groups = [{ ...teams()[0], members: people(30).map(user => user.id) } as never]
+  countLocally.users = people(30)
+  countLocally.groups = [{ ...teams()[0], members: people(30).map(user => user.id) } as never]
   await pull(directory)
-  standIn.groups = [{ ...teams()[0], members: [] } as never]
+  countLocally.groups = [{ ...teams()[0], members: [] } as never]
   t.match(await pull(directory), { outcome: 'refused', problem: /30 of 30 memberships would be deleted/ })
   t.equal((await held(directory)).groups.Sales?.length, 30)
 })
 
 t.test('a user created by SCIM is adopted by address, and other users are left alone', async t => {
-  const { standIn, connect, pull, store, held } = await startPulling(t)
+  const { countLocally, connect, pull, store, held } = await startPulling(t)
   const directory = await connect()
   const head = await store.head(directory.id)
   const made = ['person1@acme.example', 'by-hand@acme.example'].map((userName, n) => ({
@@ -202,14 +202,14 @@ t.test('a user created by SCIM is adopted by address, and other users are left a
     },
   }))
   if (head) await store.commit(directory.id, head, { writes: made, events: [] })
-  standIn.users = people(2)
+  countLocally.users = people(2)
   t.match(await pull(directory), {
     outcome: 'complete',
     counts: { users: { created: 1, updated: 1, deleted: 0 } },
   })
   t.same((await held(directory)).users, ['by-hand', 'person1', 'person2'])
 
-  standIn.groups = [{ ...teams()[0], members: ['p1'] } as never]
+  countLocally.groups = [{ ...teams()[0], members: ['p1'] } as never]
   await pull(directory)
   const [team] = await store.resources({ directoryId: directory.id }, 'group', { offset: 0, limit: 1 })
   const next = await store.head(directory.id)
@@ -220,12 +220,12 @@ t.test('a user created by SCIM is adopted by address, and other users are left a
 })
 
 t.test('of two provider groups with one name only the first adopts the local group', async t => {
-  const { standIn, connect, pull, store, held } = await startPulling(t)
+  const { countLocally, connect, pull, store, held } = await startPulling(t)
   const directory = await connect()
   const sales = newResource(directory, 'group', 'Sales')
   await write(store, directory, [save(sales)])
-  standIn.users = people(2)
-  standIn.groups = [
+  countLocally.users = people(2)
+  countLocally.groups = [
     { id: 'g1', name: 'Sales', email: 'sales@acme.example', members: ['p1'] },
     { id: 'g2', name: 'Sales', email: 'second@acme.example', members: ['p2'] },
   ]
@@ -237,10 +237,10 @@ t.test('of two provider groups with one name only the first adopts the local gro
 })
 
 t.test('a group without a name is called by its address, with its id when that name is taken', async t => {
-  const { standIn, connect, pull, held } = await startPulling(t)
+  const { countLocally, connect, pull, held } = await startPulling(t)
   const directory = await connect()
   const address = 'sales@acme.example'
-  standIn.groups = [
+  countLocally.groups = [
     { id: 'g1', name: address, email: 'other@acme.example', members: [] },
     { id: 'g2', name: '', email: address, members: [] },
   ]
@@ -258,14 +258,18 @@ t.test('a pull that loses its lease at once sends the provider no request', asyn
     t.ok(await one.store.claimPull(id, { now, until: now + 60_000 }), 'the lease is over')
     return fence
   }
-  const slow = await startPulling(t, { key, standIn: one.standIn, store: { ...one.store, claimPull } })
+  const slow = await startPulling(t, {
+    key,
+    countLocally: one.countLocally,
+    store: { ...one.store, claimPull },
+  })
   t.same(await slow.pullAll(), [])
-  t.same(one.standIn.asks, [])
+  t.same(one.countLocally.asks, [])
   t.equal(await one.state(directory), undefined)
 })
 
 t.test('after any changes at the provider, a pull makes the directory equal to the provider', async t => {
-  const { standIn, connect, pull, held, events, news } = await startPulling(t)
+  const { countLocally, connect, pull, held, events, news } = await startPulling(t)
   const letters = ['a', 'b', 'c', 'd', 'e']
   const names = fc.shuffledSubarray(letters, { minLength: 1 })
   const state = fc.record({
@@ -283,10 +287,10 @@ t.test('after any changes at the provider, a pull makes the directory equal to t
       for (const { users, groups, members, suspended } of states) {
         const of = (group: number) => members.filter(([g, user]) => g === group && user < users.length)
         const membersOf = groups.map((_, g) => [...new Set(of(g).map(([, user]) => user))])
-        standIn.users = users.map((name, n) =>
+        countLocally.users = users.map((name, n) =>
           person(n, { primaryEmail: `${name}@acme.example`, suspended: n === suspended }),
         )
-        standIn.groups = groups.map((name, n) => ({
+        countLocally.groups = groups.map((name, n) => ({
           ...{ id: `g${n}`, name, email: `${n}@acme.example` },
           members: (membersOf[n] ?? []).map(user => `p${user}`),
         }))
@@ -339,12 +343,12 @@ function told(events: readonly DirectoryEvent[]) {
 t.test('one process at a time pulls a directory, and another takes over after its lease ends', async t => {
   const key = randomBytes(32)
   const one = await startPulling(t, { key, bounds: { answerMs: 20_000 } })
-  const other = await startPulling(t, { store: one.store, standIn: one.standIn, key })
+  const other = await startPulling(t, { store: one.store, countLocally: one.countLocally, key })
   const directory = await one.connect()
-  one.standIn.users = people(2)
+  one.countLocally.users = people(2)
   let release = (): void => undefined
   let held = 0
-  one.standIn.disturb = async ({ path }) => {
+  one.countLocally.disturb = async ({ path }) => {
     if (path === '/api/groups' && ++held === 1) await new Promise<void>(resolve => (release = resolve))
     return false
   }
@@ -373,9 +377,9 @@ t.test('with an interval a directory is pulled by one of two processes per inter
   const key = randomBytes(32)
   const env = { DSYNC_EXTERNAL_CRON_INTERVAL: '1' }
   const one = await startPulling(t, { key, env })
-  const other = await startPulling(t, { store: one.store, standIn: one.standIn, key, env })
+  const other = await startPulling(t, { store: one.store, countLocally: one.countLocally, key, env })
   await one.connect()
-  const lists = () => one.standIn.asks.filter(ask => ask.path === '/api/users').length
+  const lists = () => one.countLocally.asks.filter(ask => ask.path === '/api/users').length
   const begun = Date.now()
   await waitUntil('a second pull', () => lists() >= 2)
   t.ok(Date.now() - begun > 900, 'the second pull does not come before its interval')

@@ -22,9 +22,9 @@ async function syncOf(service: Service, id: string, after?: string) {
 }
 
 async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
-  const standIn = await startProvider(t)
+  const countLocally = await startProvider(t)
   const receiver = await startReceiver(t)
-  const service = await startService(t, { ...standIn.env, ...more, WEBHOOK_ALLOW_PRIVATE: 'true' })
+  const service = await startService(t, { ...countLocally.env, ...more, WEBHOOK_ALLOW_PRIVATE: 'true' })
   const made = await service.manage('POST', '', {
     ...{ tenant: 'acme', product: 'crm', type: 'external', external_domain: 'acme.example' },
     ...{ webhook_url: receiver.url, webhook_secret: 'webhook-secret' },
@@ -37,7 +37,7 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
 
   const { begun, location, ended } = await consent(service, id)
   t.equal(begun.status, 302)
-  t.equal(location.href.split('?')[0], `${standIn.url}/authorize`)
+  t.equal(location.href.split('?')[0], `${countLocally.url}/authorize`)
   const asked = Object.fromEntries(location.searchParams)
   t.match(asked, {
     ...{ response_type: 'code', client_id: 'client', access_type: 'offline', prompt: 'consent' },
@@ -51,15 +51,15 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
     [ended.status, ended.body],
     [200, { data: { message: 'The directory is connected.' }, error: null }],
   )
-  t.same(Object.fromEntries(standIn.grants[0] ?? []), {
+  t.same(Object.fromEntries(countLocally.grants[0] ?? []), {
     ...{ grant_type: 'authorization_code', code: 'good-code', client_id: 'client' },
     ...{ client_secret: 'client-secret-canary', redirect_uri: asked.redirect_uri },
   })
   const connected = (await service.manage('GET', `/${id}`)).body.data
   t.match(connected, { external_access_token: /^access-canary/, external_refresh_token: /^refresh-canary/ })
 
-  standIn.users = people(3)
-  standIn.groups = [{ id: 'g1', name: 'Sales', email: 'sales@acme.example', members: ['p1', 'p2'] }]
+  countLocally.users = people(3)
+  countLocally.groups = [{ id: 'g1', name: 'Sales', email: 'sales@acme.example', members: ['p1', 'p2'] }]
   const authorization = `Api-Key ${apiKey}`
   const endpoint9 = '/api/v1/dsync/cron/sync-external'
   const triggered = await service.call('POST', endpoint9, undefined, { authorization })
@@ -79,7 +79,7 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
   const list = (await service.manage('GET', '?tenant=acme&product=crm')).body.data
   t.same(list[0].external_sync, sync, 'a list shows the state of the pull too')
 
-  standIn.users = people(1)
+  countLocally.users = people(1)
   await service.manage('POST', `/cron/sync-external?directoryId=${id}`)
   const refused = await syncOf(service, id, sync.finished_at)
   t.match(refused, { status: 'refused', error: /2 of 3 users would be deleted.*allowDeletions=true/ })
@@ -87,13 +87,13 @@ async function lifecycle(t: Test, more: NodeJS.ProcessEnv): Promise<void> {
   t.match(await syncOf(service, id, refused.finished_at), { status: 'complete', users: { deleted: 2 } })
 
   t.equal((await service.manage('PATCH', `/${id}`, { deactivated: true })).status, 200)
-  const before = standIn.asks.length
+  const before = countLocally.asks.length
   await service.manage('POST', '/cron/sync-external')
   await new Promise(resolve => setTimeout(resolve, 100))
-  t.equal(standIn.asks.length, before, 'a deactivated directory is not pulled')
+  t.equal(countLocally.asks.length, before, 'a deactivated directory is not pulled')
   t.equal((await service.manage('PATCH', `/${id}`, { deactivated: false, external_domain: '' })).status, 200)
   await service.manage('POST', '/cron/sync-external')
-  const usersAsked = () => standIn.asks.findLast(ask => ask.path === '/api/users')?.params
+  const usersAsked = () => countLocally.asks.findLast(ask => ask.path === '/api/users')?.params
   await waitUntil('a pull of all domains', () => usersAsked()?.get('customer') === 'my_customer')
 
   t.equal((await service.manage('DELETE', `/${id}`)).status, 200)
@@ -116,8 +116,8 @@ t.test('an external directory is connected, pulled and deleted, on MongoDB', asy
 })
 
 t.test('a connection that cannot be made is refused with a message that says why', async t => {
-  const standIn = await startProvider(t)
-  const service = await startService(t, { ...standIn.env, BASE_URL: 'https://sync.example.com' })
+  const countLocally = await startProvider(t)
+  const service = await startService(t, { ...countLocally.env, BASE_URL: 'https://sync.example.com' })
   const { body } = await service.manage('POST', '', { tenant: 'acme', product: 'crm', type: 'google' })
   const { id } = body.data
   const scim = await service.directory()
@@ -174,8 +174,8 @@ t.test('a connection that cannot be made is refused with a message that says why
   const noKey = await service.call('POST', '/api/v1/dsync/cron/sync-external')
   t.equal(noKey.status, 401)
 
-  standIn.disturb = ({ path }, response) => {
-    if (path === '/token') json(response, 302, {}, { location: `${standIn.url}/elsewhere` })
+  countLocally.disturb = ({ path }, response) => {
+    if (path === '/token') json(response, 302, {}, { location: `${countLocally.url}/elsewhere` })
     return path === '/token'
   }
   const redirected = await consent(service, id)
@@ -184,10 +184,10 @@ t.test('a connection that cannot be made is refused with a message that says why
     [502, /refused the authorization_code \(302\)/],
   )
   t.notOk(
-    standIn.asks.some(ask => ask.path === '/elsewhere'),
+    countLocally.asks.some(ask => ask.path === '/elsewhere'),
     'a redirect is not followed',
   )
-  standIn.disturb = ({ path }, response) => {
+  countLocally.disturb = ({ path }, response) => {
     if (path === '/token') json(response, 200, { access_token: 'access-canary' })
     return path === '/token'
   }
@@ -209,15 +209,15 @@ t.test('a connection that cannot be made is refused with a message that says why
 })
 
 t.test('a hanging pull delays neither the API nor the shutdown of the service', async t => {
-  const standIn = await startProvider(t)
+  const countLocally = await startProvider(t)
   const dataDir = t.testdir()
-  const service = await startService(t, { ...standIn.env, DATA_DIR: dataDir })
+  const service = await startService(t, { ...countLocally.env, DATA_DIR: dataDir })
   const { body } = await service.manage('POST', '', { tenant: 'acme', product: 'crm', type: 'external' })
   const { id } = body.data
   await consent(service, id)
-  standIn.disturb = ({ path }) => path === '/api/users'
+  countLocally.disturb = ({ path }) => path === '/api/users'
   await service.manage('POST', `/cron/sync-external?directoryId=${id}`)
-  await waitUntil('the pull is under way', () => standIn.asks.length > 0)
+  await waitUntil('the pull is under way', () => countLocally.asks.length > 0)
   const { external_sync: sync } = (await service.manage('GET', `/${id}`)).body.data
   t.match(sync, { status: 'running', finished_at: null, error: null })
   t.equal((await service.manage('POST', `/cron/sync-external?directoryId=${id}`)).status, 200)
@@ -226,7 +226,7 @@ t.test('a hanging pull delays neither the API nor the shutdown of the service', 
   const begun = Date.now()
   await service.close()
   t.ok(Date.now() - begun < 2000, 'the service closes without waiting for the provider')
-  const next = await startService(t, { ...standIn.env, DATA_DIR: dataDir })
+  const next = await startService(t, { ...countLocally.env, DATA_DIR: dataDir })
   const after = (await next.manage('GET', `/${id}`)).body.data.external_sync
   t.match(after, { status: 'failed', error: 'The service was stopped during the pull' })
 })
@@ -245,8 +245,8 @@ t.test('a state is valid for ten minutes', async t => {
 })
 
 t.test('a directory is connected by three library calls and pulled by a fourth', async t => {
-  const standIn = await startProvider(t)
-  const service = await library(t, standIn, {})
+  const countLocally = await startProvider(t)
+  const service = await library(t, countLocally, {})
   const created = await service.directories.create({ tenant: 'acme', product: 'crm', type: 'external' })
   const directoryId = created.data?.id ?? ''
   const redirectUrl = 'https://app.example/back'
@@ -293,7 +293,7 @@ t.test('a directory is connected by three library calls and pulled by a fourth',
     error: null,
     data: { id: directoryId, external_access_token: accessToken, external_refresh_token: refreshToken },
   })
-  standIn.users = people(2)
+  countLocally.users = people(2)
   const events: string[] = []
   const synced = await service.sync(event => {
     events.push(event.event)
@@ -311,11 +311,11 @@ t.test('a directory is connected by three library calls and pulled by a fourth',
   t.match((await service.directories.get(directoryId)).data?.external_sync, { status: 'complete' })
 })
 
-async function library(t: Test, standIn: StandIn, env: NodeJS.ProcessEnv) {
+async function library(t: Test, countLocally: StandIn, env: NodeJS.ProcessEnv) {
   const quiet = () => undefined
   const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
   const service = await start({
-    env: { API_KEYS: 'test-key-0123456789', DATA_DIR: t.testdir(), ...standIn.env, ...env },
+    env: { API_KEYS: 'test-key-0123456789', DATA_DIR: t.testdir(), ...countLocally.env, ...env },
     log,
   })
   t.teardown(() => service.close())

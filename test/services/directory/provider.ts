@@ -76,7 +76,7 @@ export async function startProvider(t: Test): Promise<StandIn> {
     server.close()
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const standIn: StandIn = {
+  const countLocally: StandIn = {
     url,
     env: {
       EXTERNAL_CLIENT_ID: 'client',
@@ -102,21 +102,21 @@ export async function startProvider(t: Test): Promise<StandIn> {
     const ask = { path: pathname, params, authorization: request.headers.authorization ?? '' }
     let text = ''
     for await (const chunk of request) text += chunk
-    if (pathname === '/token') standIn.grants.push(new URLSearchParams(text))
-    else standIn.asks.push(ask)
-    if (await standIn.disturb(ask, response)) return
+    if (pathname === '/token') countLocally.grants.push(new URLSearchParams(text))
+    else countLocally.asks.push(ask)
+    if (await countLocally.disturb(ask, response)) return
     if (pathname === '/token') return token(new URLSearchParams(text), response)
-    if (!standIn.tokens.has(ask.authorization.replace('Bearer ', ''))) return json(response, 401, {})
+    if (!countLocally.tokens.has(ask.authorization.replace('Bearer ', ''))) return json(response, 401, {})
     const [, , list, groupId] = pathname.split('/')
-    const group = standIn.groups.find(({ id }) => id === groupId)
-    if (list === 'users') return page(response, params, 'users', standIn.users)
+    const group = countLocally.groups.find(({ id }) => id === groupId)
+    if (list === 'users') return page(response, params, 'users', countLocally.users)
     if (groupId === undefined) {
-      const groups = standIn.groups.map(({ members: _, ...shown }) => ({ kind: 'group', ...shown }))
+      const groups = countLocally.groups.map(({ members: _, ...shown }) => ({ kind: 'group', ...shown }))
       return page(response, params, 'groups', groups)
     }
     if (!group) return json(response, 404, {})
     const members = group.members.map(id => {
-      const user = standIn.users.find(each => each.id === id)
+      const user = countLocally.users.find(each => each.id === id)
       const email = user?.primaryEmail ?? `${id}@elsewhere.example`
       const status = user?.suspended ? 'SUSPENDED' : 'ACTIVE'
       return {
@@ -135,24 +135,24 @@ export async function startProvider(t: Test): Promise<StandIn> {
     const right =
       grant_type === 'authorization_code'
         ? code === 'good-code'
-        : standIn.refreshTokens.has(refresh_token ?? '')
+        : countLocally.refreshTokens.has(refresh_token ?? '')
     if (!known || !right) {
       json(response, 400, { error: 'invalid_grant', error_description: 'Bad Request' })
       return
     }
     const access_token = `access-canary-${++made}`
-    standIn.tokens.add(access_token)
-    const isNew = grant_type === 'authorization_code' || standIn.rotates
+    countLocally.tokens.add(access_token)
+    const isNew = grant_type === 'authorization_code' || countLocally.rotates
     const fresh = isNew ? { refresh_token: `refresh-canary-${made}` } : {}
-    if (standIn.rotates) standIn.refreshTokens.delete(refresh_token ?? '')
-    if (fresh.refresh_token) standIn.refreshTokens.add(fresh.refresh_token)
-    const rest = { expires_in: standIn.lifeSeconds, scope: 'a b', token_type: 'Bearer' }
+    if (countLocally.rotates) countLocally.refreshTokens.delete(refresh_token ?? '')
+    if (fresh.refresh_token) countLocally.refreshTokens.add(fresh.refresh_token)
+    const rest = { expires_in: countLocally.lifeSeconds, scope: 'a b', token_type: 'Bearer' }
     json(response, 200, { access_token, ...fresh, ...rest })
   }
 
   function page(response: ServerResponse, params: URLSearchParams, name: string, items: object[]): void {
     const start = Number(params.get('pageToken') ?? 0)
-    const end = start + standIn.pageSize
+    const end = start + countLocally.pageSize
     const found = items.slice(start, end)
     json(response, 200, {
       kind: name,
@@ -161,7 +161,7 @@ export async function startProvider(t: Test): Promise<StandIn> {
       ...(end < items.length ? { nextPageToken: String(end) } : {}),
     })
   }
-  return standIn
+  return countLocally
 }
 
 export function json(response: ServerResponse, status: number, body: object, headers: object = {}): void {

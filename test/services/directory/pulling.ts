@@ -19,7 +19,7 @@ import { waitUntil } from '../../helpers/wait.js'
 import { type StandIn, startProvider } from './provider.js'
 
 export interface Pulling {
-  readonly standIn: StandIn
+  readonly countLocally: StandIn
   readonly store: Store
   readonly events: DirectoryEvent[]
   readonly logged: string[]
@@ -41,14 +41,14 @@ const hasty: Bounds = { ...bounds, answerMs: 300, attempts: 3, firstWaitMs: 5, l
 
 export interface PullingOptions {
   readonly store?: Store
-  readonly standIn?: StandIn
+  readonly countLocally?: StandIn
   readonly bounds?: Partial<Bounds>
   readonly env?: NodeJS.ProcessEnv
   readonly key?: Buffer
 }
 
 export async function startPulling(t: Test, options: PullingOptions = {}): Promise<Pulling> {
-  const standIn = options.standIn ?? (await startProvider(t))
+  const countLocally = options.countLocally ?? (await startProvider(t))
   const store = options.store ?? openSqlite(join(t.testdir(), 'directory.db'))
   const encryptionKey = options.key ?? randomBytes(32)
   const box = createSecretBox([encryptionKey])
@@ -57,7 +57,7 @@ export async function startPulling(t: Test, options: PullingOptions = {}): Promi
     logged.push(`${message} ${JSON.stringify(fields)}`)
   }
   const log = { debug: write, info: write, warn: write, error: write }
-  const settings = readExternalSettings({ ...standIn.env, ...options.env })
+  const settings = readExternalSettings({ ...countLocally.env, ...options.env })
   const writers = createWriters(store, log, () => undefined)
   const patience = { ...hasty, ...options.bounds }
   const { connection, puller } = startExternal({
@@ -87,7 +87,7 @@ export async function startPulling(t: Test, options: PullingOptions = {}): Promi
     puller.begin(directory.id, { callback, ...wish })
 
   return {
-    standIn,
+    countLocally,
     store,
     events,
     logged,

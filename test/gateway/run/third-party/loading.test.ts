@@ -206,7 +206,7 @@ t.test('a command ends even when a plugin has started a timer', async t => {
   const working = (answer: string) => `create() {
     const timer = setInterval(() => {}, 60_000)
     return { ${answer}, async close() { clearInterval(timer) } } }`
-  const admin = await startApp(t, (_req, res) => res.end('{"acts":[]}'))
+  const admin = await startApp(t, (_req, res) => res.end('{"overrides":[]}'))
   const folder = folderWith(
     t,
     {
@@ -224,7 +224,7 @@ t.test('a command ends even when a plugin has started a timer', async t => {
     [0, 'replay', join(folder, 'access.log'), '--policies', folder],
     [2, 'diff', folder, 'no/where'],
     [0, 'health', '--config', folder],
-    [0, 'acts', '--live', folder],
+    [0, 'overrides', '--live', folder],
   ] as const) {
     const command = [inProject('dist/gateway/cli.js'), ...words]
     const child = spawn(process.execPath, command, { stdio: 'ignore', timeout: 30_000 })

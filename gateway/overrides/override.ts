@@ -1,0 +1,106 @@
+/** Overrides on the admin port: the most recent ones of all gateways on one Redis, or of this process. */
+import { randomUUID } from 'node:crypto'
+import type { OverrideReason } from '../admin/override-reason.js'
+import type { Log } from '../types.js'
+import type { Contents, OverrideChange } from './store.js'
+import { type Ending, isPast } from './until.js'
+
+/** Plain data, fit for JSON. */
+export interface StoredOverride extends Ending {
+  readonly id: string
+  readonly kind: 'mode' | 'access' | 'reset'
+  /** A sentence. */
+  readonly what: string
+  /** ISO 8601. */
+  readonly at: string
+  /** Who asked for it: a name, or else the address. */
+  readonly by: string
+  /** The address that the request came from. */
+  readonly from: string
+  readonly why?: string
+  /** Id of the entry or mode it set, which may be removed again. */
+  readonly set?: string
+  /**
+   * One more than that of the previous override, whichever gateway performed it: clocks may differ, and two overrides may share a
+   * millisecond.
+   */
+  readonly order?: number
+}
+
+/** An override as the admin port reports it. */
+export type ReportedOverride = ReturnType<typeof reportOverride>
+
+const MOST_OVERRIDES = 200
+
+const PATHS = { mode: (id: string) => `/rules/${id}/mode`, access: (id: string) => `/access/${id}` }
+
+/** A new override, requested from the address `from`. */
+export function newOverride(
+  kind: StoredOverride['kind'],
+  what: string,
+  { by, why, from, until, set }: OverrideReason & Ending & { readonly from: string; readonly set?: string },
+): StoredOverride {
+  const at = new Date().toISOString()
+  const more = { ...(why && { why }), ...(until && { until }), ...(set && { set }) }
+  return { id: randomUUID(), kind, what, at, by: by ?? from, from, ...more }
+}
+
+/** Stores the override and drops the oldest beyond 200; overrides that can be undone are dropped last. */
+export function changesFor(override: StoredOverride, contents: Contents): OverrideChange[] {
+  const overrides = newestFirst(contents.overrides.values())
+  const order = (overrides[0]?.order ?? 0) + 1
+  const canBeUndone = (one: StoredOverride) => pathToUndo(one, contents) !== undefined
+  const mostUseful = [...overrides.filter(canBeUndone), ...overrides.filter(one => !canBeUndone(one))]
+  const dropped = mostUseful
+    .slice(MOST_OVERRIDES - 1)
+    .map(({ id }): OverrideChange => ({ collection: 'overrides', id }))
+  return [{ collection: 'overrides', id: override.id, value: { ...override, order } }, ...dropped]
+}
+
+/** The stored overrides, the newest first. */
+export function reportOverrides(contents: Contents): ReportedOverride[] {
+  return newestFirst(contents.overrides.values()).map(override => reportOverride(override, contents))
+}
+
+/** Logs an override as a warning, so that it appears at every usual log level. */
+export function logOverride(
+  log: Log,
+  audit: string,
+  { id: override, by, from }: StoredOverride,
+  said: object,
+  message: string,
+): void {
+  log.warn({ audit, ...said, by, from, override }, message)
+}
+
+export function reportOverride(override: StoredOverride, contents: Contents) {
+  const { id, kind, what, at, by, from, why, until } = override
+  const path = pathToUndo(override, contents)
+  return {
+    id,
+    kind,
+    what,
+    at,
+    by,
+    from,
+    why: why ?? null,
+    until: until ?? null,
+    /** False when it has been undone, has expired, or was replaced by another override. */
+    undo: path !== undefined,
+    undo_call: path === undefined ? null : `DELETE ${path}`,
+  }
+}
+
+/** Undefined when what the override set is no longer there. */
+function pathToUndo({ id, kind, set }: StoredOverride, { access, modes }: Contents): string | undefined {
+  if (set === undefined || kind === 'reset') return undefined
+  const there = kind === 'mode' ? modes.get(set) : access.get(set)
+  if (there === undefined || isPast(there, Date.now())) return undefined
+  return there.override === id ? PATHS[kind](set) : undefined
+}
+
+/** Newest first, in the order in which they were stored, which is the same on all gateways. */
+export function newestFirst(overrides: Iterable<StoredOverride>): StoredOverride[] {
+  const earlier = (a: StoredOverride, b: StoredOverride) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0)
+  return [...overrides].sort((a, b) => (b.order ?? 0) - (a.order ?? 0) || earlier(a, b))
+}

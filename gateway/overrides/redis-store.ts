@@ -1,0 +1,236 @@
+/**
+ * The entries and modes of the admin port, stored in Redis: every gateway and worker checks each second whether
+ * they have changed.
+ */
+import { randomUUID } from 'node:crypto'
+import { Unreachable } from '../admin/refusals.js'
+import { connectRedis, type RedisClient, reconnect } from '../decide/store/redis-connection.js'
+import { KEY_SPACE } from '../redis-keys.js'
+import type { Log } from '../types.js'
+import { type Collection, type Contents, EMPTY, type OverrideStore, type Planned } from './store.js'
+import { readStored } from './stored-form.js'
+
+const ACCESS = `${KEY_SPACE}access`
+/** Hashes of values by id. All are in the slot of the first, so that a Cluster can change them in one transaction. */
+const KEYS: Readonly<Record<Collection, string>> = {
+  access: ACCESS,
+  modes: `${KEY_SPACE}{${ACCESS}}:modes`,
+  overrides: `${KEY_SPACE}{${ACCESS}}:overrides`,
+}
+const COLLECTIONS = Object.keys(KEYS) as Collection[]
+/**
+ * Field of the first hash that differs after each change, `NUMBER.UUID` with an increasing number; no id begins like
+ * this.
+ */
+const VERSION = '#'
+const LOOK_EVERY_MS = 1000
+/** Longest wait for a reply from Redis. */
+const PATIENCE_MS = 1000
+
+/** A command and its arguments. */
+type Step =
+  | readonly ['HSET', string, string, string]
+  | readonly ['HDEL', string, string]
+  | readonly ['DEL', string]
+
+/** Performs all steps and stores the next version, or does nothing when the version is not the expected one. */
+const APPLY = `if (redis.call('HGET', KEYS[1], '${VERSION}') or '') ~= ARGV[1] then return 0 end
+for _, step in ipairs(cjson.decode(ARGV[2])) do redis.call(unpack(step)) end
+redis.call('HSET', KEYS[1], '${VERSION}', ARGV[3])
+return 1`
+
+export interface OverrideStoreHooks {
+  /** Called after each change, whoever made it. */
+  changed(): void
+  /** Called for each regular look that fails. */
+  unanswered(): void
+}
+
+export class RedisOverrideStore implements OverrideStore {
+  contents: Contents = EMPTY
+  readonly #redis: RedisClient
+  readonly #hooks: OverrideStoreHooks
+  readonly #log: Log
+  readonly #timer: NodeJS.Timeout
+  #version: string | undefined
+  /** The contents as JSON. */
+  #texts: Readonly<Record<Collection, Readonly<Record<string, string>>>> = {
+    access: {},
+    modes: {},
+    overrides: {},
+  }
+  /** The highest number of any version seen. */
+  #number = 0
+  #looking: Promise<void> | undefined
+  #changing: Promise<unknown> = Promise.resolve()
+
+  /** Uses a connection of its own, so that it does not delay requests. */
+  constructor(url: string, hooks: OverrideStoreHooks, log: Log) {
+    this.#redis = connectRedis(url, log)
+    this.#hooks = hooks
+    this.#log = log
+    this.#timer = setInterval(() => void this.#look().catch(hooks.unanswered), LOOK_EVERY_MS).unref()
+  }
+
+  /** Resolves when the contents are known, or when Redis does not answer in time. */
+  async opened(): Promise<void> {
+    const since = performance.now()
+    while (performance.now() - since < PATIENCE_MS) {
+      const isKnown = await this.#look().then(
+        () => true,
+        () => false,
+      )
+      if (isKnown) return
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
+  }
+
+  change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result> {
+    // One at a time: of several at once, all but one would have to start over.
+    const done = this.#changing.then(() => this.#change(plan))
+    this.#changing = done.catch(() => undefined)
+    return done
+  }
+
+  async refresh(): Promise<void> {
+    await this.#lookAfter().catch(() => undefined)
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.#redis.disconnect()
+  }
+
+  async #change<Result>(plan: (contents: Contents) => Planned<Result>): Promise<Result> {
+    for (;;) {
+      await orUnreachable(() => this.#lookAfter(), 'Redis does not answer: nothing has changed.')
+      const { changes, result } = plan(this.contents)
+      const steps = changes.map(({ collection, id, value }): Step => {
+        const key = KEYS[collection]
+        return value === undefined ? ['HDEL', key, id] : ['HSET', key, id, JSON.stringify(value)]
+      })
+      const isDone = await orUnreachable(
+        () => this.#apply(steps, this.#version, this.#number + 1),
+        'Redis does not answer: the change may or may not have been made. Look before you try again.',
+      )
+      // The change is made even if this read fails.
+      if (isDone) await this.refresh()
+      if (isDone) return result
+    }
+  }
+
+  /** False when the version is no longer `expected`: another gateway changed something first. */
+  async #apply(steps: readonly Step[], expected: string | undefined, number: number): Promise<boolean> {
+    const next = `${number}.${randomUUID()}`
+    const keys = Object.values(KEYS)
+    const given = [expected ?? '', JSON.stringify(steps), next]
+    return (await this.#within(this.#redis.eval(APPLY, keys.length, ...keys, ...given))) === 1
+  }
+
+  /** Reads what has changed. Rejects while Redis is unavailable; the contents then stay as last known. */
+  #look(): Promise<void> {
+    this.#looking ??= this.#read().finally(() => {
+      this.#looking = undefined
+    })
+    return this.#looking
+  }
+
+  /** Waits for a look in progress and looks again, since that one may have begun too early. */
+  async #lookAfter(): Promise<void> {
+    await this.#looking?.catch(() => undefined)
+    await this.#look()
+  }
+
+  async #read(): Promise<void> {
+    const version = await this.#within(this.#redis.hget(ACCESS, VERSION))
+    if (version === (this.#version ?? null)) return
+    const [access = {}, modes = {}, overrides = {}] = await this.#readAll()
+    const number = numberOf(access[VERSION])
+    if (this.#version !== undefined && number < this.#number) {
+      await this.#restore(access[VERSION])
+      return this.#read()
+    }
+    const texts = { access, modes, overrides }
+    const values = COLLECTIONS.map(collection => [collection, this.#parsed(collection, texts[collection])])
+    this.contents = Object.fromEntries(values) as Contents
+    this.#texts = texts
+    this.#version = access[VERSION]
+    this.#number = Math.max(this.#number, number)
+    this.#hooks.changed()
+  }
+
+  /** Reads the collections in order; the first holds the version, so what changes meanwhile is read at the next look. */
+  async #readAll(): Promise<Readonly<Record<string, string>>[]> {
+    const all = this.#redis.pipeline()
+    for (const collection of COLLECTIONS) all.hgetall(KEYS[collection])
+    const answers = (await this.#within(all.exec())) ?? []
+    return answers.map(([error, texts]) => {
+      if (error !== null) throw error
+      return texts as Record<string, string>
+    })
+  }
+
+  /**
+   * For a Redis that has come back empty or with older data: what was in force stays in force. It is stored with the
+   * number it had, so that a gateway that knows a later change restores that in turn. Does nothing when another gateway
+   * was faster.
+   *
+   * @param found the version that Redis has now
+   */
+  async #restore(found: string | undefined): Promise<void> {
+    const steps = COLLECTIONS.flatMap((collection): Step[] => [
+      ['DEL', KEYS[collection]],
+      ...[...this.contents[collection]].map(
+        ([id, value]): Step => ['HSET', KEYS[collection], id, JSON.stringify(value)],
+      ),
+    ])
+    const isRestored = await this.#apply(steps, found, this.#number)
+    if (isRestored)
+      this.#log.warn({}, 'Redis had lost access entries, modes and overrides: they were restored')
+  }
+
+  /**
+   * Leaves out what cannot be read: it is not in force here, and an error is logged. What has not changed is the same
+   * object as before.
+   */
+  #parsed(
+    collection: Collection,
+    { [VERSION]: _version, ...texts }: Readonly<Record<string, string>>,
+  ): Map<string, never> {
+    const values = new Map<string, never>()
+    for (const [id, text] of Object.entries(texts)) {
+      const known = this.#texts[collection][id] === text ? this.contents[collection].get(id) : undefined
+      try {
+        values.set(id, (known ?? readStored(collection, text)) as never)
+      } catch (error) {
+        this.#log.error({ err: error, collection, id }, 'what Redis keeps for the admin port cannot be read')
+      }
+    }
+    return values
+  }
+
+  /** Rejects when Redis does not reply in time, and replaces the connection. */
+  async #within<T>(answer: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => {
+        reconnect(this.#redis, ACCESS)
+        reject(new Error(`Redis has not answered within ${PATIENCE_MS} ms.`))
+      }, PATIENCE_MS)
+    })
+    return Promise.race([answer, late]).finally(() => clearTimeout(timer))
+  }
+}
+
+async function orUnreachable<Result>(work: () => Promise<Result>, message: string): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    throw new Unreachable(message, { cause: error })
+  }
+}
+
+/** The number of a version: -1 when Redis has none; 0 for one that no gateway wrote. */
+function numberOf(version: string | undefined): number {
+  return version === undefined ? -1 : Number.parseInt(version, 10) || 0
+}

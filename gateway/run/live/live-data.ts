@@ -1,0 +1,181 @@
+/** The live data of the admin port: computed once a second for all watching clients, and not at all without any. */
+import type { HistoryOf, LiveData, LiveListener } from '../../admin/live.js'
+import type { LiveOverride, LiveProblem, LiveSnapshot, LiveWorker } from '../../admin/live-snapshot.js'
+import { shownAddress } from '../../decide/store/redis-address.js'
+import type { StepCounts } from '../../observe/live/live.js'
+import { latestOf } from '../../observe/untrusted-forwarding.js'
+import type { Log } from '../../types.js'
+import type { Loaded } from '../load.js'
+import type { Reloader } from '../reload.js'
+import { Changes } from './changes.js'
+import { checkKnown, joinHistory } from './history.js'
+import {
+  countsOf,
+  joinClosest,
+  joinProjects,
+  joinRates,
+  joinRules,
+  joinSlots,
+  joinUpstreams,
+} from './join.js'
+import type { ProcessPart } from './part.js'
+import { RUNTIME_ACCESS, rulesOf } from './rules.js'
+
+/** The data of the processes that take requests, and the process ids of those that did not answer. */
+export interface AnsweredParts<Part> {
+  readonly parts: readonly Part[]
+  readonly missing: readonly number[]
+}
+
+export interface LiveSources {
+  ask(): AnsweredParts<ProcessPart> | Promise<AnsweredParts<ProcessPart>>
+  askHistory(of: HistoryOf): AnsweredParts<StepCounts> | Promise<AnsweredParts<StepCounts>>
+  /** Empty for one process. */
+  workers(): readonly Pick<LiveWorker, 'pid' | 'started_at' | 'answers'>[]
+  /** `loaded` is the configuration in the files, `current` includes the modes set on the admin port. */
+  inForce(): { readonly loaded: Loaded; readonly current: Loaded; readonly loadedAt: Date }
+  readonly reloader: Pick<Reloader, 'last' | 'former'>
+  /** The configured address of Redis; '' for none. */
+  readonly redis: string
+  readonly overrides: OverrideFeed
+  readonly log: Log
+}
+
+/** What was done through the admin port. */
+export interface OverrideFeed {
+  /** The newest first. */
+  list(): readonly LiveOverride[]
+  /** Calls `listener` with each later override, by any gateway on the same Redis. */
+  watch(listener: (override: LiveOverride) => void): void
+}
+
+const SECOND = 1000
+/** Newest overrides that are reported besides those that can still be undone. */
+const NEWEST_OVERRIDES = 50
+
+export function liveData(sources: LiveSources): LiveData {
+  const listeners = new Set<LiveListener>()
+  const changes = new Changes()
+  /** Number of watching clients, including those waiting for their first snapshot. */
+  let watching = 0
+  let timer: NodeJS.Timeout | undefined
+  let making: Promise<string> | undefined
+
+  /** The snapshot as JSON. Calls during its computation share the result. */
+  function make(): Promise<string> {
+    making ??= snapshotOf(sources)
+      .then(snapshot => JSON.stringify(snapshot))
+      .finally(() => {
+        making = undefined
+      })
+    return making
+  }
+  function tick(): void {
+    make().then(json => {
+      for (const report of listeners) report('live', json)
+    }, failed)
+  }
+  const failed = (error: unknown) =>
+    sources.log.error({ err: error }, 'what happens now could not be reported')
+  sources.overrides.watch(override => {
+    const json = JSON.stringify(override)
+    for (const report of listeners) report('override', json)
+  })
+
+  return {
+    snapshot: () => snapshotOf(sources),
+    async history(of) {
+      const { parts } = await sources.askHistory(of)
+      checkKnown(of, parts, sources.inForce().loaded)
+      return joinHistory(parts, of)
+    },
+    changes: () => changes.between(sources.reloader.former, sources.inForce().loaded),
+    watch(listener) {
+      let watches = true
+      watching += 1
+      timer ??= setInterval(tick, SECOND)
+      make()
+        .then(json => {
+          if (watches) listener('live', json)
+        })
+        .catch(failed)
+        .finally(() => {
+          if (watches) listeners.add(listener)
+        })
+      return () => {
+        watches = false
+        watching -= 1
+        listeners.delete(listener)
+        if (watching > 0) return
+        clearInterval(timer)
+        timer = undefined
+      }
+    },
+  }
+}
+
+async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
+  const { parts, missing } = await sources.ask()
+  const { loaded, current, loadedAt } = sources.inForce()
+  const rules = joinRules(parts)
+  const upstreams = joinUpstreams(parts)
+  const addresses = upstreams.flatMap(one => one.addresses)
+  const [only] = parts
+  const isOne = sources.workers().length === 0
+  return {
+    at: new Date().toISOString(),
+    since: new Date(Math.min(...parts.map(({ since }) => since), Date.now())).toISOString(),
+    revision: loaded.compiled.policy.revision,
+    loaded_at: loadedAt.toISOString(),
+    workers: sources.workers().map(worker => ({ ...worker, ...vitalsOf(worker.pid, parts) })),
+    ...(isOne && only && { process: only.process }),
+    missing,
+    reload: reloadOf(sources.reloader.last),
+    store: storeOf(sources.redis, parts),
+    untrusted_forwarding: latestOf(parts.map(part => part.untrusted_forwarding)),
+    rates: joinRates(parts),
+    in_flight: addresses.reduce((sum, one) => sum + one.in_flight + one.web_sockets, 0),
+    rules: [...rulesOf(current), ...(rules.has(RUNTIME_ACCESS.id) ? [RUNTIME_ACCESS] : [])].map(rule => ({
+      ...rule,
+      ...countsOf(rules, rule.id),
+    })),
+    projects: joinProjects(parts),
+    closest: joinClosest(parts),
+    slots: joinSlots(parts),
+    upstreams,
+    overrides: sources.overrides.list().filter(({ undo }, i) => undo || i < NEWEST_OVERRIDES),
+  }
+}
+
+function vitalsOf(pid: number, parts: readonly ProcessPart[]) {
+  const { loop_delay_ms = null, rss_bytes = null } =
+    parts.find(part => part.process.pid === pid)?.process ?? {}
+  return { loop_delay_ms, rss_bytes }
+}
+
+function reloadOf(last: Reloader['last']): LiveSnapshot['reload'] {
+  if (last === undefined) return null
+  const problems = last.result === 'refused' ? last.problems : []
+  return {
+    at: last.at.toISOString(),
+    result: last.result,
+    problems: problems.map(
+      ({ file, line, col: column, path, message: sentence }): LiveProblem => ({
+        ...{ file, line, column, path, sentence },
+      }),
+    ),
+  }
+}
+
+/** Away when any of the processes cannot reach it. */
+function storeOf(redis: string, parts: readonly ProcessPart[]): LiveSnapshot['store'] {
+  const states = parts.map(({ store }) => store)
+  const away = states.filter(store => store.away)
+  const since = Math.min(...(away.length > 0 ? away : states).map(store => store.since), Date.now())
+  return {
+    kind: redis === '' ? 'memory' : 'redis',
+    address: redis === '' ? null : shownAddress(redis),
+    state: away.length > 0 ? 'away' : 'ok',
+    since: new Date(since).toISOString(),
+  }
+}
