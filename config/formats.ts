@@ -1,7 +1,7 @@
 /** Formats of strings: addresses of upstreams, Redis and networks; days, moments and time zones; ciphers, headers. */
 import { isIP } from 'node:net'
 import { getCiphers } from 'node:tls'
-import { HOP_BY_HOP_FIELDS, METHOD_OVERRIDE_FIELDS, REPLACED_FIELDS } from './words.js'
+import { HOP_BY_HOP_FIELDS, METHOD_OVERRIDE_FIELDS, REPLACED_FIELDS } from './words/words.js'
 
 /** An http(s) address that names only a host and a port, so that no part of it is silently ignored. */
 export function isHttpOrigin(text: string): boolean {

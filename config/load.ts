@@ -1,15 +1,11 @@
 /** Reads gateway.yaml, the projects and the policy files, and reports the problems of all files at once. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { ACCESS, accessSchema } from './access-schema.js'
-import { checkCertificates, resolveCertificates } from './certificates.js'
-import { checkConfig } from './checks.js'
-import { withEmbeddedCookies } from './embedded.js'
+import { checkCertificates, resolveCertificates } from './checks/certificates.js'
+import { checkConfig } from './checks/checks.js'
+import { withEmbeddedCookies } from './checks/embedded.js'
 import { expand } from './environment.js'
 import { ConfigFiles, fileBeside, gatewayFileOf, reasonOf } from './files.js'
-import { type Gateway, gatewaySchema } from './gateway-schema.js'
-import type { PluginSchemas } from './plugin-schema.js'
-import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy-schema.js'
 import {
   formatPath,
   listed,
@@ -19,12 +15,16 @@ import {
   type Problem,
   type UnplacedProblem,
 } from './problem.js'
-import { type ProjectEntry, projectsSchema } from './projects-schema.js'
+import { ACCESS, accessSchema } from './schema/access.js'
+import { type Gateway, gatewaySchema } from './schema/gateway.js'
+import type { PluginSchemas } from './schema/plugin.js'
+import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './schema/policy.js'
+import { type ProjectEntry, projectsSchema } from './schema/projects.js'
 import { quoted } from './sentences.js'
 import { markOf, type Sources, whyNotRead } from './sources.js'
 import type { AccessPolicy, Config, PolicyFile } from './types.js'
 import { createValidator, type Validator } from './validate.js'
-import { ENVIRONMENTS, PLANS, type PlanWords } from './words.js'
+import { ENVIRONMENTS, PLANS, type PlanWords } from './words/words.js'
 import { parseYaml, type YamlFile } from './yaml.js'
 
 export type { AccessPolicy, Config, PolicyFile, ProjectLimitsPolicy, RulesPolicy } from './types.js'

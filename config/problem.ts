@@ -83,3 +83,15 @@ function editDistance(a: string, b: string, most: number): number {
 }
 
 const at = (row: readonly number[], index: number): number => row[index] ?? 0
+
+/** The problems as `file:line:col path: sentence`, one a line, and their number. */
+export function listProblems(problems: readonly Problem[]): string {
+  return [...problems.map(formatProblem), `${countProblems(problems.length)} in the configuration.`].join(
+    '\n',
+  )
+}
+
+/** `1 problem`, `2 problems`. */
+export function countProblems(count: number): string {
+  return count === 1 ? '1 problem' : `${count} problems`
+}

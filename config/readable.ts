@@ -1,10 +1,10 @@
 /** Input and output of the checks of a whole configuration. */
 
-import type { Gateway } from './gateway-schema.js'
 import { listed, nearest, type Path, type Place, type UnplacedProblem } from './problem.js'
-import type { ProjectEntry } from './projects-schema.js'
+import type { Gateway } from './schema/gateway.js'
+import type { ProjectEntry } from './schema/projects.js'
 import type { AccessPolicy, PolicyFile } from './types.js'
-import type { PlanWords } from './words.js'
+import type { PlanWords } from './words/words.js'
 
 /** The documents as read; undefined for a document that has problems of its own. */
 export interface Readable {

@@ -1,10 +1,10 @@
 /** The validator's findings as sentences for an operator: what is wrong, what is allowed, what was probably meant. */
 import type { ErrorObject } from 'ajv'
-import { type DurationBounds, describeDuration } from './duration.js'
+import { hostMeantBy } from './checks/listen-host.js'
 import { originMeantBy } from './formats.js'
-import { hostMeantBy } from './listen-host.js'
-import { describePercent, type PercentBounds } from './percent.js'
 import { listed, nearest, type Path, type UnplacedProblem } from './problem.js'
+import { type DurationBounds, describeDuration } from './schema/duration.js'
+import { describePercent, type PercentBounds } from './schema/percent.js'
 
 const MAX_QUOTED = 40
 

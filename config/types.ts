@@ -1,10 +1,11 @@
 /** The loader's result. */
-import type { ACCESS, AccessDocument } from './access-schema.js'
-import type { Gateway } from './gateway-schema.js'
-import { PROJECT_LIMITS, type ProjectLimitsDocument, type RuleFile } from './policy-schema.js'
+
 import { formatPath, type Path, type Place, type Problem } from './problem.js'
-import type { ProjectEntry } from './projects-schema.js'
-import type { PlanWords } from './words.js'
+import type { ACCESS, AccessDocument } from './schema/access.js'
+import type { Gateway } from './schema/gateway.js'
+import { PROJECT_LIMITS, type ProjectLimitsDocument, type RuleFile } from './schema/policy.js'
+import type { ProjectEntry } from './schema/projects.js'
+import type { PlanWords } from './words/words.js'
 
 /** A policy file of kind project-limits. */
 export interface ProjectLimitsPolicy {

@@ -4,7 +4,7 @@
 import { Ajv } from 'ajv'
 import type { DataValidationCxt } from 'ajv/dist/types/index.js'
 import type { TSchema } from 'typebox'
-import { type DurationBounds, durationWithin } from './duration.js'
+import { isListenHost } from './checks/listen-host.js'
 import {
   isCidr,
   isDay,
@@ -15,9 +15,9 @@ import {
   isTimeZone,
   isTls12Cipher,
 } from './formats.js'
-import { isListenHost } from './listen-host.js'
-import { type PercentBounds, shareWithin } from './percent.js'
 import type { UnplacedProblem } from './problem.js'
+import { type DurationBounds, durationWithin } from './schema/duration.js'
+import { type PercentBounds, shareWithin } from './schema/percent.js'
 import { faultOf, type VariablesOf } from './sentences.js'
 
 /** Maps by the word that abbreviates them. */

@@ -164,3 +164,21 @@ export function problem(code: ErrorCode, requestId: string, detail?: string): Pr
     instance: `urn:uuid:${requestId}`,
   }
 }
+
+/** An error that the operator can fix; printed without a stack. */
+export class Failure extends Error {}
+
+/** Not found. */
+export class NotFound extends Error {}
+
+/** The name is taken. */
+export class Taken extends Error {}
+
+/** The request does not identify a counter, or is impossible. */
+export class Unnamed extends Error {}
+
+/** The store cannot be reached. */
+export class Unreachable extends Error {}
+
+/** The request asked about is impossible; the message says why. */
+export class UnknownQuestion extends Error {}

@@ -3,7 +3,7 @@ import type { Static, TSchema } from 'typebox'
 import type { Check, Demand, Facts, Finished, Log, Project, Rule } from './types.js'
 
 export { type Static, Type } from 'typebox'
-export { Duration } from '../config/duration.js'
+export { Duration } from '../config/schema/duration.js'
 export type {
   Calendar,
   Check,

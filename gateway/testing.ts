@@ -1,7 +1,7 @@
 /** The package's `./testing`: helpers for the tests of plugins, built on the gateway's own code. */
 import { type Static, type TSchema, Type } from 'typebox'
-import { type Gateway, gatewaySchema } from '../config/gateway-schema.js'
 import { formatPath } from '../config/problem.js'
+import { type Gateway, gatewaySchema } from '../config/schema/gateway.js'
 import { createValidator } from '../config/validate.js'
 import { MemoryStore } from './decide/store/memory.js'
 import { TrustedProxies } from './listen/client.js'

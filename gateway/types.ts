@@ -10,7 +10,7 @@ import type {
   Mode,
   OnStoreError,
   Plan,
-} from '../config/words.js'
+} from '../config/words/words.js'
 
 export type { AccessAction, Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
 

@@ -14,17 +14,13 @@ interface Row {
   readonly dynamic?: readonly string[]
 }
 
+/** What every room knows: the closed lists of words, and the types and errors that rooms pass to each other. */
 const WORDS = [
-  'config/words.ts',
-  'config/key-fraction.ts',
-  'config/rollout.ts',
-  'config/quota.ts',
-  'config/bucket.ts',
+  'config/words',
   'gateway/types.ts',
   'gateway/message.ts',
   'gateway/errors.ts',
   'gateway/plugin.ts',
-  'gateway/redis-keys.ts',
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
@@ -36,24 +32,16 @@ const SHARED_BY_SERVICES = ['environment.ts', 'login-names.ts', 'storage', 'page
 const OTEL_HOME = 'gateway/observe/tracing/otel.ts'
 
 const PLACES: Record<string, Row> = {
-  // Closed lists of words, for every room.
-  'config/words.ts': {},
-  'config/key-fraction.ts': {},
-  'config/rollout.ts': { value: ['config/key-fraction.ts'] },
-  'config/quota.ts': { value: ['config/words.ts'] },
-  'config/bucket.ts': { types: ['config/quota.ts', 'config/words.ts'] },
-  'gateway/types.ts': { types: ['config/words.ts'] },
+  'config/words': {},
+  'gateway/types.ts': { types: ['config/words'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
   'gateway/message.ts': { types: ['gateway/errors.ts'] },
-  'gateway/redis-keys.ts': {},
-  'gateway/plugin.ts': { value: ['config/duration.ts'], types: ['gateway/types.ts'] },
+  'gateway/plugin.ts': { value: ['config/schema'], types: ['gateway/types.ts'] },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
   // For tests of plugins: the same code as in a gateway, so that the tests show what a gateway would do.
-  'gateway/testing.ts': {
-    value: [...WORDS, 'gateway/decide', 'gateway/listen', 'config'],
-  },
+  'gateway/testing.ts': { value: [...WORDS, 'gateway/decide', 'gateway/listen', 'config'] },
   // The command named in package.json.
-  'gateway/cli.js': { value: ['gateway/run/hangup.ts'], dynamic: ['tools/cli.ts'] },
+  'gateway/cli.js': { value: ['gateway/run'], dynamic: ['tools/cli.ts'] },
 
   // The wire format of HTTP/1.1: knows messages, but not what they are used for.
   'gateway/http1': { value: ['gateway/message.ts', 'gateway/errors.ts'] },
@@ -66,47 +54,33 @@ const PLACES: Record<string, Row> = {
 
   // Written against the rooms' types; their functions are injected, except those of forward that word a response.
   'gateway/pipeline': { value: [...WORDS, 'gateway/forward'], types: ROOMS },
+  // One configuration, loaded, checked and compiled, with the plugins it names.
+  'gateway/configured': {
+    value: [...WORDS, ...ROOMS, 'gateway/plugins.ts', 'config'],
+    types: ['gateway/pipeline'],
+  },
+  // What operators change while the gateway runs: stored, put in force, reported by the admin port.
+  'gateway/overrides': {
+    value: [...WORDS, 'gateway/policy', 'gateway/decide', 'gateway/configured', 'config'],
+    types: ['gateway/admin'],
+  },
   // Calls the same code as a request, and reports its results.
   'gateway/explain': {
-    value: [
-      ...WORDS,
-      ...ROOMS,
-      'gateway/pipeline',
-      'gateway/admin',
-      'gateway/overrides',
-      'gateway/run',
-      'config',
-    ],
+    value: [...WORDS, ...ROOMS, 'gateway/pipeline', 'gateway/configured', 'gateway/overrides', 'config'],
+    types: ['gateway/admin'],
   },
   // On a port of its own; what it reports is injected.
   'gateway/admin': { value: [...WORDS, 'services/pages'] },
   // Runs in a browser: knows the types of the data it gets, and no code of the gateway.
   'gateway/ui': { types: ['gateway/admin'] },
-  // What operators change while the gateway runs, behind the routes of the admin port.
-  'gateway/overrides': {
-    value: [
-      ...WORDS,
-      'gateway/policy',
-      'gateway/decide',
-      'gateway/explain',
-      'gateway/admin',
-      'gateway/run',
-      'config',
-    ],
-  },
   // Knows all rooms; only this folder starts the services.
   'gateway/run': {
     value: [
       ...WORDS,
       ...ROOMS,
-      'gateway/pipeline',
-      'gateway/overrides',
-      'gateway/explain',
-      'gateway/admin',
-      'gateway/http1/stalls.ts',
-      'gateway/plugins.ts',
+      ...['http1', 'pipeline', 'configured', 'overrides', 'explain', 'admin'].map(room => `gateway/${room}`),
       'config',
-      'services/storage/data-folder.ts',
+      'services/storage',
     ],
     dynamic: [
       'services/directory/index.ts',
@@ -121,14 +95,9 @@ const PLACES: Record<string, Row> = {
     value: [
       ...WORDS,
       ...ROOMS,
-      'gateway/plugins.ts',
-      'gateway/pipeline',
-      'gateway/explain',
-      'gateway/overrides',
-      'gateway/admin',
-      'gateway/run',
+      ...['plugins.ts', 'pipeline', 'configured', 'explain', 'admin', 'run'].map(room => `gateway/${room}`),
       'config',
-      'services/storage/data-folder.ts',
+      'services/storage',
     ],
     dynamic: ['gateway/run/serve.ts', 'services/directory/index.ts', 'services/identity/index.ts'],
   },
@@ -153,7 +122,7 @@ const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace
 const HOMES: Record<string, readonly string[]> = {
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
-  ioredis: ['gateway/decide/store/redis-connection.ts'],
+  ioredis: ['gateway/decide/redis/connection.ts'],
   'rate-limiter-flexible': [
     'gateway/admin/wrong-keys.ts',
     'services/directory/routes/wrong-keys.ts',
@@ -193,7 +162,7 @@ const HOMES: Record<string, readonly string[]> = {
 }
 
 /** The only file that imports modules named by a configuration. */
-const IMPORTS_PLUGINS = 'gateway/run/third-party/load.ts'
+const IMPORTS_PLUGINS = 'gateway/configured/third-party/load.ts'
 
 /** Only Fastify uses it; it is a dependency of ours because its later versions need a newer Node than this package. */
 const HELD_BACK = ['light-my-request']
@@ -278,15 +247,15 @@ t.test('a forbidden import is reported, whatever its syntax', async t => {
     ['gateway/listen/server.ts', "import type { Trie } from '../policy/trie.js'"],
     ['gateway/listen/server.ts', "export * from '../policy/trie.js'"],
     ['gateway/listen/server.ts', "type Trie = import('../policy/trie.js').Trie"],
-    ['gateway/decide/decide.ts', "import type { Settings } from '../../config/gateway-schema.js'"],
-    ['gateway/policy/compile.ts', "import type { Gateway } from '../../config/gateway-schema.js'"],
+    ['gateway/decide/decide.ts', "import type { Settings } from '../../config/schema/gateway.js'"],
+    ['gateway/policy/compile.ts', "import type { Gateway } from '../../config/schema/gateway.js'"],
     ['gateway/pipeline/pipeline.ts', "import { decide } from '../decide/decide.js'"],
     ['gateway/run/start.ts', "import { start } from '../../services/identity/index.js'"],
     ['gateway/policy/policy.ts', "await import('../../services/identity/index.js')"],
     ['tools/cli.ts', "import { start } from '../services/identity/index.js'"],
     ['gateway/run/serve.ts', "const name = 'x'\nawait import(name)"],
     ['config/load.ts', "import type { Plan } from '../gateway/types.js'"],
-    ['config/words.ts', "import { Duration } from './duration.js'"],
+    ['config/words/words.ts', "import { Duration } from '../schema/duration.js'"],
     ['services/identity/index.ts', "import { open } from '../directory/store/sqlite.js'"],
     ['services/directory/index.ts', "import { GatewayError } from '../../gateway/errors.js'"],
     ['services/directory/index.ts', "import { Redis } from 'ioredis'"],
@@ -310,11 +279,11 @@ t.test('a file outside the named places is reported, whatever it contains', asyn
 t.test('imports that the design allows are not reported', async t => {
   for (const [path, text] of [
     [
-      'gateway/decide/store/redis-connection.ts',
+      'gateway/decide/redis/connection.ts',
       "import { Redis } from 'ioredis'\nimport { key } from '../key.js'",
     ],
     ['gateway/policy/compile.ts', "import type { Rule } from '../types.js'"],
-    ['gateway/decide/decide.ts', "import { PLANS } from '../../config/words.js'"],
+    ['gateway/decide/decide.ts', "import { PLANS } from '../../config/words/words.js'"],
     [
       'gateway/run/serve.ts',
       "await import('../../services/identity/index.js')\nimport { build } from './start.js'",

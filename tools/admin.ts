@@ -1,7 +1,7 @@
 /** Sends requests to the admin port of the running gateway. */
 import { existsSync } from 'node:fs'
 import { originMeantBy } from '../config/formats.js'
-import { Failure } from '../gateway/run/load.js'
+import { Failure } from '../gateway/errors.js'
 import { variable } from '../gateway/run/variable.js'
 import { Unusable } from './command.js'
 import { loadInput } from './config.js'

@@ -1,8 +1,10 @@
 /** `sluice check`: everything that is wrong with a configuration, or probably not meant, without running it. */
 
-import { type Examined, examineRedis } from '../gateway/decide/store/examine.js'
+import { listProblems } from '../config/problem.js'
+import { type Configuration, type InvalidConfiguration, load } from '../gateway/configured/load.js'
+import { type Examined, examineRedis } from '../gateway/decide/redis/examine.js'
+import { Failure } from '../gateway/errors.js'
 import { environmentProblems } from '../gateway/run/environment.js'
-import { Failure, type Loaded, listProblems, load, type Unloadable } from '../gateway/run/load.js'
 import { didYouMean } from './arguments.js'
 import { defineCommand, type ExitCode, NO_OPERANDS, Unusable } from './command.js'
 import { CONFIG, quiet } from './config.js'
@@ -60,7 +62,10 @@ Exit code 0 when good, 1 when not. Warnings leave it at 0, except with --strict;
 })
 
 /** Loads the configuration as the gateway would at start, but opens no listeners, data folder and counter store. */
-async function loadTried(path: string, env: NodeJS.ProcessEnv): Promise<Loaded | Unloadable> {
+async function loadTried(
+  path: string,
+  env: NodeJS.ProcessEnv,
+): Promise<Configuration | InvalidConfiguration> {
   const loaded = await load(path, env, quiet)
   if ('problems' in loaded) return loaded
   await loaded.compiled.close()
@@ -94,13 +99,13 @@ async function checkAsJson(asked: Asked, reportOnlyDays: number, io: Io): Promis
 }
 
 /** What the configured Redis is like; without one, each process counts for itself. */
-function examined({ config }: Loaded): Promise<Examined> {
+function examined({ config }: Configuration): Promise<Examined> {
   const { redis } = config.gateway
   if (redis !== '') return examineRedis(redis)
   return Promise.resolve({ counts: true, text: 'No Redis is configured: each process counts for itself.' })
 }
 
-function limitsAsked(loaded: Loaded, { table, project }: Asked): LimitsOf[] | undefined {
+function limitsAsked(loaded: Configuration, { table, project }: Asked): LimitsOf[] | undefined {
   if (project === undefined) return table ? limitsByColumn(loaded) : undefined
   const limits = limitsOfProject(loaded, project)
   if (limits !== undefined) return [limits]
@@ -119,7 +124,7 @@ function painted(finding: Finding, io: Io): string {
     : io.style('dim', formatFinding(finding))
 }
 
-function summaryOf({ config, compiled }: Loaded, findings: readonly Finding[]): string {
+function summaryOf({ config, compiled }: Configuration, findings: readonly Finding[]): string {
   const { gateway, projects, policies, access } = config
   const warnings = findings.filter(({ severity }) => severity === 'warning').length
   return (

@@ -1,6 +1,6 @@
 /** The `sluice` command. Its subcommands are listed in tools/commands.ts. */
 
-import { Failure } from '../gateway/run/load.js'
+import { Failure } from '../gateway/errors.js'
 import { processIo } from './io.js'
 import { run } from './run.js'
 

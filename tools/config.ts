@@ -1,5 +1,6 @@
 /** Shared by commands that read the configuration. */
-import { Failure, type Loaded, loadOrFail } from '../gateway/run/load.js'
+import { type Configuration, loadOrFail } from '../gateway/configured/load.js'
+import { Failure } from '../gateway/errors.js'
 import type { Log } from '../gateway/types.js'
 import { Unusable } from './command.js'
 
@@ -15,7 +16,7 @@ export const CONFIG = {
 export const quiet: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Loads the configuration that a command works on. @throws {Unusable} with all its problems */
-export async function loadInput(path: string, env: NodeJS.ProcessEnv): Promise<Loaded> {
+export async function loadInput(path: string, env: NodeJS.ProcessEnv): Promise<Configuration> {
   try {
     return await loadOrFail(path, env, quiet)
   } catch (error) {

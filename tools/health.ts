@@ -1,5 +1,6 @@
 /** `sluice health`: checks whether the gateway of this configuration is ready, as for a container's health check. */
-import { Failure, loadOrFail } from '../gateway/run/load.js'
+import { loadOrFail } from '../gateway/configured/load.js'
+import { Failure } from '../gateway/errors.js'
 import { defineCommand, NO_OPERANDS } from './command.js'
 import { CONFIG, quiet } from './config.js'
 import { printable } from './text.js'

@@ -1,18 +1,18 @@
 /** The effective limits: by plan and environment, of one project, and of the endpoint rules. */
 import { isDeepStrictEqual } from 'node:util'
-import type { BucketConfig, CountedBucket } from '../config/bucket.js'
-import { describeColumns } from '../config/column-text.js'
+import { describeColumns } from '../config/checks/column-text.js'
 import { isProjectLimits } from '../config/load.js'
-import type { RuleEntry } from '../config/policy-schema.js'
-import { pluginConfig } from '../config/policy-schema.js'
 import { listed } from '../config/problem.js'
-import { columnName } from '../config/words.js'
+import type { RuleEntry } from '../config/schema/policy.js'
+import { pluginConfig } from '../config/schema/policy.js'
+import type { BucketConfig, CountedBucket } from '../config/words/bucket.js'
+import { columnName } from '../config/words/words.js'
+import type { Configuration } from '../gateway/configured/load.js'
 import { groupColumns } from '../gateway/explain/columns.js'
 import { costText, type Flood, quotaText, secondsText, whoseText } from '../gateway/explain/settings.js'
 import { parsePattern } from '../gateway/policy/pattern.js'
 import type { Table } from '../gateway/policy/policy.js'
 import { extentOf, sampleRequestsOf } from '../gateway/policy/sample-requests.js'
-import type { Loaded } from '../gateway/run/load.js'
 import type { Rule } from '../gateway/types.js'
 import { leaseSentence } from './lint/quotas.js'
 
@@ -45,7 +45,7 @@ export type LimitsOf = ReturnType<typeof limitsByColumn>[number]
 export type EndpointLimit = ReturnType<typeof endpointLimits>[number]
 
 /** The limits by plan and environment; those with equal limits are grouped. */
-export function limitsByColumn(loaded: Loaded) {
+export function limitsByColumn(loaded: Configuration) {
   const { columns } = loaded.compiled.policy
   const { planWords } = loaded.config
   const texts = new Map<Table | undefined, string>()
@@ -63,7 +63,7 @@ export function limitsByColumn(loaded: Loaded) {
 }
 
 /** The limits of one project; undefined when there is no such project. */
-export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefined {
+export function limitsOfProject(loaded: Configuration, id: string): LimitsOf | undefined {
   const project = loaded.config.projects.find(one => one.id === id)
   if (project === undefined) return undefined
   const column = columnName(project.plan, project.environment)
@@ -78,7 +78,7 @@ export function limitsOfProject(loaded: Loaded, id: string): LimitsOf | undefine
 
 /** The buckets of a table in the order in which they are written. */
 function bucketsIn(
-  { config, compiled }: Loaded,
+  { config, compiled }: Configuration,
   table: Table | undefined,
 ): (BucketLimit | Unlimited | Fallen)[] {
   const buckets = compiled.policy.buckets.map(bucket => ({
@@ -109,7 +109,7 @@ function bucketsIn(
 }
 
 /** The limits of endpoint rules. */
-export function endpointLimits({ config }: Loaded) {
+export function endpointLimits({ config }: Configuration) {
   return config.policies.flatMap(policy => {
     if (isProjectLimits(policy)) return []
     const { file, kind, document } = policy

@@ -1,9 +1,9 @@
 /** `sluice schema`: the schemas with which an editor completes and checks the configuration's files. */
 import { gatewayFileOf, readText } from '../config/files.js'
-import { editorSchemas } from '../config/generate.js'
+import { listProblems } from '../config/problem.js'
+import { editorSchemas } from '../config/schema/generate.js'
+import { loadPlugins } from '../gateway/configured/third-party/load.js'
 import { type PluginSet, pluginSchemas } from '../gateway/plugins.js'
-import { listProblems } from '../gateway/run/load.js'
-import { loadPlugins } from '../gateway/run/third-party/load.js'
 import { didYouMean } from './arguments.js'
 import { defineCommand, Unusable } from './command.js'
 

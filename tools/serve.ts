@@ -1,7 +1,7 @@
 /** `sluice serve`: runs the gateway until it is stopped. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { Failure } from '../gateway/run/load.js'
+import { Failure } from '../gateway/errors.js'
 import { defineCommand, NO_OPERANDS, Unusable } from './command.js'
 import { CONFIG } from './config.js'
 import type { Io } from './io.js'

@@ -1,8 +1,8 @@
 /** `sluice directory` and `sluice identity`: a service as a process of its own, for a gateway that names it by `url`. */
 
-import { GATEWAY_SECRET } from '../config/upstream-schema.js'
+import { GATEWAY_SECRET } from '../config/schema/upstream.js'
+import { Failure } from '../gateway/errors.js'
 import { listenFault } from '../gateway/run/listen-fault.js'
-import { Failure } from '../gateway/run/load.js'
 import { openLog } from '../gateway/run/process-log.js'
 import { variable } from '../gateway/run/variable.js'
 import { defineCommand, NO_OPERANDS, Unusable } from './command.js'

@@ -1,6 +1,6 @@
 /** `/access`: who is denied or exempt, by the files and by entries set on this port. */
 import type { FastifyPluginAsync } from 'fastify'
-import { ACCESS_ACTIONS, type AccessAction, MODES, type Mode } from '../../config/words.js'
+import { ACCESS_ACTIONS, type AccessAction, MODES, type Mode } from '../../config/words/words.js'
 import { SMALL_NAME } from './input.js'
 import { BY, LONGEST_PROJECT, type OverrideReason, UNTIL, WHY } from './override-reason.js'
 import { answerRefusals } from './refusals.js'

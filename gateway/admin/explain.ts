@@ -2,6 +2,7 @@
 import { METHODS, validateHeaderName, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
 import type { FastifyPluginAsync } from 'fastify'
+import { UnknownQuestion } from '../errors.js'
 import { LONGEST_PROJECT } from './override-reason.js'
 import { sendProblem } from './problem.js'
 
@@ -19,9 +20,6 @@ export interface Asked {
   readonly headers?: readonly (readonly [string, string])[]
   readonly body?: string
 }
-
-/** The request asked about is impossible; the message says why. */
-export class UnknownQuestion extends Error {}
 
 /** Rules look at 64 KiB of a body; JSON may escape one character as six. */
 const MAX_BODY_BYTES = 512 * 1024

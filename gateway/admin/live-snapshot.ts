@@ -1,5 +1,5 @@
 /** What `GET /live` and its stream send, as JSON. Times are ISO 8601 (UTC), rates are per second over the last ten. */
-import type { Mode } from '../../config/words.js'
+import type { Mode } from '../../config/words/words.js'
 
 export interface LiveSnapshot {
   readonly at: string
@@ -165,6 +165,7 @@ export interface LiveOverride {
   readonly at: string
   readonly by: string
   readonly from: string
+  readonly why: string | null
   readonly until: string | null
   readonly undo: boolean
   /** Such as `DELETE /rules/ID/mode`; null if it cannot be undone any more. */

@@ -1,6 +1,6 @@
 /** `/overrides` and `/rules/{id}/mode`: what was done on this port, and modes of rules set for now. */
 import type { FastifyPluginAsync } from 'fastify'
-import { MODES, type Mode } from '../../config/words.js'
+import { MODES, type Mode } from '../../config/words/words.js'
 import { BY, type OverrideReason, UNTIL, WHY } from './override-reason.js'
 import { answerRefusals } from './refusals.js'
 

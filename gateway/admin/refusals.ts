@@ -1,15 +1,7 @@
-/** Errors of admin requests; each class has its own status. */
+/** How errors of admin requests are answered: each class has its own status. */
 import type { FastifyInstance } from 'fastify'
+import { NotFound, Taken, Unnamed, Unreachable } from '../errors.js'
 import { sendProblem } from './problem.js'
-
-/** Not found. */
-export class NotFound extends Error {}
-/** The name is taken. */
-export class Taken extends Error {}
-/** The request does not identify a counter, or is impossible. */
-export class Unnamed extends Error {}
-/** The store cannot be reached. */
-export class Unreachable extends Error {}
 
 /** Answers these errors with 404, 409, 422 and 503. */
 export function answerRefusals(app: FastifyInstance): void {

@@ -4,18 +4,17 @@
  */
 import { createHash } from 'node:crypto'
 import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
-import { KEY_SPACE } from '../redis-keys.js'
 import type { Log } from '../types.js'
 
 /** What a key was for. */
 export type Area = 'admin' | 'management' | 'scim' | 'identity'
 
-/** Answered with 401, or told to wait. */
+/** Answered with 401, or made to wait. */
 export type WrongKeyOutcome = 'refused' | 'throttled'
 
 export interface WrongKeysOptions {
-  /** The connection to Redis, of whatever kind, if the gateway counts there; Redis may be away. */
-  readonly redis?: object | undefined
+  /** The connection to Redis, of whatever kind, if the gateway counts there; Redis may be away. Keys get the prefix. */
+  readonly redis?: { readonly storeClient: object; readonly keyPrefix: string } | undefined
   /** What an address is counted by. */
   networkOf(address: string): string
   readonly log: Log
@@ -27,7 +26,6 @@ const SECONDS = 60
 /** If Redis takes longer, this process's own count decides. */
 const DEADLINE_MS = 250
 const QUIET_MS = 10_000
-const PREFIX = `${KEY_SPACE}wrong-keys`
 
 /**
  * Counts wrong keys by source and by key. The right key is never counted and always accepted, so nobody can lock
@@ -45,9 +43,7 @@ export class WrongKeys {
   constructor({ redis, networkOf, log }: WrongKeysOptions) {
     this.#networkOf = networkOf
     this.#log = log
-    this.#shared =
-      redis &&
-      new RateLimiterRedis({ storeClient: redis, keyPrefix: PREFIX, points: MOST.source, duration: SECONDS })
+    this.#shared = redis && new RateLimiterRedis({ ...redis, points: MOST.source, duration: SECONDS })
   }
 
   /**
@@ -95,7 +91,7 @@ export class WrongKeys {
     return shared !== undefined && shared.times > local.times ? shared : local
   }
 
-  /** One log line when a sender is told to wait; with many, one in ten seconds. */
+  /** One log line when a sender has to wait; with many, one in ten seconds. */
   #warn(area: Area, source: string): void {
     const now = performance.now()
     if (now < this.#quietUntil) {

@@ -1,8 +1,8 @@
 /** Counter keys: the parts of a rule's key, joined so that two different keys cannot be mistaken for one another. */
 import { createHash } from 'node:crypto'
-import { BY_CLIENT } from '../../config/words.js'
-import { KEY_SPACE } from '../redis-keys.js'
+import { BY_CLIENT } from '../../config/words/words.js'
 import type { Facts, KeyPart, Project, Rule } from '../types.js'
+import { KEY_SPACE } from './redis/key-space.js'
 
 /** What keys need of a request. */
 export interface Keyed {

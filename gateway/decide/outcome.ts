@@ -1,8 +1,8 @@
 /** Turns the counter store's answer to a question into the rule's outcome. */
 import type { Demand, Outcome, Reading, Window } from '../types.js'
 import type { Question } from './question.js'
-import { lengthAt } from './store/calendar.js'
 import type { Answer, Count } from './store/store.js'
+import { lengthAt } from './windows/calendar.js'
 
 /** Within a refused group a rule that is not violated itself counts as allowed: it was not the reason. */
 export function outcomeOf({ rule, route, key, demand }: Question, answer: Answer): Outcome {

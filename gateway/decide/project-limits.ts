@@ -1,11 +1,11 @@
 /** Plugin: a bucket's quota in all its windows, charged all-or-nothing (spec, 'Project rate limits'). */
 import { Type } from 'typebox'
-import type { BucketConfig } from '../../config/bucket.js'
-import { type Quota, type QuotaWindow, windowsOf } from '../../config/quota.js'
+import type { BucketConfig } from '../../config/words/bucket.js'
+import { type Quota, type QuotaWindow, windowsOf } from '../../config/words/quota.js'
 import { definePlugin } from '../plugin.js'
 import type { Check, Demand, Rule, Window } from '../types.js'
-import { longestMs } from './store/calendar.js'
-import type { Windows } from './store/lease-client.js'
+import type { Windows } from './leases/lease-client.js'
+import { longestMs } from './windows/calendar.js'
 
 export const projectLimits = definePlugin({
   name: 'project-limits',

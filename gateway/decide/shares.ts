@@ -1,5 +1,5 @@
 /** Rules that are enforced for a share of their keys; for the other keys a report-only copy counts. */
-import { isInside } from '../../config/rollout.js'
+import { isInside } from '../../config/words/rollout.js'
 import type { Rule } from '../types.js'
 
 /** One copy per rule, so that equal requests are recognized as equal. */

@@ -1,5 +1,5 @@
 /** The columns of the tables of limits: each is a plan in an environment. */
-import { columnsOf, type PlanWords } from '../../config/words.js'
+import { columnsOf, type PlanWords } from '../../config/words/words.js'
 
 /** Groups columns with the same text, in the order of the plans. */
 export function groupColumns(words: PlanWords, textOf: (column: string) => string): Map<string, Set<string>> {

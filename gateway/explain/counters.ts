@@ -1,23 +1,23 @@
 /** What a project has used of its limits, read from the counters that requests use. */
 import { setImmediate } from 'node:timers/promises'
+import type { Configuration } from '../configured/load.js'
+import { projectOf } from '../configured/projects.js'
 import type { Counters } from '../decide/dry-run.js'
 import { outcomeOf } from '../decide/outcome.js'
 import type { Question } from '../decide/question.js'
 import { chargeOf } from '../decide/store/meters.js'
 import { type Answer, costOf } from '../decide/store/store.js'
-import type { Loaded } from '../run/load.js'
 import type { Project, Reading, Rule } from '../types.js'
 import { explainedCounter, explainedForNow } from './explained.js'
 import type { Parts } from './facts.js'
 import { missingNames, questionOf } from './named-counter.js'
-import { projectOf } from './policy.js'
 
 /** Counters that are read at once before requests get their turn. */
 const AT_ONCE = 20
 
 /** The answer to `GET /projects/{id}/counters`; nothing is charged. @throws {NotFound} {Unnamed} */
 export async function countersOf(
-  loaded: Loaded,
+  loaded: Configuration,
   counters: Counters,
   id: string,
   given: Parts = {},
@@ -49,7 +49,7 @@ export async function countersOf(
 }
 
 interface Look {
-  readonly loaded: Loaded
+  readonly loaded: Configuration
   readonly counters: Counters
   readonly project: Project
   readonly given: Parts

@@ -1,10 +1,11 @@
 /** What the gateway would do with a request, step by step, by the code that would do it (`sluice explain`). */
-import type { Gateway } from '../../config/gateway-schema.js'
-import { type Asked, UnknownQuestion } from '../admin/explain.js'
+import type { Gateway } from '../../config/schema/gateway.js'
+import type { Asked } from '../admin/explain.js'
+import type { Configuration } from '../configured/load.js'
 import type { Counters } from '../decide/dry-run.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { DecideRequest } from '../decide/question.js'
-import { GatewayError } from '../errors.js'
+import { GatewayError, UnknownQuestion } from '../errors.js'
 import { identifyBy } from '../identify/identify.js'
 import type { UnknownHosts } from '../identify/unknown.js'
 import { TrustedProxies } from '../listen/client.js'
@@ -18,7 +19,6 @@ import { enter } from '../pipeline/enter.js'
 import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
 import { Access, type Ruling } from '../policy/access.js'
 import { type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
-import type { Loaded } from '../run/load.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import { explainedAccess, withAccess } from './access.js'
 import {
@@ -42,7 +42,7 @@ export interface ExplainedProject extends Pick<Project, 'id' | 'plan' | 'environ
 }
 
 export interface ExplainOptions {
-  readonly loaded: Loaded
+  readonly loaded: Configuration
   readonly counters: Counters
   readonly unknownHosts: UnknownHosts
   /** The entries and modes set on the admin port of a running gateway. */

@@ -2,20 +2,19 @@
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import type { CounterName } from '../admin/inspect.js'
-import { Unnamed } from '../admin/refusals.js'
-import { GatewayError } from '../errors.js'
+import type { Configuration } from '../configured/load.js'
+import { GatewayError, Unnamed } from '../errors.js'
 import { TrustedProxies } from '../listen/client.js'
 import { createCredentials } from '../listen/credentials.js'
 import { readFacts } from '../listen/facts.js'
 import { requestOf } from '../listen/written.js'
-import type { Loaded } from '../run/load.js'
 import type { Facts } from '../types.js'
 
 /** The parts of a request that a question gives, by name. */
 export type Parts = Omit<CounterName, 'rule' | 'project'>
 
 /** @throws {Unnamed} when such a request is impossible */
-export function factsOf({ config, compiled }: Loaded, given: Parts): Facts {
+export function factsOf({ config, compiled }: Configuration, given: Parts): Facts {
   const { method = 'GET', path = '/', ip = '127.0.0.1', ja3, ja4, auth, email, flow } = given
   if (!METHODS.includes(method)) throw new Unnamed(`"${method}" is not a method.`)
   if (isIP(ip) === 0) throw new Unnamed(`"${ip}" is not an IP address.`)

@@ -1,5 +1,5 @@
 /** What the admin port reports about policy and counters. */
-import type { Gateway } from '../../config/gateway-schema.js'
+import type { Gateway } from '../../config/schema/gateway.js'
 import type { CounterName, Inspected, PolicyOf } from '../admin/inspect.js'
 import type { OverrideReason } from '../admin/override-reason.js'
 import type { Counters } from '../decide/dry-run.js'

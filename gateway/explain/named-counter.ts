@@ -1,9 +1,9 @@
 /** The counter that a hypothetical request would use; the parts of its key are given by name. */
 import type { CounterName } from '../admin/inspect.js'
-import { Unnamed } from '../admin/refusals.js'
+import type { Configuration } from '../configured/load.js'
 import { PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { Question, Questions } from '../decide/question.js'
-import type { Loaded } from '../run/load.js'
+import { Unnamed } from '../errors.js'
 import type { Outcome, Project, Rule } from '../types.js'
 import { factsOf, headersOf, type Parts } from './facts.js'
 
@@ -44,7 +44,7 @@ export function questionOf(
     project,
     loaded,
     questions,
-  }: { given: Parts; project: Project; loaded: Loaded; questions: Questions },
+  }: { given: Parts; project: Project; loaded: Configuration; questions: Questions },
 ): Question | Outcome | undefined {
   const facts = factsOf(loaded, given)
   const { policy } = loaded.compiled

@@ -2,16 +2,16 @@
 import { listed } from '../../config/problem.js'
 import type { CounterName } from '../admin/inspect.js'
 import type { OverrideReason } from '../admin/override-reason.js'
-import { NotFound, Unnamed, Unreachable } from '../admin/refusals.js'
+import type { Configuration } from '../configured/load.js'
+import { projectOf } from '../configured/projects.js'
 import type { Counters } from '../decide/dry-run.js'
 import type { Questions } from '../decide/question.js'
+import { NotFound, Unnamed, Unreachable } from '../errors.js'
 import { changesFor, logOverride, newOverride } from '../overrides/override.js'
 import type { OverrideStore } from '../overrides/store.js'
 import { bucketRuleOf } from '../policy/rollout.js'
-import type { Loaded } from '../run/load.js'
 import type { Log, Project, Rule } from '../types.js'
 import { missingNames, questionOf } from './named-counter.js'
-import { projectOf } from './policy.js'
 
 /** A counter that was reset: its rule and its key. */
 export interface Reset {
@@ -21,7 +21,7 @@ export interface Reset {
 
 export interface ResetOptions {
   /** The configuration in force. */
-  loaded(): Loaded
+  loaded(): Configuration
   readonly counters: Pick<Counters, 'questions'>
   /** Forgets what was counted by a key; rejects when the store cannot be reached. */
   forget(key: string): Promise<void>
@@ -58,7 +58,7 @@ export async function reset(
 
 function counterOf(
   name: CounterName,
-  loaded: Loaded,
+  loaded: Configuration,
   questions: Questions,
 ): { rule: Rule; key: string; project: Project | undefined } {
   const { policy } = loaded.compiled

@@ -1,6 +1,6 @@
 /** Settings of the built-in kinds of rules as text. */
 import { listed } from '../../config/problem.js'
-import type { QuotaWindow } from '../../config/quota.js'
+import type { QuotaWindow } from '../../config/words/quota.js'
 import type { volumetric } from '../decide/volumetric.js'
 import { perText } from '../forward/units.js'
 import type { Static } from '../plugin.js'

@@ -1,5 +1,5 @@
 /** Which fields are passed on and which are added, on the way to an upstream and back. */
-import { HOP_BY_HOP_FIELDS } from '../../config/words.js'
+import { HOP_BY_HOP_FIELDS } from '../../config/words/words.js'
 import { lowerName } from '../http1/names.js'
 import type { Fields, RequestHead } from '../message.js'
 import type { Facts, Project } from '../types.js'

@@ -4,7 +4,7 @@ import {
   HOP_BY_HOP_FIELDS,
   METHOD_OVERRIDE_FIELDS,
   REPLACED_FIELDS,
-} from '../../config/words.js'
+} from '../../config/words/words.js'
 import { COMMON_NAMES } from '../http1/names.js'
 import type { UpstreamSettings } from './transport.js'
 

@@ -1,5 +1,5 @@
 /** Spreads the waits of refused clients, so that those refused together do not return in the same second. */
-import { fractionOf } from '../../config/key-fraction.js'
+import { fractionOf } from '../../config/words/key-fraction.js'
 import { seconds } from './fields.js'
 
 const MOST_ADDED_SECONDS = 60

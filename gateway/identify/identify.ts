@@ -1,6 +1,6 @@
 /** Asks the identifiers in their configured order, and handles requests that none of them identifies. */
 
-import type { UnknownProject } from '../../config/words.js'
+import type { UnknownProject } from '../../config/words/words.js'
 import { GatewayError } from '../errors.js'
 import type { Identifier } from '../plugin.js'
 import type { Facts, Log, Project } from '../types.js'

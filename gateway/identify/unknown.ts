@@ -6,7 +6,7 @@ import {
   countsUnknownBy,
   TOGETHER,
   type UnknownProject,
-} from '../../config/words.js'
+} from '../../config/words/words.js'
 import type { Facts, Project } from '../types.js'
 
 /** Stands for the hosts beyond the first hundred. */

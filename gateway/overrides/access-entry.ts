@@ -1,6 +1,6 @@
 /** Access entries set by the admin API, as they are stored: plain data, fit for JSON. */
 import { endOf } from '../../config/formats.js'
-import { RUNTIME_SERIES } from '../../config/reserved-names.js'
+import { RUNTIME_SERIES } from '../../config/words/reserved-names.js'
 import type { AccessEntry } from '../policy/access.js'
 import { accessEntry } from '../policy/access-entries.js'
 import type { AccessAction, Mode } from '../types.js'

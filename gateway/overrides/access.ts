@@ -1,12 +1,13 @@
 /** Access entries on the admin port: lists, sets, removes and logs them. */
+
+import { unknownHostFault } from '../../config/checks/project-names.js'
 import { isCidr } from '../../config/formats.js'
-import { unknownHostFault } from '../../config/project-names.js'
-import { reservedNameFault } from '../../config/reserved-names.js'
+import { reservedNameFault } from '../../config/words/reserved-names.js'
 import type { AccessBody, AccessOverrides } from '../admin/access.js'
-import { NotFound, Taken, Unnamed } from '../admin/refusals.js'
-import { checkNamed } from '../explain/policy.js'
+import type { Configuration } from '../configured/load.js'
+import { checkNamed } from '../configured/projects.js'
+import { NotFound, Taken, Unnamed } from '../errors.js'
 import { networkFault } from '../policy/access-entries.js'
-import type { Loaded } from '../run/load.js'
 import type { Log, Source } from '../types.js'
 import { type RuntimeEntry, sourceOf } from './access-entry.js'
 import { dropExpired } from './limit.js'
@@ -15,7 +16,11 @@ import type { OverrideChange, OverrideStore } from './store.js'
 import { isPast, untilFault } from './until.js'
 
 /** `loaded` returns the configuration in force. */
-export function accessOverrides(store: OverrideStore, loaded: () => Loaded, log: Log): AccessOverrides {
+export function accessOverrides(
+  store: OverrideStore,
+  loaded: () => Configuration,
+  log: Log,
+): AccessOverrides {
   return {
     async list() {
       await store.refresh()
@@ -70,7 +75,7 @@ export function accessOverrides(store: OverrideStore, loaded: () => Loaded, log:
   }
 }
 
-function notSet(id: string, loaded: Loaded): string {
+function notSet(id: string, loaded: Configuration): string {
   const owner = ownerOf(id, loaded)
   const where = owner === undefined ? '' : ` The one of that name is written at ${placeOf(owner)}.`
   return `The admin API has set no entry "${id}".${where}`
@@ -96,7 +101,7 @@ function sentenceOf({
 const MOST_NAMED = 3
 
 /** What is wrong with an entry, as a sentence. @throws {NotFound} when it names an unknown project */
-function faultOf(body: AccessBody, loaded: Loaded): string | undefined {
+function faultOf(body: AccessBody, loaded: Configuration): string | undefined {
   const { networks, projects } = body
   if ((networks === undefined) === (projects === undefined)) return 'Name either networks or projects.'
   const fault = untilFault(body)
@@ -115,7 +120,7 @@ function faultOf(body: AccessBody, loaded: Loaded): string | undefined {
 }
 
 /** Where a file already uses the name: names must be unique because logs and metrics go by them. */
-function ownerOf(id: string, { config, compiled }: Loaded): Source | undefined {
+function ownerOf(id: string, { config, compiled }: Configuration): Source | undefined {
   const bucket = config.policies.find(
     ({ document }) => 'buckets' in document && Object.hasOwn(document.buckets, id),
   )
@@ -125,7 +130,7 @@ function ownerOf(id: string, { config, compiled }: Loaded): Source | undefined {
   return rules.find(rule => rule.id === id)?.source
 }
 
-function entriesOfFiles({ config, compiled }: Loaded) {
+function entriesOfFiles({ config, compiled }: Configuration) {
   const rules = new Map(compiled.access.entries.map(({ rule }) => [rule.id, rule]))
   return config.access.flatMap(({ document }) =>
     document.rules.map(({ id, networks, projects, action, mode, until, since }) => {

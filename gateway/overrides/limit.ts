@@ -1,5 +1,5 @@
 /** Limits how many entries and modes may be set at the same time, across all gateways. */
-import { Taken } from '../admin/refusals.js'
+import { Taken } from '../errors.js'
 import type { Contents, OverrideChange } from './store.js'
 import { isPast } from './until.js'
 

@@ -1,10 +1,10 @@
 /** Modes set on the admin port: makes a rule report-only or enforced for now, and undoes it. */
 import { isProjectLimits } from '../../config/load.js'
 import { unknownName } from '../../config/readable.js'
-import { bucketOfTrial } from '../../config/rollout.js'
+import { bucketOfTrial } from '../../config/words/rollout.js'
 import type { ModeOverrides } from '../admin/overrides.js'
-import { NotFound, Taken, Unnamed } from '../admin/refusals.js'
-import type { Loaded } from '../run/load.js'
+import type { Configuration } from '../configured/load.js'
+import { NotFound, Taken, Unnamed } from '../errors.js'
 import type { Log, Mode, Rule } from '../types.js'
 import { dropExpired } from './limit.js'
 import { changesFor, logOverride, newOverride } from './override.js'
@@ -27,7 +27,7 @@ export interface ModeOverride extends Ending {
 export const modePath = (rule: string): string => `/rules/${rule}/mode`
 
 /** `loaded` returns the configuration as the files say it. */
-export function modeOverrides(store: OverrideStore, loaded: () => Loaded, log: Log): ModeOverrides {
+export function modeOverrides(store: OverrideStore, loaded: () => Configuration, log: Log): ModeOverrides {
   return {
     async put(id, { mode, until, ...reason }, from) {
       const fault = untilFault({ ...(until && { until }) })
@@ -77,12 +77,12 @@ export function modeOverrides(store: OverrideStore, loaded: () => Loaded, log: L
 }
 
 /** All modes that are set, as the admin port reports them, the oldest first. */
-export function reportModes({ modes }: Contents, loaded: Loaded) {
+export function reportModes({ modes }: Contents, loaded: Configuration) {
   const oldestFirst = [...modes.values()].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
   return oldestFirst.map(mode => reportMode(mode, loaded))
 }
 
-function reportMode(set: ModeOverride, loaded: Loaded) {
+function reportMode(set: ModeOverride, loaded: Configuration) {
   const { rule, mode, until, why, by, at } = set
   const declared = ruleOf(rule, loaded)?.declared
   return {
@@ -101,7 +101,7 @@ function reportMode(set: ModeOverride, loaded: Loaded) {
 }
 
 /** @throws {NotFound} {Taken} {Unnamed} when the mode cannot be set */
-function checkChange(id: string, mode: Mode, loaded: Loaded, { access }: Contents): void {
+function checkChange(id: string, mode: Mode, loaded: Configuration, { access }: Contents): void {
   const rule = ruleOf(id, loaded)
   if (rule === undefined) {
     if (access.has(id)) throw new Taken(`"${id}" was set by the admin API: change it by PUT /access/${id}.`)
@@ -121,7 +121,7 @@ function checkChange(id: string, mode: Mode, loaded: Loaded, { access }: Content
 /** A rule as the files say it. */
 function ruleOf(
   id: string,
-  { config, compiled }: Loaded,
+  { config, compiled }: Configuration,
 ): { readonly declared: Mode; readonly isShared: boolean } | undefined {
   const bucket = compiled.policy.buckets.find(({ name }) => name === id)
   if (bucket !== undefined) {
@@ -134,11 +134,11 @@ function ruleOf(
   return rule && { declared: rule.mode, isShared: rule.share !== undefined }
 }
 
-function rulesOf({ compiled }: Pick<Loaded, 'compiled'>): Rule[] {
+function rulesOf({ compiled }: Pick<Configuration, 'compiled'>): Rule[] {
   return [...compiled.policy.rules, ...compiled.access.entries].map(({ rule }) => rule)
 }
 
-function namesOf(loaded: Loaded): string[] {
+function namesOf(loaded: Configuration): string[] {
   return [...loaded.compiled.policy.buckets.map(({ name }) => name), ...rulesOf(loaded).map(({ id }) => id)]
 }
 

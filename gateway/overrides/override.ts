@@ -1,5 +1,6 @@
 /** Overrides on the admin port: the most recent ones of all gateways on one Redis, or of this process. */
 import { randomUUID } from 'node:crypto'
+import type { LiveOverride } from '../admin/live-snapshot.js'
 import type { OverrideReason } from '../admin/override-reason.js'
 import type { Log } from '../types.js'
 import type { Contents, OverrideChange } from './store.js'
@@ -26,9 +27,6 @@ export interface StoredOverride extends Ending {
    */
   readonly order?: number
 }
-
-/** An override as the admin port reports it. */
-export type ReportedOverride = ReturnType<typeof reportOverride>
 
 const MOST_OVERRIDES = 200
 
@@ -58,7 +56,7 @@ export function changesFor(override: StoredOverride, contents: Contents): Overri
 }
 
 /** The stored overrides, the newest first. */
-export function reportOverrides(contents: Contents): ReportedOverride[] {
+export function reportOverrides(contents: Contents): LiveOverride[] {
   return newestFirst(contents.overrides.values()).map(override => reportOverride(override, contents))
 }
 
@@ -73,7 +71,8 @@ export function logOverride(
   log.warn({ audit, ...said, by, from, override }, message)
 }
 
-export function reportOverride(override: StoredOverride, contents: Contents) {
+/** An override as the admin port reports it. */
+export function reportOverride(override: StoredOverride, contents: Contents): LiveOverride {
   const { id, kind, what, at, by, from, why, until } = override
   const path = pathToUndo(override, contents)
   return {

@@ -3,9 +3,9 @@
  * they have changed.
  */
 import { randomUUID } from 'node:crypto'
-import { Unreachable } from '../admin/refusals.js'
-import { connectRedis, type RedisClient, reconnect } from '../decide/store/redis-connection.js'
-import { KEY_SPACE } from '../redis-keys.js'
+import { connectRedis, type RedisClient, reconnect } from '../decide/redis/connection.js'
+import { KEY_SPACE } from '../decide/redis/key-space.js'
+import { Unreachable } from '../errors.js'
 import type { Log } from '../types.js'
 import { type Collection, type Contents, EMPTY, type OverrideStore, type Planned } from './store.js'
 import { readStored } from './stored-form.js'

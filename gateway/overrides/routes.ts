@@ -1,6 +1,6 @@
 /** The overrides of the admin port, for its routes. */
 import type { AdminOptions } from '../admin/server.js'
-import type { Loaded } from '../run/load.js'
+import type { Configuration } from '../configured/load.js'
 import type { Log } from '../types.js'
 import { accessOverrides } from './access.js'
 import { modeOverrides } from './mode.js'
@@ -13,7 +13,7 @@ import type { OverrideStore } from './store.js'
  */
 export function overrideRoutes(
   runtime: Runtime,
-  loaded: () => Loaded,
+  loaded: () => Configuration,
   log: Log,
   everywhere = async (): Promise<void> => {},
 ): Pick<AdminOptions, 'access' | 'modes' | 'overrides'> {

@@ -1,12 +1,13 @@
 /** Entries and modes set on the admin port, as requests look them up, and the overrides that set them. */
 import { endOf } from '../../config/formats.js'
+import type { LiveOverride } from '../admin/live-snapshot.js'
+import type { Configuration } from '../configured/load.js'
 import { type AccessEntry, AccessTable } from '../policy/access.js'
 import { ModesForNow } from '../policy/modes.js'
-import type { Loaded } from '../run/load.js'
 import type { Log } from '../types.js'
 import { compiledEntry, type RuntimeEntry } from './access-entry.js'
 import { modePath } from './mode.js'
-import { newestFirst, type ReportedOverride, reportOverride, reportOverrides } from './override.js'
+import { newestFirst, reportOverride, reportOverrides } from './override.js'
 import { RedisOverrideStore } from './redis-store.js'
 import { memoryOverrideStore, type OverrideStore } from './store.js'
 import { isPast } from './until.js'
@@ -16,7 +17,7 @@ interface Holding {
   readonly modes: ModesForNow
   /** Milliseconds since the epoch. */
   readonly until: number
-  readonly made: WeakMap<Loaded, Loaded>
+  readonly made: WeakMap<Configuration, Configuration>
 }
 
 export class Runtime {
@@ -54,7 +55,7 @@ export class Runtime {
   }
 
   /** The configuration with the modes in force now; `loaded` itself when none is set. */
-  inForce(loaded: Loaded): Loaded {
+  inForce(loaded: Configuration): Configuration {
     if (this.#holding === null) return loaded
     if (this.#holding === undefined || Date.now() >= this.#holding.until) this.#holding = this.#hold()
     if (this.#holding === null) return loaded
@@ -96,7 +97,7 @@ export class Runtime {
 /** The overrides performed so far, and notification of new ones. */
 export class OverrideLog {
   readonly #store: OverrideStore
-  readonly #listeners = new Set<(override: ReportedOverride) => void>()
+  readonly #listeners = new Set<(override: LiveOverride) => void>()
   #known = new Set<string>()
 
   constructor(store: OverrideStore) {
@@ -104,12 +105,12 @@ export class OverrideLog {
   }
 
   /** The newest first. */
-  list(): ReportedOverride[] {
+  list(): LiveOverride[] {
     return reportOverrides(this.#store.contents)
   }
 
   /** Calls `listener` with each new override, whichever gateway performed it; returns a function that ends this. */
-  watch(listener: (override: ReportedOverride) => void): () => void {
+  watch(listener: (override: LiveOverride) => void): () => void {
     if (this.#listeners.size === 0) this.#known = new Set(this.#store.contents.overrides.keys())
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)

@@ -1,6 +1,6 @@
 /** Reads back what is stored in Redis. Another release may use another form, which must not affect requests. */
 import { isCidr, isDayOrInstant } from '../../config/formats.js'
-import { ACCESS_ACTIONS, MODES } from '../../config/words.js'
+import { ACCESS_ACTIONS, MODES } from '../../config/words/words.js'
 import type { Collection } from './store.js'
 
 type Fields = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 /** Reads the declared buckets: their patterns, none of which may tie, and what requests of each pattern cost. */
-import { type BucketConfig, type BucketPattern, keyOf, patternsOf } from '../../config/bucket.js'
-import { windowsOf } from '../../config/quota.js'
-import { MODES } from '../../config/words.js'
+import { type BucketConfig, type BucketPattern, keyOf, patternsOf } from '../../config/words/bucket.js'
+import { windowsOf } from '../../config/words/quota.js'
+import { MODES } from '../../config/words/words.js'
 import type { Mode, Rule } from '../types.js'
 import { type Fault, readPattern } from './fault.js'
 import type { ProjectLimits } from './input.js'

@@ -1,5 +1,5 @@
 /** Compiles policy files into one immutable policy, looked up per request. Reports all faults, each by its place. */
-import { patternsOf } from '../../config/bucket.js'
+import { patternsOf } from '../../config/words/bucket.js'
 import { checkCosts, type KnownBuckets, readBuckets } from './buckets.js'
 import { compileEndpointRules } from './endpoint-rules.js'
 import { type Fault, readPattern } from './fault.js'

@@ -1,7 +1,7 @@
 /** What a policy is compiled from: the configuration's documents, as they were read. Types only. */
-import type { BucketEntry } from '../../config/bucket.js'
-import type { QuotaEntry, QuotaOverride } from '../../config/quota.js'
-import type { PlanWords, Selector } from '../../config/words.js'
+import type { BucketEntry } from '../../config/words/bucket.js'
+import type { QuotaEntry, QuotaOverride } from '../../config/words/quota.js'
+import type { PlanWords, Selector } from '../../config/words/words.js'
 import type { Environment, Mode, OnStoreError, Plan, Rule, Source } from '../types.js'
 import type { ClosedEntry } from './routes.js'
 import type { UpstreamReading } from './upstream-reading.js'

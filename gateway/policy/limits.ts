@@ -2,9 +2,15 @@
  * Compiles rows and overrides into tables of limits: one for each plan and environment, and for each project with
  * overrides.
  */
-import type { BucketConfig } from '../../config/bucket.js'
-import { overridden, type QuotaEntry, type QuotaOverride, tooMany, windowsOf } from '../../config/quota.js'
-import { columnName, columnsOf, UNLIMITED } from '../../config/words.js'
+import type { BucketConfig } from '../../config/words/bucket.js'
+import {
+  overridden,
+  type QuotaEntry,
+  type QuotaOverride,
+  tooMany,
+  windowsOf,
+} from '../../config/words/quota.js'
+import { columnName, columnsOf, UNLIMITED } from '../../config/words/words.js'
 import type { Environment, Plan, Rule, Source } from '../types.js'
 import type { KnownBucket, KnownBuckets } from './buckets.js'
 import type { Fault } from './fault.js'

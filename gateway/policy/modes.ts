@@ -1,5 +1,5 @@
 /** Modes set for now on the admin port, laid over the rules of the files. Pure. */
-import type { BucketConfig } from '../../config/bucket.js'
+import type { BucketConfig } from '../../config/words/bucket.js'
 import type { Mode, Rule } from '../types.js'
 import { AccessTable } from './access.js'
 import { Overlay } from './overlay.js'

@@ -1,5 +1,5 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
-import { columnName } from '../../config/words.js'
+import { columnName } from '../../config/words/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import { countedMethods, READS } from './counted-methods.js'
 import { factsWith } from './facts-with.js'

@@ -1,6 +1,6 @@
 /** Makes trials of quotas, and tables for projects outside a share, from tables in which everything is in force. */
-import type { BucketConfig, CountedBucket } from '../../config/bucket.js'
-import { bucketOfTrial, isInside, parseShare, trialName } from '../../config/rollout.js'
+import type { BucketConfig, CountedBucket } from '../../config/words/bucket.js'
+import { bucketOfTrial, isInside, parseShare, trialName } from '../../config/words/rollout.js'
 import type { Rule, Share } from '../types.js'
 import type { BucketTries, Table } from './policy.js'
 

@@ -1,6 +1,8 @@
 /** Assembles what takes requests and counts them: a gateway without its admin port. */
 import type { Asked } from '../admin/explain.js'
 import type { HistoryOf } from '../admin/live.js'
+import type { Configuration } from '../configured/load.js'
+import { createLimiters, toolsOf } from '../configured/plugins.js'
 import { Decider } from '../decide/decide.js'
 import { Denials } from '../decide/denials.js'
 import { HeldSlots } from '../decide/held-slots.js'
@@ -24,8 +26,6 @@ import type { Log } from '../types.js'
 import { Generation, type Lasting } from './generation.js'
 import { listenFault } from './listen-fault.js'
 import { partOf } from './live/part.js'
-import type { Loaded } from './load.js'
-import { createLimiters, toolsOf } from './make-plugins.js'
 import { openTracing } from './open-tracing.js'
 import { ServiceFailure } from './reload.js'
 import { type EmbeddedService, Upstreams } from './upstreams.js'
@@ -33,7 +33,7 @@ import { version } from './version.js'
 
 export interface CoreOptions {
   /** The configuration to start with. */
-  readonly first: Loaded
+  readonly first: Configuration
   /** An embedded service; starts it when asked for the first time. */
   embedded(name: string): Promise<EmbeddedService>
   /** Key of the hashes that replace personal data. */
@@ -180,7 +180,7 @@ export async function openCore(options: CoreOptions) {
     forget: forgetCounter,
     runtime,
     /** Opens what a configuration needs. Rejects, without having changed anything, when that fails. */
-    async prepare(loaded: Loaded): Promise<Prepared> {
+    async prepare(loaded: Configuration): Promise<Prepared> {
       const next = await openGeneration(loaded, lasting, options)
       return {
         commit() {
@@ -218,7 +218,7 @@ function reportOverload(log: Log, overloaded: boolean, delayMs: number): void {
 }
 
 async function openGeneration(
-  loaded: Loaded,
+  loaded: Configuration,
   lasting: Lasting,
   { embedded }: CoreOptions,
 ): Promise<Generation> {
@@ -228,7 +228,7 @@ async function openGeneration(
 
 /** Starts those embedded services of a configuration that do not run yet; returns all of them by name. */
 export async function startEmbedded(
-  { config }: Loaded,
+  { config }: Configuration,
   embedded: CoreOptions['embedded'],
 ): Promise<ReadonlyMap<string, EmbeddedService>> {
   const services = new Map<string, EmbeddedService>()

@@ -1,4 +1,6 @@
 /** One configuration in force. Requests that begin under it end under it, even if it has been replaced meanwhile. */
+
+import type { Configuration } from '../configured/load.js'
 import type { Decider } from '../decide/decide.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import { sendRejection } from '../forward/reject.js'
@@ -19,7 +21,6 @@ import { createPipeline, type Pipeline, type PipelineParts, type Upstream } from
 import type { Observer } from '../plugin.js'
 import { Access } from '../policy/access.js'
 import type { Log } from '../types.js'
-import type { Loaded } from './load.js'
 import {
   type BackendState,
   type EmbeddedService,
@@ -63,7 +64,7 @@ const memoryOf = (client: string): Memory => ({
 
 export class Generation {
   /** The configuration as the files say it. */
-  readonly loaded: Loaded
+  readonly loaded: Configuration
   readonly loadedAt = new Date()
   readonly pipeline: Pipeline
   readonly trustedProxies: TrustedProxies
@@ -75,7 +76,7 @@ export class Generation {
   #isRetired = false
 
   /** `serviceOf` returns an embedded service by its name. */
-  constructor(loaded: Loaded, lasting: Lasting, serviceOf: (name: string) => EmbeddedService) {
+  constructor(loaded: Configuration, lasting: Lasting, serviceOf: (name: string) => EmbeddedService) {
     const { gateway } = loaded.config
     this.loaded = loaded
     this.trustedProxies = new TrustedProxies(gateway.trustedProxies)
@@ -98,7 +99,7 @@ export class Generation {
   }
 
   /** The configuration with the modes set on the admin port. */
-  get current(): Loaded {
+  get current(): Configuration {
     return this.#lasting.runtime.inForce(this.loaded)
   }
 
@@ -173,7 +174,8 @@ export class Generation {
   /** What requests walk through; rebuilt when the admin port has changed a mode. */
   #walks(): () => Walk {
     const { unknownHosts, runtime } = this.#lasting
-    const walkOf = ({ compiled }: Loaded) => compiled.walk(unknownHosts, new Access(compiled.access, runtime))
+    const walkOf = ({ compiled }: Configuration) =>
+      compiled.walk(unknownHosts, new Access(compiled.access, runtime))
     let of = this.current
     let walk = walkOf(of)
     return () => {

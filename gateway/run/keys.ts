@@ -1,5 +1,5 @@
 /** The keys that encrypt the services' stored data. */
-import { Failure } from './load.js'
+import { Failure } from '../errors.js'
 
 /** How a rotation ended. */
 export interface Rotation {

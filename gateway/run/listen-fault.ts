@@ -1,6 +1,6 @@
 /** Why an address cannot be listened on, as a sentence that says which setting to change. */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { Failure } from './load.js'
+import { Failure } from '../errors.js'
 
 interface Address {
   readonly host: string

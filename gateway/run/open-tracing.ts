@@ -1,8 +1,8 @@
 /** Opens tracing if it is configured: only then are its packages loaded. */
-import type { TracingSettings } from '../../config/tracing-schema.js'
+import type { TracingSettings } from '../../config/schema/tracing.js'
+import { Failure } from '../errors.js'
 import type { Tracing } from '../observe/tracing/tracing.js'
 import type { Log } from '../types.js'
-import { Failure } from './load.js'
 import { version } from './version.js'
 
 const INSTALL =

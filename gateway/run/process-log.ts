@@ -1,9 +1,9 @@
 /** The log of a gateway process, and which of its faults it survives. */
 
+import { Failure } from '../errors.js'
 import { boundedLog } from '../observe/bounded-log.js'
 import { type ClosableLog, createLog, isLogLevel, LOG_LEVELS, type LogLevel } from '../observe/log.js'
 import type { Log } from '../types.js'
-import { Failure } from './load.js'
 import { variable } from './variable.js'
 
 /** The log on stdout, at LOG_LEVEL; `worker` is the id of a process that shares it. @throws {Failure} */

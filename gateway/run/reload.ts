@@ -3,15 +3,16 @@
  * force.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { Gateway } from '../../config/gateway-schema.js'
 import { problemAt } from '../../config/load.js'
-import { formatProblem, listed, type Problem } from '../../config/problem.js'
+import { countProblems, formatProblem, listed, type Problem } from '../../config/problem.js'
+import type { Gateway } from '../../config/schema/gateway.js'
 import { markOf, type Sources } from '../../config/sources.js'
 import type { ReloadResult } from '../admin/reload.js'
+import type { Configuration, InvalidConfiguration } from '../configured/load.js'
+import { isOutdated } from '../configured/third-party/load.js'
+import { Failure } from '../errors.js'
 import { movedCounters } from '../explain/difference/counters.js'
 import type { Log } from '../types.js'
-import { countProblems, Failure, type Loaded, type Unloadable } from './load.js'
-import { isOutdated } from './third-party/load.js'
 
 /** What caused a reload. */
 export type Trigger = 'SIGHUP' | 'watch' | 'admin'
@@ -23,16 +24,16 @@ export type LastReload = Reloaded & { readonly trigger: Trigger; readonly at: Da
 
 /** A former configuration, and when its policy was replaced by another one. */
 export interface Former {
-  readonly loaded: Loaded
+  readonly loaded: Configuration
   readonly until: Date
 }
 
 export interface ReloaderOptions {
   /** The configuration this process was started with. */
-  readonly first: Loaded
-  load(): Promise<Loaded | Unloadable>
+  readonly first: Configuration
+  load(): Promise<Configuration | InvalidConfiguration>
   /** Activates it in one step; rejects, without having changed anything, when that fails. */
-  replace(loaded: Loaded): Promise<void>
+  replace(loaded: Configuration): Promise<void>
   /** Called with each result. */
   onResult(reloaded: Reloaded): void
   readonly log: Log
@@ -68,7 +69,7 @@ const MOST_PROBLEMS = 100
 
 export class Reloader {
   readonly #options: ReloaderOptions
-  #inForce: Loaded
+  #inForce: Configuration
   #former: Former | undefined
   #sources: Sources
   #last: LastReload | undefined
@@ -160,7 +161,7 @@ export class Reloader {
   }
 
   /** No failure here may end a process that serves requests. */
-  async #load(): Promise<Loaded | Unloadable> {
+  async #load(): Promise<Configuration | InvalidConfiguration> {
     try {
       return await this.#options.load()
     } catch (error) {
@@ -170,7 +171,7 @@ export class Reloader {
     }
   }
 
-  #logResult(reloaded: Reloaded, trigger: Trigger, before: Loaded): void {
+  #logResult(reloaded: Reloaded, trigger: Trigger, before: Configuration): void {
     const { log } = this.#options
     const { revision } = reloaded
     if (reloaded.result === 'refused') {
@@ -195,7 +196,10 @@ export class Reloader {
 }
 
 /** Changes that need a restart: fixed settings, and the code of plugins. */
-function changedForGood({ config: { gateway: started }, plugins }: Loaded, { config }: Loaded): string[] {
+function changedForGood(
+  { config: { gateway: started }, plugins }: Configuration,
+  { config }: Configuration,
+): string[] {
   const changed = Object.entries(FIXED).filter(
     ([name, of]) =>
       !isDeepStrictEqual(of(started), of(config.gateway)) || (name === 'plugins' && isOutdated(plugins)),
@@ -203,7 +207,7 @@ function changedForGood({ config: { gateway: started }, plugins }: Loaded, { con
   return changed.map(([name]) => name)
 }
 
-function problemOf(error: Error, { config }: Loaded): Problem {
+function problemOf(error: Error, { config }: Configuration): Problem {
   const path = error instanceof ServiceFailure ? ['upstreams', error.upstream, 'embedded'] : []
   return problemAt(config, config.gatewayFile, path, error.message)
 }

@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isKey, keptKey, openFolder, tryFolder } from '../../services/storage/data-folder.js'
-import { Failure } from './load.js'
+import { Failure } from '../errors.js'
 import { variable } from './variable.js'
 
 /**

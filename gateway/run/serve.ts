@@ -3,15 +3,17 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import type { FileContents } from '../../config/files.js'
-import { MOST_WORKERS } from '../../config/listen-schema.js'
 import type { Config } from '../../config/load.js'
+import { listProblems } from '../../config/problem.js'
+import { MOST_WORKERS } from '../../config/schema/listen.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
+import { type Configuration, load, loadOrFail } from '../configured/load.js'
+import { Failure } from '../errors.js'
 import type { ClosableLog } from '../observe/log.js'
 import type { Log } from '../types.js'
 import { EMBEDDED } from './embedded.js'
 import { cannotStart, environmentProblems } from './environment.js'
 import { holdHangups, onHangup } from './hangup.js'
-import { Failure, type Loaded, listProblems, load, loadOrFail } from './load.js'
 import { openLog, outliveRejections } from './process-log.js'
 import { hashSecret } from './secret.js'
 import { type RunningGateway, startGateway } from './start.js'
@@ -80,7 +82,7 @@ export async function serve(
 }
 
 interface Started {
-  readonly first: Loaded
+  readonly first: Configuration
   readonly contents: FileContents | undefined
   readonly services: Services
   readonly wrongKeys: WrongKeys

@@ -1,19 +1,19 @@
 /** Assembles one running gateway: start, reload and drain. */
 import { startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
+import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { Health } from '../observe/health.js'
 import { overrideRoutes } from '../overrides/routes.js'
 import { type CoreOptions, openCore, urlOf } from './core.js'
 import { listenFault } from './listen-fault.js'
 import { liveData } from './live/live-data.js'
-import type { Loaded, Unloadable } from './load.js'
 import { Reloader } from './reload.js'
 import { describeState } from './state.js'
 
 export interface GatewayOptions extends Omit<CoreOptions, 'workers'> {
   /** Reads the configuration again. */
-  load(): Promise<Loaded | Unloadable>
+  load(): Promise<Configuration | InvalidConfiguration>
   /** The series of the embedded services, in the Prometheus text format. */
   embeddedMetrics?(): Promise<string>
   /** Problems of the embedded services, a sentence each. */

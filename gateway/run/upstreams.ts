@@ -3,9 +3,9 @@
  * last.
  */
 import { readFileSync } from 'node:fs'
-import type { Gateway } from '../../config/gateway-schema.js'
 import type { Config } from '../../config/load.js'
-import { urlsOf } from '../../config/upstream-schema.js'
+import type { Gateway } from '../../config/schema/gateway.js'
+import { urlsOf } from '../../config/schema/upstream.js'
 import type { BackendEvents } from '../forward/backend.js'
 import { Backends } from '../forward/backends.js'
 import { causeOf } from '../forward/failure.js'

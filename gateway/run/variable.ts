@@ -1,6 +1,6 @@
 /** Reads environment variables that are not referenced in YAML files. */
 import { readVariable } from '../../config/environment.js'
-import { Failure } from './load.js'
+import { Failure } from '../errors.js'
 
 /** The value of a variable, or of the file that `NAME_FILE` names; '' when neither is given. @throws {Failure} */
 export function variable(name: string, env: NodeJS.ProcessEnv): string {

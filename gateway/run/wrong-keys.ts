@@ -1,6 +1,7 @@
 /** The throttle for wrong keys, which counts in the same store as the gateway. */
 import { WrongKeys } from '../admin/wrong-keys.js'
-import { connectRedis } from '../decide/store/redis-connection.js'
+import { connectRedis } from '../decide/redis/connection.js'
+import { KEY_SPACE } from '../decide/redis/key-space.js'
 import { networkOf } from '../listen/client.js'
 import type { Log } from '../types.js'
 
@@ -14,7 +15,11 @@ export function openWrongKeys(redis: string, log: Log): OpenWrongKeys {
   if (redis === '') return { wrongKeys: new WrongKeys({ networkOf, log }), close() {} }
   const connection = connectRedis(redis, log)
   return {
-    wrongKeys: new WrongKeys({ redis: connection, networkOf, log }),
+    wrongKeys: new WrongKeys({
+      redis: { storeClient: connection, keyPrefix: `${KEY_SPACE}wrong-keys` },
+      networkOf,
+      log,
+    }),
     close: () => connection.disconnect(),
   }
 }

@@ -1,6 +1,6 @@
 /** Faults of Redis, and what is promised during each. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hashSlot } from '../../dist/gateway/decide/store/hash-slot.js'
+import { hashSlot } from '../../dist/gateway/decide/redis/hash-slot.js'
 import { waitUntil } from '../../dist/test/helpers/wait.js'
 import { inSync } from './redis-forms.mjs'
 import { BURST, DEADLINE_MS, QUOTA } from './settings.mjs'

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { hashSlot } from '../../dist/gateway/decide/store/hash-slot.js'
+import { hashSlot } from '../../dist/gateway/decide/redis/hash-slot.js'
 import { makeCertificate } from '../../dist/test/helpers/certificates.js'
 import { freePort } from '../../dist/test/helpers/child-server.js'
 import {

@@ -1,8 +1,8 @@
 /** docs/reference/settings.md: every key of every configuration file, from the schemas that check them. */
-import { accessSchema } from '../../dist/config/access-schema.js'
-import { gatewaySchema } from '../../dist/config/gateway-schema.js'
-import { projectLimitsSchema, ruleFileSchema } from '../../dist/config/policy-schema.js'
-import { projectsSchema } from '../../dist/config/projects-schema.js'
+import { accessSchema } from '../../dist/config/schema/access.js'
+import { gatewaySchema } from '../../dist/config/schema/gateway.js'
+import { projectLimitsSchema, ruleFileSchema } from '../../dist/config/schema/policy.js'
+import { projectsSchema } from '../../dist/config/schema/projects.js'
 import { expectedOf } from '../../dist/config/sentences.js'
 import { pluginSchemas } from '../../dist/gateway/plugins.js'
 

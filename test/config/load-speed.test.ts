@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { load } from '../../gateway/run/load.js'
+import { load } from '../../gateway/configured/load.js'
 import { quiet } from '../../tools/config.js'
 
 /** When files grow tenfold, loading may take this many times as long; quadratic growth would be a hundred times. */

@@ -5,10 +5,10 @@ import t from 'tap'
 import { expand } from '../../config/environment.js'
 import { type Config, isProjectLimits, loadConfig, problemAt } from '../../config/load.js'
 import { formatPath, formatProblem, nearest } from '../../config/problem.js'
-import type { Quota } from '../../config/quota.js'
+import type { Quota } from '../../config/words/quota.js'
 import { parseYaml } from '../../config/yaml.js'
+import { compile } from '../../gateway/configured/compile.js'
 import { builtIn, pluginSchemas } from '../../gateway/plugins.js'
-import { compile } from '../../gateway/run/snapshot.js'
 
 const BAD = 'test/fixtures/bad'
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }

@@ -4,9 +4,9 @@ import { Ajv } from 'ajv'
 import fc from 'fast-check'
 import t from 'tap'
 import { parse } from 'yaml'
-import { parseDuration } from '../../config/duration.js'
-import { editorSchemas } from '../../config/generate.js'
-import { pluginConfig, type RuleEntry } from '../../config/policy-schema.js'
+import { parseDuration } from '../../config/schema/duration.js'
+import { editorSchemas } from '../../config/schema/generate.js'
+import { pluginConfig, type RuleEntry } from '../../config/schema/policy.js'
 import { pluginSchemas } from '../../gateway/plugins.js'
 
 const read = (...path: string[]) => readFileSync(join('config', ...path), 'utf8')

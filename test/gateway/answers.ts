@@ -1,10 +1,11 @@
 /** What clients are told under a policy: real files, matcher and counters, on a virtual clock. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { listProblems } from '../../config/problem.js'
+import { load } from '../../gateway/configured/load.js'
 import { rateLimitFields } from '../../gateway/forward/fields.js'
 import { rejectionOf } from '../../gateway/forward/reject.js'
 import { builtIn } from '../../gateway/plugins.js'
-import { listProblems, load } from '../../gateway/run/load.js'
 import type { Verdict } from '../../gateway/types.js'
 import { quiet } from '../../tools/config.js'
 import { Simulation } from '../../tools/replay/simulation.js'

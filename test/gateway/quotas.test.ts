@@ -1,6 +1,6 @@
 /** Quotas with any window, with or without a cost, as clients experience them, on each counter store. */
 import t, { type Test } from 'tap'
-import { lengthAt } from '../../gateway/decide/store/calendar.js'
+import { lengthAt } from '../../gateway/decide/windows/calendar.js'
 import { testGateway } from '../helpers/gateway.js'
 import { send, startApp } from '../helpers/http.js'
 import { stores } from '../helpers/stores.js'

@@ -1,9 +1,9 @@
 /** The shipped policies, row by row of the specification's tables: which limit actually applies to a request. */
 import t from 'tap'
 import { loadConfig } from '../../config/load.js'
-import type { Quota } from '../../config/quota.js'
+import type { Quota } from '../../config/words/quota.js'
+import { compile } from '../../gateway/configured/compile.js'
 import { builtIn, pluginSchemas } from '../../gateway/plugins.js'
-import { compile } from '../../gateway/run/snapshot.js'
 import type { Environment, Facts, Plan, Rule } from '../../gateway/types.js'
 import { inProject } from '../helpers/root.js'
 

@@ -1,6 +1,6 @@
 /** Runs a command of `sluice` in the test's own process. */
 import { PassThrough } from 'node:stream'
-import { Failure } from '../../gateway/run/load.js'
+import { Failure } from '../../gateway/errors.js'
 import type { Io } from '../../tools/io.js'
 import { run } from '../../tools/run.js'
 

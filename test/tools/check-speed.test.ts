@@ -2,8 +2,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { type Configuration, load } from '../../gateway/configured/load.js'
 import { compare } from '../../gateway/explain/difference/compare.js'
-import { type Loaded, load } from '../../gateway/run/load.js'
 import { quiet } from '../../tools/config.js'
 import { lint } from '../../tools/lint/lint.js'
 
@@ -43,7 +43,7 @@ function secondsFor(work: () => void): number {
   return Math.min(...seconds)
 }
 
-const check = (found: Loaded) => () => {
+const check = (found: Configuration) => () => {
   lint(found, { now: 0, reportOnlyDays: 30 })
 }
 

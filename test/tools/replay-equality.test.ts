@@ -1,7 +1,7 @@
 /** The replay can be trusted: for the same traffic on the same clock it decides each request as a gateway does. */
 import { Agent } from 'node:http'
 import t, { type Test } from 'tap'
-import { loadOrFail } from '../../gateway/run/load.js'
+import { loadOrFail } from '../../gateway/configured/load.js'
 import { quiet } from '../../tools/config.js'
 import { Intake } from '../../tools/log/intake.js'
 import { readLogs } from '../../tools/log/read.js'

@@ -1,7 +1,7 @@
 /** An explanation by the running gateway, with its counters. */
 import type { Asked } from '../../gateway/admin/explain.js'
+import { Failure } from '../../gateway/errors.js'
 import type { Explanation } from '../../gateway/explain/explain.js'
-import { Failure } from '../../gateway/run/load.js'
 import { adminPort, askAdmin } from '../admin.js'
 import { Unusable } from '../command.js'
 import type { Io } from '../io.js'

@@ -2,7 +2,7 @@
  * Limits of other gateways as buckets: a request belongs to the most specific one, as to one location, route or router
  * there. A pattern stands in one bucket; a server's own limits are in a plan of its own.
  */
-import { UNLIMITED } from '../../config/words.js'
+import { UNLIMITED } from '../../config/words/words.js'
 import { widerThan } from './paths.js'
 
 export interface BucketParts {

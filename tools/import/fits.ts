@@ -1,7 +1,7 @@
 /** Checks an entry as the loader would, before it is written: `sluice check` must accept every file that is written. */
-import { accessSchema } from '../../config/access-schema.js'
-import { projectLimitsSchema, ruleFileSchema } from '../../config/policy-schema.js'
-import { projectsSchema } from '../../config/projects-schema.js'
+import { accessSchema } from '../../config/schema/access.js'
+import { projectLimitsSchema, ruleFileSchema } from '../../config/schema/policy.js'
+import { projectsSchema } from '../../config/schema/projects.js'
 import { createValidator, type Validator } from '../../config/validate.js'
 import { inFlight } from '../../gateway/decide/in-flight.js'
 import { volumetric } from '../../gateway/decide/volumetric.js'

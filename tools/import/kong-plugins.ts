@@ -1,5 +1,5 @@
 /** Kong's plugins: which hold for a route, and what each of them is: a limit, a guard, or something else. */
-import type { KeyPart } from '../../config/words.js'
+import type { KeyPart } from '../../config/words/words.js'
 import { KongGroups, namesOf, reference } from './kong-groups.js'
 import { type KongWindow, windowsOf } from './kong-quota.js'
 import type { Migration } from './migration.js'

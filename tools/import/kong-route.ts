@@ -1,6 +1,6 @@
 /** A route of Kong: which requests it takes, and the plugins that hold for it. */
 
-import { isHostName } from '../../config/project-names.js'
+import { isHostName } from '../../config/checks/project-names.js'
 import type { Place } from './doors.js'
 import { guardsAmong, matchersOf } from './kong-guard.js'
 import type { KongPlugins } from './kong-plugins.js'

@@ -1,5 +1,5 @@
 /** The key of an nginx zone: its variables as parts of a key, a whitelist by `geo` and `map` as networks. */
-import type { KeyPart } from '../../config/words.js'
+import type { KeyPart } from '../../config/words/words.js'
 import { parseNetwork } from '../../gateway/policy/address.js'
 import { deniedNetworks } from './networks.js'
 import type { Directive } from './nginx-text.js'

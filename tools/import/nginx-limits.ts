@@ -1,5 +1,5 @@
 /** nginx's limits: zones, and where `limit_req` and `limit_conn` hold. */
-import type { KeyPart } from '../../config/words.js'
+import type { KeyPart } from '../../config/words/words.js'
 import type { Migration } from './migration.js'
 import type { Variables, ZoneKey } from './nginx-key.js'
 import type { Directive } from './nginx-text.js'

@@ -1,6 +1,7 @@
 /** Buckets from OpenAPI 3 documents: operations name their bucket, or are grouped. */
-import { projectLimitsSchema } from '../../config/policy-schema.js'
+
 import { formatPath, type Path, type Problem } from '../../config/problem.js'
+import { projectLimitsSchema } from '../../config/schema/policy.js'
 import { createValidator } from '../../config/validate.js'
 import { parseYaml, type YamlFile } from '../../config/yaml.js'
 import { type Pattern, PatternError, parsePattern } from '../../gateway/policy/pattern.js'

@@ -1,6 +1,6 @@
 /** What the importers of other gateways' files pass on. */
 import type { Path } from '../../config/problem.js'
-import type { KeyPart } from '../../config/words.js'
+import type { KeyPart } from '../../config/words/words.js'
 import type { Position } from '../../config/yaml.js'
 
 /** A position in an imported file. */

@@ -1,5 +1,5 @@
 /** Descriptors of Envoy's rate limit service (envoyproxy/ratelimit, README, 'Configuration'). */
-import type { KeyPart } from '../../config/words.js'
+import type { KeyPart } from '../../config/words/words.js'
 import type { Migration } from './migration.js'
 import type { Origin } from './parts.js'
 import { asLiteral, below } from './paths.js'

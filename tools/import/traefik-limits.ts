@@ -1,5 +1,5 @@
 /** Traefik's rateLimit and inFlightReq. */
-import type { KeyPart } from '../../config/words.js'
+import type { KeyPart } from '../../config/words/words.js'
 import type { Migration } from './migration.js'
 import { tokenBucketOf, windowOf } from './rate.js'
 import type { Section } from './source.js'

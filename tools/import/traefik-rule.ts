@@ -1,6 +1,6 @@
 /** Traefik's router rules: paths, methods and hosts, and what else they ask for (doc.traefik.io, 'Routers', 'Rule'). */
 
-import { isHostName } from '../../config/project-names.js'
+import { isHostName } from '../../config/checks/project-names.js'
 import type { Place } from './doors.js'
 import { literalsOf } from './nginx-regex.js'
 import { asLiteral, below } from './paths.js'

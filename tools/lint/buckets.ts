@@ -2,10 +2,11 @@
  * Reports buckets that lack a quota where that is surprising: everywhere, in one row only, or where nothing else
  * limits.
  */
-import { patternsOf } from '../../config/bucket.js'
-import { describeColumns } from '../../config/column-text.js'
+
+import { describeColumns } from '../../config/checks/column-text.js'
 import type { Path } from '../../config/problem.js'
-import { columnsOf } from '../../config/words.js'
+import { patternsOf } from '../../config/words/bucket.js'
+import { columnsOf } from '../../config/words/words.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { type Extent, extentOf, sampleRequestsOf } from '../../gateway/policy/sample-requests.js'
 import type { Mode } from '../../gateway/types.js'

@@ -6,7 +6,7 @@ import {
   type RulesPolicy,
 } from '../../config/load.js'
 import { formatPath, type Path, type Place } from '../../config/problem.js'
-import type { Loaded } from '../../gateway/run/load.js'
+import type { Configuration } from '../../gateway/configured/load.js'
 
 /** A warning is probably a mistake; a note points out a consequence. */
 export type Severity = 'error' | 'warning' | 'note'
@@ -28,7 +28,7 @@ export interface Remark {
 
 /** The input of the checks. */
 export interface Subject {
-  readonly loaded: Loaded
+  readonly loaded: Configuration
   readonly limits: readonly ProjectLimitsPolicy[]
   readonly rules: readonly RulesPolicy[]
   /** Milliseconds since the epoch. */
@@ -39,7 +39,7 @@ export interface Subject {
 
 export type Lint = (subject: Subject) => Remark[]
 
-export function subjectOf(loaded: Loaded, options: Pick<Subject, 'now' | 'reportOnlyDays'>): Subject {
+export function subjectOf(loaded: Configuration, options: Pick<Subject, 'now' | 'reportOnlyDays'>): Subject {
   const { policies } = loaded.config
   return {
     loaded,

@@ -1,7 +1,8 @@
 /** Reports in-flight and volumetric rules that look at no request, whatever its method and path. */
-import type { RuleEntry } from '../../config/policy-schema.js'
+
 import { listed } from '../../config/problem.js'
-import { columnOfUnknown } from '../../config/words.js'
+import type { RuleEntry } from '../../config/schema/policy.js'
+import { columnOfUnknown } from '../../config/words/words.js'
 import type { Remark, Subject } from './finding.js'
 
 type Loaded = Subject['loaded']

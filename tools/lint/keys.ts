@@ -2,9 +2,10 @@
  * Reports keys that a client can change at will, and keys with an unlimited number of values: who can create them, and
  * what bounds them. The latter not for in-flight rules: their keys exist only while a request holds its slot.
  */
-import { keyOf } from '../../config/bucket.js'
-import type { RuleEntry } from '../../config/policy-schema.js'
+
 import { listed } from '../../config/problem.js'
+import type { RuleEntry } from '../../config/schema/policy.js'
+import { keyOf } from '../../config/words/bucket.js'
 import { MOST_KEYS } from '../../gateway/decide/store/meters.js'
 import type { Flood } from '../../gateway/explain/settings.js'
 import { grouped } from '../text.js'

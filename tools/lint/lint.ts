@@ -1,5 +1,5 @@
 /** All checks of a valid configuration, one line each. */
-import type { Loaded } from '../../gateway/run/load.js'
+import type { Configuration } from '../../gateway/configured/load.js'
 import { checkAccess } from './access.js'
 import { checkBuckets } from './buckets.js'
 import { type Finding, findingOf, type Lint, type Subject, subjectOf } from './finding.js'
@@ -26,7 +26,7 @@ const CHECKS: readonly Lint[] = [
 ]
 
 /** Findings that are valid but probably unintended, or worth knowing; ordered by place. */
-export function lint(loaded: Loaded, options: Pick<Subject, 'now' | 'reportOnlyDays'>): Finding[] {
+export function lint(loaded: Configuration, options: Pick<Subject, 'now' | 'reportOnlyDays'>): Finding[] {
   const subject = subjectOf(loaded, options)
   const findings = CHECKS.flatMap(check => check(subject)).map(remark => findingOf(remark, loaded.config))
   return findings.sort(

@@ -1,11 +1,12 @@
 /** Reports numbers of a quota that have no effect, and what leases may withhold. */
-import type { BucketConfig } from '../../config/bucket.js'
-import type { Gateway } from '../../config/gateway-schema.js'
+
 import type { Path } from '../../config/problem.js'
-import type { Quota } from '../../config/quota.js'
-import { UNLIMITED } from '../../config/words.js'
+import type { Gateway } from '../../config/schema/gateway.js'
+import type { BucketConfig } from '../../config/words/bucket.js'
+import type { Quota } from '../../config/words/quota.js'
+import { UNLIMITED } from '../../config/words/words.js'
+import { leaseBound } from '../../gateway/decide/leases/lease-client.js'
 import { demandOf } from '../../gateway/decide/project-limits.js'
-import { leaseBound } from '../../gateway/decide/store/lease-client.js'
 import { perText } from '../../gateway/forward/units.js'
 import type { Window } from '../../gateway/types.js'
 import { grouped } from '../text.js'

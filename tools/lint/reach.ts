@@ -1,6 +1,7 @@
 /** Reports patterns that no request can reach: others take all their requests, or no route leads there. */
-import { patternsOf } from '../../config/bucket.js'
+
 import type { Path } from '../../config/problem.js'
+import { patternsOf } from '../../config/words/bucket.js'
 import { type Pattern, parsePattern, type Segment } from '../../gateway/policy/pattern.js'
 import type { Table } from '../../gateway/policy/policy.js'
 import { variantsOf } from '../../gateway/policy/rollout.js'

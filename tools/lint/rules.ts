@@ -1,7 +1,7 @@
 /** Reports in-flight and volumetric rules that add nothing, or that cover fewer requests than they seem to. */
 import { isDeepStrictEqual } from 'node:util'
-import type { RuleEntry } from '../../config/policy-schema.js'
 import { listed } from '../../config/problem.js'
+import type { RuleEntry } from '../../config/schema/policy.js'
 import type { Flood } from '../../gateway/explain/settings.js'
 import { READS } from '../../gateway/policy/counted-methods.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'

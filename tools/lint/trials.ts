@@ -1,8 +1,8 @@
 /** Reports trials that show nothing new, or less than one might think. */
 import { isDeepStrictEqual } from 'node:util'
-import type { BucketConfig } from '../../config/bucket.js'
 import type { Path } from '../../config/problem.js'
-import { UNLIMITED } from '../../config/words.js'
+import type { BucketConfig } from '../../config/words/bucket.js'
+import { UNLIMITED } from '../../config/words/words.js'
 import { demandOf } from '../../gateway/decide/project-limits.js'
 import { triedQuota } from '../../gateway/policy/rollout.js'
 import type { Window } from '../../gateway/types.js'

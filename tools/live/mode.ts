@@ -1,5 +1,5 @@
 /** `sluice mode`: makes a rule of the running gateway report-only or enforced for now, and undoes it. */
-import { MODES } from '../../config/words.js'
+import { MODES } from '../../config/words/words.js'
 import { defineCommand, Unusable } from '../command.js'
 import { printable } from '../text.js'
 import { ask, KEY_HELP, LIVE, print, REASON, UNTIL } from './ask.js'

@@ -1,5 +1,5 @@
-/** `sluice overrides`: the overrides performed on the admin port. */
-import type { ReportedOverride } from '../../gateway/overrides/override.js'
+/** `sluice overrides`: what operators have changed on the admin port. */
+import type { LiveOverride } from '../../gateway/admin/live-snapshot.js'
 import { defineCommand, NO_OPERANDS } from '../command.js'
 import { columns, table } from '../table.js'
 import { minuteOf } from '../text.js'
@@ -13,7 +13,7 @@ export const overrides = defineCommand({
   details: `The newest 200 modes, access entries and resets, of all gateways on one Redis, the newest first. ${KEY_HELP}`,
   example: 'sluice overrides --live http://127.0.0.1:8081',
   async run({ values }, io) {
-    const answer = await ask<{ readonly overrides: readonly ReportedOverride[] }>(
+    const answer = await ask<{ readonly overrides: readonly LiveOverride[] }>(
       { path: '/overrides' },
       values.live,
       io,
@@ -27,6 +27,6 @@ export const overrides = defineCommand({
 
 const COLUMNS = columns(['time (UTC)', 'what', 'by', 'why', 'undo'])
 
-function rowOf({ at, what, by, why, undo_call }: ReportedOverride): string[] {
+function rowOf({ at, what, by, why, undo_call }: LiveOverride): string[] {
   return [minuteOf(at), what, by, why ?? '', undo_call ?? '']
 }

@@ -1,6 +1,6 @@
 /** What a replay cannot know because the log does not contain it: reported with every result. */
-import { countsUnknownBy } from '../../config/words.js'
-import type { Loaded } from '../../gateway/run/load.js'
+import { countsUnknownBy } from '../../config/words/words.js'
+import type { Configuration } from '../../gateway/configured/load.js'
 import type { KeyPart } from '../../gateway/types.js'
 import type { Intake } from '../log/intake.js'
 import { count, grouped, percent } from '../text.js'
@@ -51,7 +51,7 @@ export class Seen {
 
   /** The sentences, the most serious first. */
   describe(
-    policies: readonly Loaded[],
+    policies: readonly Configuration[],
     formats: ReadonlySet<Format>,
     sampling: Sampling,
     intake: Intake,
@@ -105,7 +105,7 @@ export class Seen {
     return sentences
   }
 
-  #durations(policies: readonly Loaded[]): string[] {
+  #durations(policies: readonly Configuration[]): string[] {
     const slots = rulesOf(policies).filter(({ kind }) => kind === 'in-flight')
     if (slots.length === 0) return []
     if (this.#timed === 0) {
@@ -125,7 +125,7 @@ export class Seen {
   }
 
   /** Rules that charge after the response. */
-  #answers(policies: readonly Loaded[]): string[] {
+  #answers(policies: readonly Configuration[]): string[] {
     const counting = rulesOf(policies).filter(({ flood }) => flood?.countWhen !== undefined)
     const reported = rulesOf(policies).filter(({ flood }) => typeof flood?.cost === 'object')
     const late = [...new Set([...counting, ...reported])]
@@ -148,7 +148,7 @@ export class Seen {
     return sentences
   }
 
-  #keys(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+  #keys(policies: readonly Configuration[], formats: ReadonlySet<Format>): string[] {
     const reported = (part: KeyPart): boolean => {
       if (part.startsWith('header:')) return this.#headers.has(part)
       if (part === 'email-or-flow') return this.#emailOrFlow > 0
@@ -184,7 +184,7 @@ export class Seen {
   }
 
   /** Words of a path that the recording policy did not contain are hashed, so no pattern can match them by name. */
-  #unseenWords(policies: readonly Loaded[]): string[] {
+  #unseenWords(policies: readonly Configuration[]): string[] {
     if (this.#hashedPaths === 0) return []
     const words = new Set(policies.flatMap(({ compiled }) => [...compiled.policy.words]))
     const unseen = [...words].filter(word => !this.#words.has(word)).sort()

@@ -1,5 +1,5 @@
 /** `sluice replay`: what a policy would have done to the requests of a log. */
-import type { Loaded } from '../../gateway/run/load.js'
+import type { Configuration } from '../../gateway/configured/load.js'
 import { type Arguments, defineCommand, type ExitCode, Unusable } from '../command.js'
 import { CONFIG } from '../config.js'
 import type { Io } from '../io.js'
@@ -60,7 +60,7 @@ sluice replay app.json --map time=ts --map method=req.verb --map path=req.url --
 
 interface Side {
   readonly policies: string
-  readonly loaded: Loaded
+  readonly loaded: Configuration
   readonly simulation: Simulation
   readonly tally: Tally
 }

@@ -1,7 +1,8 @@
 /** Loads the policy for a replay: a whole configuration, or a folder of policies combined with one. */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Loaded, listProblems, load } from '../../gateway/run/load.js'
+import { listProblems } from '../../config/problem.js'
+import { type Configuration, load } from '../../gateway/configured/load.js'
 import { Unusable } from '../command.js'
 import { quiet } from '../config.js'
 
@@ -10,7 +11,11 @@ import { quiet } from '../config.js'
  * @param configPath the configuration with which a folder of policy files is combined
  * @throws {Unusable} with all problems of the configuration
  */
-export async function loadPolicy(place: string, configPath: string, env: NodeJS.ProcessEnv): Promise<Loaded> {
+export async function loadPolicy(
+  place: string,
+  configPath: string,
+  env: NodeJS.ProcessEnv,
+): Promise<Configuration> {
   const loaded = isConfiguration(place)
     ? await load(place, env, quiet)
     : await load(configPath, env, quiet, { policies: place })

@@ -1,8 +1,8 @@
 /** The rules outside project limits that a replay judges. */
 import { isProjectLimits } from '../../config/load.js'
+import type { Configuration } from '../../gateway/configured/load.js'
 import type { Flood } from '../../gateway/explain/settings.js'
 import type { WrittenWhen } from '../../gateway/policy/when.js'
-import type { Loaded } from '../../gateway/run/load.js'
 import type { KeyPart } from '../../gateway/types.js'
 
 interface NamedRule {
@@ -19,7 +19,7 @@ interface NamedRule {
  * The rules of the policies outside project limits, which may count by more than the project. A rule of two policies is
  * there twice: its settings may differ.
  */
-export function rulesOf(policies: readonly Loaded[]): NamedRule[] {
+export function rulesOf(policies: readonly Configuration[]): NamedRule[] {
   return policies.flatMap(({ config }) =>
     config.policies.flatMap(policy => {
       if (isProjectLimits(policy)) return []

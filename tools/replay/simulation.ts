@@ -2,7 +2,9 @@
  * A gateway without a network: the compiled policy, the decider and the counters that `serve` uses, on a clock set by
  * the log.
  */
-import { isUnknownCaller, type PlanWords } from '../../config/words.js'
+import { isUnknownCaller, type PlanWords } from '../../config/words/words.js'
+import type { Configuration } from '../../gateway/configured/load.js'
+import { createLimiters, toolsOf } from '../../gateway/configured/plugins.js'
 import { Decider } from '../../gateway/decide/decide.js'
 import { type DecideRequest, Questions } from '../../gateway/decide/question.js'
 import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
@@ -11,8 +13,6 @@ import { isDenied, judgementWith } from '../../gateway/pipeline/access.js'
 import { enter, type Walk } from '../../gateway/pipeline/enter.js'
 import type { Limiter } from '../../gateway/plugin.js'
 import { Access, type Ruling } from '../../gateway/policy/access.js'
-import type { Loaded } from '../../gateway/run/load.js'
-import { createLimiters, toolsOf } from '../../gateway/run/make-plugins.js'
 import type { Facts, Judgement, Project, Verdict } from '../../gateway/types.js'
 import { quiet } from '../config.js'
 import type { LoggedProject, Traffic } from './traffic.js'
@@ -35,7 +35,7 @@ const NO_FIELDS = { get: () => undefined }
 
 export class Simulation {
   readonly #decider: Decider
-  readonly #loaded: Loaded
+  readonly #loaded: Configuration
   readonly #limiters: ReadonlyMap<string, Limiter<unknown>>
   readonly #store = new VirtualStore()
   readonly #walk: Walk
@@ -45,7 +45,7 @@ export class Simulation {
   readonly #callerOf: ReturnType<typeof unknownCallers>
 
   /** @throws {Failure} when a plugin cannot be created */
-  constructor(loaded: Loaded) {
+  constructor(loaded: Configuration) {
     const { config, compiled } = loaded
     this.#loaded = loaded
     this.#limiters = createLimiters(loaded, toolsOf(config, quiet))

@@ -1,6 +1,6 @@
 /** A request from a log, ready to be decided by another policy. */
 
-import { BY_HOST } from '../../config/words.js'
+import { BY_HOST } from '../../config/words/words.js'
 import type { Environment, Facts, Plan } from '../../gateway/types.js'
 import type { LoggedDecision } from '../log/decision-record.js'
 import type { Entry, Unread } from '../log/read.js'

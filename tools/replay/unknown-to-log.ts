@@ -1,7 +1,7 @@
 /** What policies decide by that a log cannot hold, whatever its requests are. */
 import { isProjectLimits } from '../../config/load.js'
-import { UNLIMITED } from '../../config/words.js'
-import type { Loaded } from '../../gateway/run/load.js'
+import { UNLIMITED } from '../../config/words/words.js'
+import type { Configuration } from '../../gateway/configured/load.js'
 import { names, rulesOf } from './rules.js'
 import type { Format } from './traffic.js'
 
@@ -9,7 +9,7 @@ import type { Format } from './traffic.js'
 const HASHED_PART = /^(client-ip|full-path|email-or-flow|header:.*)$/
 
 /** A hash of the key decides whether it is inside a share, so hashed parts change the selection. */
-export function hashedShares(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+export function hashedShares(policies: readonly Configuration[], formats: ReadonlySet<Format>): string[] {
   if (![...formats].some(({ name }) => name === 'records')) return []
   const shared = rulesOf(policies).filter(
     ({ enforceFor, key }) => enforceFor !== undefined && key.some(part => HASHED_PART.test(part)),
@@ -21,7 +21,10 @@ export function hashedShares(policies: readonly Loaded[], formats: ReadonlySet<F
 }
 
 /** What the conditions of rules need but the log records only in part. */
-export function shortenedConditions(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+export function shortenedConditions(
+  policies: readonly Configuration[],
+  formats: ReadonlySet<Format>,
+): string[] {
   const conditional = rulesOf(policies)
   const isRecords = [...formats].some(({ name }) => name === 'records')
   const byNetwork = conditional.filter(({ when }) => when?.networks !== undefined)
@@ -44,7 +47,10 @@ export function shortenedConditions(policies: readonly Loaded[], formats: Readon
 const HASH_BITS = { v4: 24, v6: 64 }
 
 /** Access entries whose networks the log cannot distinguish. */
-export function shortenedNetworks(policies: readonly Loaded[], formats: ReadonlySet<Format>): string[] {
+export function shortenedNetworks(
+  policies: readonly Configuration[],
+  formats: ReadonlySet<Format>,
+): string[] {
   const isRecords = [...formats].some(({ name }) => name === 'records')
   const isReported = [...formats].every(({ facts }) => facts.has('client'))
   const untold = policies.flatMap(({ compiled }) =>
@@ -64,7 +70,7 @@ export function shortenedNetworks(policies: readonly Loaded[], formats: Readonly
   ]
 }
 
-export function leftOutLeases(policies: readonly Loaded[]): string[] {
+export function leftOutLeases(policies: readonly Configuration[]): string[] {
   const leased = policies.some(({ config }) =>
     config.policies.some(
       policy =>

@@ -1,6 +1,7 @@
 /** Reads limits from the command line: `100/m`, `10/s`, `500/10m`. */
-import { durationWithin } from '../../config/duration.js'
+
 import { listed, nearest } from '../../config/problem.js'
+import { durationWithin } from '../../config/schema/duration.js'
 import { perText } from '../../gateway/forward/units.js'
 import { Unusable } from '../command.js'
 import { grouped, printable } from '../text.js'

@@ -1,7 +1,7 @@
 /** Reads the address of the operator's own service from the command line. */
 import { connect } from 'node:net'
+import { reaches } from '../../config/checks/listen-host.js'
 import { isHttpOrigin, originMeantBy } from '../../config/formats.js'
-import { reaches } from '../../config/listen-host.js'
 import { Unusable } from '../command.js'
 import { printable } from '../text.js'
 

@@ -1,6 +1,6 @@
 /** `sluice top`: what happens now in the running gateway. */
 import type { LiveSnapshot } from '../../gateway/admin/live-snapshot.js'
-import { Failure } from '../../gateway/run/load.js'
+import { Failure } from '../../gateway/errors.js'
 import { type AdminPort, adminPort } from '../admin.js'
 import { defineCommand, NO_OPERANDS } from '../command.js'
 import type { Io } from '../io.js'

@@ -1,7 +1,7 @@
 /** Follows the live data of a running gateway. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LiveSnapshot } from '../../gateway/admin/live-snapshot.js'
-import { Failure } from '../../gateway/run/load.js'
+import { Failure } from '../../gateway/errors.js'
 import { type AdminPort, noAdminPort } from '../admin.js'
 import { printable } from '../text.js'
 

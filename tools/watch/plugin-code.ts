@@ -3,7 +3,7 @@ import { type Dirent, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gatewayFileOf } from '../../config/files.js'
 import { readPluginList } from '../../config/plugin-list.js'
-import { findPlugin } from '../../gateway/run/third-party/find.js'
+import { findPlugin } from '../../gateway/configured/third-party/find.js'
 
 const CODE = /\.([cm]?[jt]s|json)$/
 /** A bound, since a plugin may be in a folder with many other files. */

@@ -1,8 +1,10 @@
 /** Counters in this process: for a gateway without Redis, and in place of Redis while it is away. */
 import type { Demand, StoreName, Window } from '../../types.js'
-import { type Spent, used } from './algorithm.js'
-import { algorithmOf } from './algorithms.js'
-import { lengthAt } from './calendar.js'
+import { type Spent, used } from '../windows/algorithm.js'
+import { algorithmOf } from '../windows/algorithms.js'
+import { lengthAt } from '../windows/calendar.js'
+import type { WallClock } from '../windows/wall-clock.js'
+import { WindowStates } from '../windows/window-states.js'
 import { chargeOf, countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
 import {
   type Answer,
@@ -15,8 +17,6 @@ import {
   type LateCharge,
   SLOT_RETRY_MS,
 } from './store.js'
-import type { WallClock } from './wall-clock.js'
-import { WindowStates } from './window-states.js'
 
 type Windows = Demand & { kind: 'windows' }
 type State = Spent[] | Meter | undefined

@@ -1,20 +1,20 @@
 /** The counter store of a process: Redis, with a local fallback, or this process alone. */
 import type { Log, OnStoreError } from '../../types.js'
-import { Backlog } from './backlog.js'
-import type { StoreOp } from './breaker.js'
-import { Guard } from './guard.js'
-import { LastAnswers } from './last-answers.js'
-import type { LeaseAnswer, LeaseCall, LeaseClient } from './lease-client.js'
-import { type Behind, LeasedStore } from './leased-store.js'
+import { Backlog } from '../fallback/backlog.js'
+import type { StoreOp } from '../fallback/breaker.js'
+import { FallbackStore } from '../fallback/fallback-store.js'
+import { Guard } from '../fallback/guard.js'
+import { LastAnswers } from '../fallback/last-answers.js'
+import type { LeaseAnswer, LeaseCall, LeaseClient } from '../leases/lease-client.js'
+import { type Behind, LeasedStore } from '../leases/leased-store.js'
+import { RedisLeaseClient } from '../leases/redis-lease-client.js'
+import { shownAddress } from '../redis/address.js'
+import { ClusterStore } from '../redis/cluster-store.js'
+import { hasSlots, nodeOf, onClosed, troubleOf } from '../redis/connection.js'
+import { RedisStore } from '../redis/redis-store.js'
+import { wallClock } from '../windows/wall-clock.js'
 import { MemoryStore } from './memory.js'
-import { RedisStore } from './redis.js'
-import { shownAddress } from './redis-address.js'
-import { hasSlots, nodeOf, onClosed, troubleOf } from './redis-connection.js'
-import { RedisLeaseClient } from './redis-lease-client.js'
-import { ResilientStore } from './resilient.js'
-import { SplitStore } from './split-store.js'
 import type { Answer, Ask, CounterStore } from './store.js'
-import { wallClock } from './wall-clock.js'
 
 export interface StoreSettings {
   /** Address of Redis; empty means that this process counts alone. */
@@ -103,9 +103,9 @@ export async function openStore(
   const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key), dates)
   const lastAnswers = new LastAnswers(now)
   const backlog = new Backlog(now)
-  const resilient = new ResilientStore({ remote, guard, local, instances, lastAnswers, backlog, onLate })
+  const resilient = new FallbackStore({ remote, guard, local, instances, lastAnswers, backlog, onLate })
   const leases = leaseClientOf(remote, guard, resilient, onLate)
-  const split = new SplitStore(resilient, () => hasSlots(remote.connection))
+  const split = new ClusterStore(resilient, () => hasSlots(remote.connection))
   const behind: Behind = Object.assign(split, { countLocally: resilient.countLocally.bind(resilient) })
   const store = new LeasedStore(behind, leases, now)
   const forget = async (key: string) => {
@@ -122,7 +122,7 @@ export async function openStore(
 function leaseClientOf(
   remote: RedisStore,
   guard: Guard,
-  countLocally: ResilientStore,
+  countLocally: FallbackStore,
   onLate: () => void,
 ): LeaseClient {
   const redisLeases = new RedisLeaseClient(remote.connection)

@@ -1,6 +1,6 @@
 /** The storage interface: one call for all limits of a request. */
 import type { Demand, OnStoreError, Reading, StoreName, Window } from '../../types.js'
-import type { BacklogEntry } from './backlog.js'
+import type { BacklogEntry } from '../fallback/backlog.js'
 
 /** One thing to count. */
 export interface Ask {

@@ -1,12 +1,13 @@
 /** What differs in effect between two configurations: comments, order and names of files do not count. */
-import type { BucketConfig } from '../../../config/bucket.js'
-import { describeColumns } from '../../../config/column-text.js'
+
+import { describeColumns } from '../../../config/checks/column-text.js'
 import { isProjectLimits } from '../../../config/load.js'
-import { pluginConfig } from '../../../config/policy-schema.js'
-import type { ProjectEntry } from '../../../config/projects-schema.js'
-import { columnName } from '../../../config/words.js'
+import { pluginConfig } from '../../../config/schema/policy.js'
+import type { ProjectEntry } from '../../../config/schema/projects.js'
+import type { BucketConfig } from '../../../config/words/bucket.js'
+import { columnName } from '../../../config/words/words.js'
+import type { Configuration } from '../../configured/load.js'
 import type { Table } from '../../policy/policy.js'
-import type { Loaded } from '../../run/load.js'
 import type { Rule } from '../../types.js'
 import { bothWords, groupColumns } from '../columns.js'
 import { costTexts, windowText } from '../settings.js'
@@ -32,7 +33,7 @@ export interface ProjectChange extends Change {
 }
 
 /** All differences, as plain data. */
-export function compare(before: Loaded, after: Loaded) {
+export function compare(before: Configuration, after: Configuration) {
   return {
     /** Buckets by plan and environment; those that changed alike stand together. */
     limits: compareLimits(before, after),
@@ -52,7 +53,7 @@ export function isSame(difference: PolicyDifference): boolean {
 }
 
 /** The buckets that differ, by plan and environment. */
-export function compareLimits(before: Loaded, after: Loaded) {
+export function compareLimits(before: Configuration, after: Configuration) {
   const words = bothWords(before.config.planWords, after.config.planWords)
   // Columns with the same rules share a table.
   const known = new Map<Table | undefined, Map<Table | undefined, string>>()
@@ -117,7 +118,7 @@ function quotaFields(config: BucketConfig): FieldValues {
 }
 
 /** The endpoint rules that differ. */
-export function compareRules(before: Loaded, after: Loaded) {
+export function compareRules(before: Configuration, after: Configuration) {
   const [old, now] = [rulesOf(before), rulesOf(after)]
   return changesOf(old, now).map(change => ({
     ...change,
@@ -127,7 +128,7 @@ export function compareRules(before: Loaded, after: Loaded) {
 }
 
 /** `since` changes nothing about a request. */
-function rulesOf({ config }: Loaded): Map<string, FieldValues> {
+function rulesOf({ config }: Configuration): Map<string, FieldValues> {
   const rules = config.policies.flatMap(policy =>
     isProjectLimits(policy) ? [] : policy.document.rules.map(rule => ({ kind: policy.kind, rule })),
   )
@@ -146,12 +147,12 @@ function rulesOf({ config }: Loaded): Map<string, FieldValues> {
 }
 
 /** `since` changes nothing about a request. */
-function accessOf({ config }: Loaded): Map<string, FieldValues> {
+function accessOf({ config }: Configuration): Map<string, FieldValues> {
   const entries = config.access.flatMap(({ document }) => document.rules)
   return new Map(entries.map(({ id, since: _, ...entry }) => [id, entry]))
 }
 
-function compareProjects(before: Loaded, after: Loaded): ProjectChange[] {
+function compareProjects(before: Configuration, after: Configuration): ProjectChange[] {
   const [olds, nows] = [projectsOf(before), projectsOf(after)]
   const own = new Map(
     changesOf(mapValues(olds, projectFields), mapValues(nows, projectFields)).map(one => [one.name, one]),
@@ -171,7 +172,7 @@ function compareProjects(before: Loaded, after: Loaded): ProjectChange[] {
   })
 }
 
-function projectsOf({ config }: Loaded): Map<string, ProjectEntry> {
+function projectsOf({ config }: Configuration): Map<string, ProjectEntry> {
   return new Map(config.projects.map(project => [project.id, project]))
 }
 

@@ -1,6 +1,6 @@
 /** What an edit does to counters: windows are known by their name, rules by their id, kind, mode and key. */
 import { isDeepStrictEqual } from 'node:util'
-import type { Loaded } from '../../run/load.js'
+import type { Configuration } from '../../configured/load.js'
 import type { Change, FieldChange } from './changes.js'
 import { bucketChanges, compareLimits, compareRules, type RuleChange } from './compare.js'
 
@@ -38,7 +38,7 @@ export function settingCounters({ field }: FieldChange): string[] {
  * What a reload does to counters, such as `search: New counters: burst`, at most `most` sentences. Costs what has
  * changed, not what there is: projects that stayed as they were are not looked at.
  */
-export function movedCounters(before: Loaded, after: Loaded, most: number): string[] {
+export function movedCounters(before: Configuration, after: Configuration, most: number): string[] {
   const known = new Map(before.config.projects.map(project => [project.id, project]))
   const projects = after.config.projects.flatMap(project => {
     const was = known.get(project.id)

@@ -1,17 +1,17 @@
 /** Requests that fall into another bucket under one configuration than under another. */
-import { describeColumns } from '../../../config/column-text.js'
-import { columnsOf, type PlanWords } from '../../../config/words.js'
+import { describeColumns } from '../../../config/checks/column-text.js'
+import { columnsOf, type PlanWords } from '../../../config/words/words.js'
+import type { Configuration } from '../../configured/load.js'
 import { type Pattern, parsePattern } from '../../policy/pattern.js'
 import { ANY_METHOD, extentOf, sampleRequestsOf } from '../../policy/sample-requests.js'
-import type { Loaded } from '../../run/load.js'
 import type { Mode } from '../../types.js'
 
 /** Looks up every request that the patterns can tell apart in both; a bucket of null means that nothing limits it. */
-export function movedRequests(before: Loaded, after: Loaded) {
+export function movedRequests(before: Configuration, after: Configuration) {
   return [...movedWithin('enforce', before, after), ...movedWithin('report-only', before, after)]
 }
 
-function movedWithin(mode: Mode, before: Loaded, after: Loaded) {
+function movedWithin(mode: Mode, before: Configuration, after: Configuration) {
   const patterns = [...patternsOf(before), ...patternsOf(after)]
   const extent = extentOf(patterns)
   const words = sharedWords(before.config.planWords, after.config.planWords)
@@ -54,12 +54,12 @@ function sharedWords(one: PlanWords, other: PlanWords): PlanWords {
   }
 }
 
-function patternsOf({ compiled }: Loaded): Pattern[] {
+function patternsOf({ compiled }: Configuration): Pattern[] {
   return compiled.policy.buckets.flatMap(({ patterns }) => patterns.map(parsePattern))
 }
 
 function bucketOf(
-  { compiled }: Loaded,
+  { compiled }: Configuration,
   mode: Mode,
   column: string,
   method: string,

@@ -1,8 +1,8 @@
 /** The settings of gateway.yaml that decide about requests, as fields to compare. */
-import type { Gateway } from '../../../config/gateway-schema.js'
-import { urlsOf } from '../../../config/upstream-schema.js'
-import { shownAddress } from '../../decide/store/redis-address.js'
-import type { Loaded } from '../../run/load.js'
+import type { Gateway } from '../../../config/schema/gateway.js'
+import { urlsOf } from '../../../config/schema/upstream.js'
+import type { Configuration } from '../../configured/load.js'
+import { shownAddress } from '../../decide/redis/address.js'
 import { percent } from '../numbers.js'
 import { secondsText } from '../settings.js'
 import type { FieldValues } from './changes.js'
@@ -17,7 +17,10 @@ const APART: ReadonlySet<string> = new Set<keyof Gateway>([
 ])
 
 /** @param other the configuration that it is compared with */
-export function settingsOf({ config: { gateway, planWords } }: Loaded, other: Loaded): FieldValues {
+export function settingsOf(
+  { config: { gateway, planWords } }: Configuration,
+  other: Configuration,
+): FieldValues {
   const { listen, redis, retryJitter, routes, store } = gateway
   const { headTimeout, maxConnections, maxConnectionsPerClient, maxEventLoopDelay, tls, workers } = listen
   return {

@@ -1,17 +1,21 @@
 /** The last hour, of one or several processes. */
 import type { HistoryOf } from '../../admin/live.js'
 import type { LiveHistory, LivePoint } from '../../admin/live-snapshot.js'
-import { NotFound } from '../../admin/refusals.js'
+import type { Configuration } from '../../configured/load.js'
+import { NotFound } from '../../errors.js'
 import type { StepCounts } from '../../observe/live/live.js'
 import { REQUEST } from '../../observe/live/requests.js'
 import { OUTCOMES } from '../../observe/live/rules.js'
 import { STEP_MS } from '../../observe/live/tally.js'
-import type { Loaded } from '../load.js'
 import { sum } from './join.js'
 import { rulesOf } from './rules.js'
 
 /** @throws {NotFound} for a rule or project that is neither in the files nor has been counted */
-export function checkKnown({ rule, project }: HistoryOf, all: readonly StepCounts[], loaded: Loaded): void {
+export function checkKnown(
+  { rule, project }: HistoryOf,
+  all: readonly StepCounts[],
+  loaded: Configuration,
+): void {
   if (all.some(one => one !== undefined)) return
   if (rule !== undefined && !rulesOf(loaded).some(({ id }) => id === rule))
     throw new NotFound(`There is no bucket or rule "${rule}" here.`)

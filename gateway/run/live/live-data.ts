@@ -1,11 +1,11 @@
 /** The live data of the admin port: computed once a second for all watching clients, and not at all without any. */
 import type { HistoryOf, LiveData, LiveListener } from '../../admin/live.js'
 import type { LiveOverride, LiveProblem, LiveSnapshot, LiveWorker } from '../../admin/live-snapshot.js'
-import { shownAddress } from '../../decide/store/redis-address.js'
+import type { Configuration } from '../../configured/load.js'
+import { shownAddress } from '../../decide/redis/address.js'
 import type { StepCounts } from '../../observe/live/live.js'
 import { latestOf } from '../../observe/untrusted-forwarding.js'
 import type { Log } from '../../types.js'
-import type { Loaded } from '../load.js'
 import type { Reloader } from '../reload.js'
 import { Changes } from './changes.js'
 import { checkKnown, joinHistory } from './history.js'
@@ -33,7 +33,7 @@ export interface LiveSources {
   /** Empty for one process. */
   workers(): readonly Pick<LiveWorker, 'pid' | 'started_at' | 'answers'>[]
   /** `loaded` is the configuration in the files, `current` includes the modes set on the admin port. */
-  inForce(): { readonly loaded: Loaded; readonly current: Loaded; readonly loadedAt: Date }
+  inForce(): { readonly loaded: Configuration; readonly current: Configuration; readonly loadedAt: Date }
   readonly reloader: Pick<Reloader, 'last' | 'former'>
   /** The configured address of Redis; '' for none. */
   readonly redis: string

@@ -1,12 +1,13 @@
 /** The rules in force for the live data, in the order of the files. */
-import { keyOf } from '../../../config/bucket.js'
+
 import { isProjectLimits } from '../../../config/load.js'
-import { RUNTIME_SERIES } from '../../../config/reserved-names.js'
-import { trialName } from '../../../config/rollout.js'
+import { keyOf } from '../../../config/words/bucket.js'
+import { RUNTIME_SERIES } from '../../../config/words/reserved-names.js'
+import { trialName } from '../../../config/words/rollout.js'
 import type { LiveRule } from '../../admin/live-snapshot.js'
+import type { Configuration } from '../../configured/load.js'
 import { methodsOf } from '../../policy/policy.js'
 import type { Mode, Rule } from '../../types.js'
-import type { Loaded } from '../load.js'
 
 /** A rule without its counts. */
 export type ListedRule = Omit<LiveRule, 'rates' | 'last_hour'>
@@ -17,16 +18,16 @@ export const RUNTIME_ACCESS: ListedRule = {
   ...{ mode: 'enforce', declared_mode: 'enforce' },
 }
 
-const listed = new WeakMap<Loaded, readonly ListedRule[]>()
+const listed = new WeakMap<Configuration, readonly ListedRule[]>()
 
 /** Buckets with their trials, rules and access entries; computed once for each configuration. */
-export function rulesOf(loaded: Loaded): readonly ListedRule[] {
+export function rulesOf(loaded: Configuration): readonly ListedRule[] {
   const known = listed.get(loaded) ?? [...listRules(loaded)]
   listed.set(loaded, known)
   return known
 }
 
-function* listRules(loaded: Loaded): Generator<ListedRule> {
+function* listRules(loaded: Configuration): Generator<ListedRule> {
   const { config, compiled } = loaded
   const buckets = bucketRules(loaded)
   const trials = new Set(trialsOf(loaded))
@@ -72,13 +73,13 @@ function modesOf(rule: Rule | undefined, declared: Mode) {
 }
 
 /** One rule for each bucket that has a quota: its mode is the same in every plan and environment. */
-function bucketRules({ compiled }: Loaded): Map<string, Rule> {
+function bucketRules({ compiled }: Configuration): Map<string, Rule> {
   const { columns, current } = compiled.policy
   const rules = [...columns.values()].flatMap(table => [...table.rules])
   return new Map(rules.map(([id, rule]) => [id, current(rule)]))
 }
 
-function* trialsOf({ compiled: { policy } }: Loaded): Generator<string> {
+function* trialsOf({ compiled: { policy } }: Configuration): Generator<string> {
   for (const { trials } of [...policy.columns.values(), ...policy.projects.values()])
     yield* trials?.keys() ?? []
 }

@@ -1,8 +1,6 @@
 /** Questions and answers between the supervisor and a worker, over the channel that the fork opened. */
 import type { Worker } from 'node:cluster'
-import { UnknownQuestion } from '../../admin/explain.js'
-import { NotFound, Unnamed, Unreachable } from '../../admin/refusals.js'
-import { Failure } from '../load.js'
+import { Failure, NotFound, UnknownQuestion, Unnamed, Unreachable } from '../../errors.js'
 
 /** The calls one side answers, by name. Arguments and results are plain data. */
 type Calls = Readonly<Record<string, (...given: never[]) => unknown>>

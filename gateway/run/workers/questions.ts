@@ -5,8 +5,9 @@ import type { Asked } from '../../admin/explain.js'
 import type { CounterName, Inspected, PolicyOf } from '../../admin/inspect.js'
 import type { HistoryOf } from '../../admin/live.js'
 import type { OverrideReason } from '../../admin/override-reason.js'
-import { Unreachable } from '../../admin/refusals.js'
+import type { Configuration } from '../../configured/load.js'
 import type { Slots } from '../../decide/held-slots.js'
+import { Unreachable } from '../../errors.js'
 import { MOST_SLOTS } from '../../explain/inspect.js'
 import { policyOf } from '../../explain/policy.js'
 import type { Reset } from '../../explain/reset.js'
@@ -14,7 +15,6 @@ import type { StepCounts } from '../../observe/live/live.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
 import type { AnsweredParts } from '../live/live-data.js'
 import type { ProcessPart } from '../live/part.js'
-import type { Loaded } from '../load.js'
 import type { BackendState } from '../upstreams.js'
 import { within } from './change.js'
 import { mergeBackends, mergeSlots, WorkerSeries } from './merge.js'
@@ -28,11 +28,11 @@ const OVERRIDE_PATIENCE_MS = 3_000
 
 export class WorkerQuestions implements Inspected {
   readonly #pool: Pick<WorkerPool, 'members'>
-  readonly #loaded: () => Loaded
+  readonly #loaded: () => Configuration
   readonly #series = new WorkerSeries()
 
   /** `loaded` returns the configuration in force. */
-  constructor(pool: Pick<WorkerPool, 'members'>, loaded: () => Loaded) {
+  constructor(pool: Pick<WorkerPool, 'members'>, loaded: () => Configuration) {
     this.#pool = pool
     this.#loaded = loaded
   }

@@ -5,6 +5,8 @@
  */
 import cluster from 'node:cluster'
 import { startAdmin } from '../../admin/server.js'
+import type { Configuration } from '../../configured/load.js'
+import { Failure } from '../../errors.js'
 import { serviceDocuments } from '../../explain/inspect.js'
 import { Health } from '../../observe/health.js'
 import { Metrics } from '../../observe/metrics.js'
@@ -14,7 +16,6 @@ import { Runtime } from '../../overrides/runtime.js'
 import { startEmbedded, urlOf } from '../core.js'
 import { listenFault } from '../listen-fault.js'
 import { liveData } from '../live/live-data.js'
-import { Failure, type Loaded } from '../load.js'
 import { Reloader } from '../reload.js'
 import type { GatewayOptions, RunningGateway } from '../start.js'
 import { describeState } from '../state.js'
@@ -55,7 +56,7 @@ export async function superviseGateway(options: SuperviseOptions): Promise<Runni
     return done
   }
 
-  async function replace(loaded: Loaded): Promise<void> {
+  async function replace(loaded: Configuration): Promise<void> {
     await startEmbedded(loaded, embedded)
     await changeAll(pool, loaded.contents)
     inForce = { loaded, loadedAt: new Date(), change: inForce.change + 1 }

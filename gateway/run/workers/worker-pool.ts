@@ -1,8 +1,8 @@
 /** Manages the worker processes: starts, watches, replaces and drains them. */
 import cluster, { type Worker } from 'node:cluster'
 import { fileURLToPath } from 'node:url'
+import { Failure } from '../../errors.js'
 import type { Log } from '../../types.js'
-import { Failure } from '../load.js'
 import { Channel, errorOf } from './channel.js'
 import { Heartbeat } from './heartbeat.js'
 import type { SupervisorCalls, WorkerCalls } from './worker.js'

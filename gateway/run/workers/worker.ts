@@ -1,11 +1,12 @@
 /** A process that takes requests: it opens the gateway's core and answers the supervisor's calls. */
 import cluster from 'node:cluster'
 import type { FileContents } from '../../../config/files.js'
-import type { Gateway } from '../../../config/gateway-schema.js'
+import { listProblems } from '../../../config/problem.js'
+import type { Gateway } from '../../../config/schema/gateway.js'
+import { type Configuration, type InvalidConfiguration, load, loadOrFail } from '../../configured/load.js'
 import type { ClosableLog } from '../../observe/log.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
 import { type Core, openCore, type Prepared } from '../core.js'
-import { type Loaded, listProblems, load, loadOrFail, type Unloadable } from '../load.js'
 import { openLog, outliveRejections } from '../process-log.js'
 import type { EmbeddedService } from '../upstreams.js'
 import { Channel, type SentError, sendableError } from './channel.js'
@@ -88,9 +89,9 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
 
 /** A replacement must run with the same settings as the other workers, even if the files ask for a restart by now. */
 function asStarted(
-  loaded: Loaded,
+  loaded: Configuration,
   { listen, redis, tracing, store: { deadline, instances } }: Orders['started'],
-): Loaded {
+): Configuration {
   const { gateway } = loaded.config
   const store = { ...gateway.store, deadline, instances }
   return { ...loaded, config: { ...loaded.config, gateway: { ...gateway, listen, redis, tracing, store } } }
@@ -99,7 +100,7 @@ function asStarted(
 function callsOf(
   core: Core,
   log: ClosableLog,
-  read: (contents: FileContents) => Promise<Loaded | Unloadable>,
+  read: (contents: FileContents) => Promise<Configuration | InvalidConfiguration>,
 ) {
   const { metrics, inspected } = core
   let next: Promise<Prepared> | undefined

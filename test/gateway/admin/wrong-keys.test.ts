@@ -2,13 +2,15 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { type Area, WrongKeys } from '../../../gateway/admin/wrong-keys.js'
+import { KEY_SPACE } from '../../../gateway/decide/redis/key-space.js'
 import { networkOf } from '../../../gateway/listen/client.js'
 import { redisUrl } from '../../helpers/redis.js'
 
-function throttle(redis?: object) {
+function throttle(connection?: object) {
   const lines: object[] = []
   const quiet = () => undefined
   const log = { debug: quiet, info: quiet, error: quiet, warn: (fields: object) => void lines.push(fields) }
+  const redis = connection && { storeClient: connection, keyPrefix: `${KEY_SPACE}wrong-keys` }
   const wrongKeys = new WrongKeys({ redis, networkOf, log })
   const sent = async (area: Area, source: string, keys: readonly string[]) => {
     const waits: (number | undefined)[] = []

@@ -1,7 +1,7 @@
 /** Days, weeks and months in a time zone, correct across both changes of summer time. */
 import fc from 'fast-check'
 import t from 'tap'
-import { boundariesAt, lengthAt, longestMs } from '../../../gateway/decide/store/calendar.js'
+import { boundariesAt, lengthAt, longestMs } from '../../../gateway/decide/windows/calendar.js'
 import { localDay, periodOf } from './local-day.js'
 
 const HOUR = 3_600_000

@@ -1,7 +1,7 @@
 /** Counters on a Redis Cluster of three nodes and behind a Sentinel: exact, during failovers, and with a node down. */
 import { Cluster, Redis } from 'ioredis'
 import t from 'tap'
-import { hashSlot } from '../../../gateway/decide/store/hash-slot.js'
+import { hashSlot } from '../../../gateway/decide/redis/hash-slot.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Demand } from '../../../gateway/types.js'
 import { matchList } from '../../helpers/lists.js'

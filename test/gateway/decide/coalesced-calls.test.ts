@@ -1,6 +1,6 @@
 /** Requests that share one call to Redis. */
 import t, { type Test } from 'tap'
-import { CoalescedCalls } from '../../../gateway/decide/store/coalesced-calls.js'
+import { CoalescedCalls } from '../../../gateway/decide/fallback/coalesced-calls.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import { sleep } from '../../helpers/wait.js'
 

@@ -1,7 +1,7 @@
 /** Counter stores in virtual time, and helpers that query them. */
 import type { Test } from 'tap'
+import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
-import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import type { Answer, Ask, CounterStore } from '../../../gateway/decide/store/store.js'
 import type { Algorithm, Window } from '../../../gateway/types.js'
 import { redisUrl } from '../../helpers/redis.js'

@@ -1,7 +1,7 @@
 /** One verdict out of many rules: which are asked, what is charged, and what a broken limiter or store causes. */
 import t, { type Test } from 'tap'
+import { ClusterStore } from '../../../gateway/decide/redis/cluster-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
-import { SplitStore } from '../../../gateway/decide/store/split-store.js'
 import type { Ask } from '../../../gateway/decide/store/store.js'
 import type { Limiter } from '../../../gateway/plugin.js'
 import type { Verdict } from '../../../gateway/types.js'
@@ -64,13 +64,13 @@ t.test('a refused request charges only the meter that refused it', async t => {
     if (open !== undefined) await chargesOnlyTheRefusing(t, open())
   })
   t.test('slot by slot, as on a Cluster', async t => {
-    const open = await onRedis(t, store => new SplitStore(store))
+    const open = await onRedis(t, store => new ClusterStore(store))
     if (open !== undefined) await chargesOnlyTheRefusing(t, open())
   })
 })
 
 t.test('a client refused because of another request’s reservation is not blocked afterwards', async t => {
-  const open = await onRedis(t, store => new SplitStore(store))
+  const open = await onRedis(t, store => new ClusterStore(store))
   if (open === undefined) return
   const world = open()
   const rules = [limits('bucket', 1, 10), metered('by-address', 1)]
@@ -137,7 +137,7 @@ t.test('when a call to one slot of a cluster fails, what the others granted is g
           if (manner === 'throws') throw new Error('broken')
           return Promise.reject(new Error('broken'))
         }
-        return new SplitStore({
+        return new ClusterStore({
           take,
           rides: () => memory.rides(),
           peek: asks => memory.peek(asks),

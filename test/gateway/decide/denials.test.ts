@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { RedisStore } from '../../../gateway/decide/store/redis.js'
-import { SplitStore } from '../../../gateway/decide/store/split-store.js'
+import { ClusterStore } from '../../../gateway/decide/redis/cluster-store.js'
+import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
 import { oneBucket } from '../../helpers/policies.js'
@@ -63,7 +63,7 @@ t.test('a cached refusal does not hide a released slot', async t => {
 })
 
 t.test('a refusal for tokens that another refused request had reserved is soon forgotten', async t => {
-  const open = await onRedis(t, store => new SplitStore(store))
+  const open = await onRedis(t, store => new ClusterStore(store))
   if (open === undefined) return
   const world = open()
   const byClient = limits('by-client', 2, 2, { key: ['client-ip'] })

@@ -1,9 +1,9 @@
 /** Leases: tokens reserved in a real Redis, with changed rules, given back and expired, in virtual time. */
 import t from 'tap'
-import type { LeaseAnswer, LeaseCall, LeaseClient } from '../../../gateway/decide/store/lease-client.js'
-import { LeasedStore } from '../../../gateway/decide/store/leased-store.js'
-import { RedisStore } from '../../../gateway/decide/store/redis.js'
-import { RedisLeaseClient } from '../../../gateway/decide/store/redis-lease-client.js'
+import type { LeaseAnswer, LeaseCall, LeaseClient } from '../../../gateway/decide/leases/lease-client.js'
+import { LeasedStore } from '../../../gateway/decide/leases/leased-store.js'
+import { RedisLeaseClient } from '../../../gateway/decide/leases/redis-lease-client.js'
+import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Demand } from '../../../gateway/types.js'
 import { redisUrl } from '../../helpers/redis.js'

@@ -2,8 +2,8 @@
  * Where counters may be, in virtual time: in this process, on a Redis, on one that two gateways share, on a Cluster.
  */
 import type { Test } from 'tap'
+import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
-import { RedisStore } from '../../../gateway/decide/store/redis.js'
 import type { Answer, Ask, CounterStore } from '../../../gateway/decide/store/store.js'
 import { redisCommand, redisUrl, startCluster } from '../../helpers/redis.js'
 import { START } from './admissions.js'

@@ -1,8 +1,8 @@
 /** Redis addresses: what the configuration accepts is what the gateway can connect to. */
 import t from 'tap'
 import { isRedisUrl } from '../../../config/formats.js'
-import { hashSlot } from '../../../gateway/decide/store/hash-slot.js'
-import { redisAddress, shownAddress } from '../../../gateway/decide/store/redis-address.js'
+import { redisAddress, shownAddress } from '../../../gateway/decide/redis/address.js'
+import { hashSlot } from '../../../gateway/decide/redis/hash-slot.js'
 
 t.test('an address names one server, a Cluster, or Sentinels with the name of their master', async t => {
   const read = (text: string) => {

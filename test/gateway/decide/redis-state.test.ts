@@ -1,13 +1,13 @@
 /** What counters in Redis cost and survive: shared calls, small state, flushed scripts, lost TTLs, clocks set back. */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
-import { Backlog } from '../../../gateway/decide/store/backlog.js'
-import { Guard } from '../../../gateway/decide/store/guard.js'
-import { LastAnswers } from '../../../gateway/decide/store/last-answers.js'
+import { Backlog } from '../../../gateway/decide/fallback/backlog.js'
+import { FallbackStore } from '../../../gateway/decide/fallback/fallback-store.js'
+import { Guard } from '../../../gateway/decide/fallback/guard.js'
+import { LastAnswers } from '../../../gateway/decide/fallback/last-answers.js'
+import { ClusterStore } from '../../../gateway/decide/redis/cluster-store.js'
+import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
-import { RedisStore } from '../../../gateway/decide/store/redis.js'
-import { ResilientStore } from '../../../gateway/decide/store/resilient.js'
-import { SplitStore } from '../../../gateway/decide/store/split-store.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { Algorithm, Demand, Window } from '../../../gateway/types.js'
 import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
@@ -41,7 +41,7 @@ async function storeOn(t: Test, url: string, clock?: { at: number }) {
     },
     onChange: () => {},
   })
-  const store = new ResilientStore({
+  const store = new FallbackStore({
     remote,
     guard,
     local: new MemoryStore(() => 0, 'local'),
@@ -286,7 +286,7 @@ t.test(
     if (url === undefined) return
     const clock = { at: 1_700_000_000_000 }
     const { store, take } = await storeOn(t, url, clock)
-    const split = new SplitStore(store)
+    const split = new ClusterStore(store)
     const address = ask('sluice:1:*:{address}:e', { kind: 'meter', quota: 10, ms: 60_000, blockMs: 0 })
     const project = ask('sluice:1:{acme}:e', windowsOf(10, 10))
     await Promise.all([split.take([address, project], 'both'), split.take([address], 'one')])
@@ -299,7 +299,7 @@ t.test('on a Cluster, a refusal tells what all limits say, and charges none', as
   const url = await redisUrl(t)
   if (url === undefined) return
   const { store, take } = await storeOn(t, url, { at: 1_700_000_000_000 })
-  const split = new SplitStore(store)
+  const split = new ClusterStore(store)
   const address = ask('sluice:1:*:{full-address}:e', { kind: 'meter', quota: 1, ms: 5000, blockMs: 0 })
   const project = ask('sluice:1:{full}:e', windowsOf(10, 2))
   await take(address)

@@ -1,8 +1,8 @@
 /** Report-only rules: what they report, and that they can never change a response. */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
+import { ClusterStore } from '../../../gateway/decide/redis/cluster-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
-import { SplitStore } from '../../../gateway/decide/store/split-store.js'
 import { rateLimitFields } from '../../../gateway/forward/fields.js'
 import { rejectionOf } from '../../../gateway/forward/reject.js'
 import type { KeyPart, Mode, Rule, Verdict } from '../../../gateway/types.js'
@@ -48,7 +48,7 @@ t.test('a report-only rule also counts requests that enforced rules refuse', asy
 })
 
 t.test('a report-only rule also counts what another slot of a Cluster refuses', async t => {
-  const world = bench(now => new SplitStore(Object.assign(new MemoryStore(now), { confirm() {} })))
+  const world = bench(now => new ClusterStore(Object.assign(new MemoryStore(now), { confirm() {} })))
   const rules = [
     limits('bucket', 9, 9),
     limits('bucket.trial', 2, 9, { mode: 'report-only' }),

@@ -3,14 +3,14 @@
  */
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
-import { Backlog } from '../../../gateway/decide/store/backlog.js'
-import { Guard } from '../../../gateway/decide/store/guard.js'
-import { hashSlot, hashTag } from '../../../gateway/decide/store/hash-slot.js'
-import { LastAnswers } from '../../../gateway/decide/store/last-answers.js'
+import { Backlog } from '../../../gateway/decide/fallback/backlog.js'
+import { FallbackStore } from '../../../gateway/decide/fallback/fallback-store.js'
+import { Guard } from '../../../gateway/decide/fallback/guard.js'
+import { LastAnswers } from '../../../gateway/decide/fallback/last-answers.js'
+import { hashSlot, hashTag } from '../../../gateway/decide/redis/hash-slot.js'
+import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { openStore } from '../../../gateway/decide/store/open.js'
-import { RedisStore } from '../../../gateway/decide/store/redis.js'
-import { ResilientStore } from '../../../gateway/decide/store/resilient.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
 import type { OnStoreError } from '../../../gateway/types.js'
 import { faultProxy } from '../../helpers/faults.js'
@@ -47,7 +47,7 @@ async function bench(t: Test, instances = 1) {
   }
   const lastAnswers = new LastAnswers(() => performance.now())
   const debts = new Backlog(() => performance.now())
-  const store = new ResilientStore({ remote, guard, local, instances, lastAnswers, backlog: debts, onLate })
+  const store = new FallbackStore({ remote, guard, local, instances, lastAnswers, backlog: debts, onLate })
   t.teardown(async () => {
     await store.close()
     await redis.stop()
@@ -396,7 +396,7 @@ t.test('a slot whose grant was lost on the way is freed once Redis is back', asy
   const local = new MemoryStore(() => performance.now(), 'local')
   const lastAnswers = new LastAnswers(() => performance.now())
   const debts = new Backlog(() => performance.now())
-  const store = new ResilientStore({
+  const store = new FallbackStore({
     remote,
     guard,
     local,

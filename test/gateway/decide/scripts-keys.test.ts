@@ -48,7 +48,7 @@ t.test('scripts use no key that they were not given', async t => {
 })
 
 t.test('scripts unpack no more than the lists of one key', t => {
-  const folder = new URL('../../../gateway/decide/lua/', import.meta.url)
+  const folder = new URL('../../../gateway/decide/redis/lua/', import.meta.url)
   for (const file of readdirSync(folder)) {
     const text = readFileSync(new URL(file, folder), 'utf8').replaceAll('cmsgpack.unpack', '')
     const unpacked = text.match(/(?<!\w)unpack\([^)]*\)/g) ?? []

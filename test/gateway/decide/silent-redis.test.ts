@@ -1,8 +1,8 @@
 /** A Redis that accepts bytes but no longer responds, while slots are held there. */
 import type { Redis } from 'ioredis'
 import t from 'tap'
+import { connectRedis, reconnect } from '../../../gateway/decide/redis/connection.js'
 import { openStore } from '../../../gateway/decide/store/open.js'
-import { connectRedis, reconnect } from '../../../gateway/decide/store/redis-connection.js'
 import type { Ask } from '../../../gateway/decide/store/store.js'
 import { faultProxy } from '../../helpers/faults.js'
 import { redisCommand, startRedis } from '../../helpers/redis.js'

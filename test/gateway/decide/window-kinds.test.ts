@@ -1,8 +1,8 @@
 /** P1 and P2 for windows of any length and of the calendar, at any cost, wherever they are counted; in virtual time. */
 import fc from 'fast-check'
 import t from 'tap'
-import { longestMs } from '../../../gateway/decide/store/calendar.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
+import { longestMs } from '../../../gateway/decide/windows/calendar.js'
 import type { Window } from '../../../gateway/types.js'
 import { type Admissions, keepsPromise } from './admissions.js'
 import { ALGORITHMS, freshKey, windowOf, windows } from './counting.js'

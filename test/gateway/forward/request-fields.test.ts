@@ -1,7 +1,7 @@
 /** A fact about a request cannot be forged by another spelling of a field's name. */
 import fc from 'fast-check'
 import t from 'tap'
-import { CLIENT_FACT_FIELDS } from '../../../config/words.js'
+import { CLIENT_FACT_FIELDS } from '../../../config/words/words.js'
 import { RequestFields } from '../../../gateway/forward/request-fields.js'
 import { announcedTrailers } from '../../../gateway/forward/trailers.js'
 import { fieldsOf } from '../../../gateway/http1/fields.js'

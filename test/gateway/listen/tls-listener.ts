@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
-import { TLS12_CIPHERS } from '../../../config/listen-schema.js'
+import { TLS12_CIPHERS } from '../../../config/schema/listen.js'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
 import { readFacts } from '../../../gateway/listen/facts.js'
 import { createListener, type ListenerSettings } from '../../../gateway/listen/server.js'

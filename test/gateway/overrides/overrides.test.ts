@@ -1,6 +1,7 @@
 /** How the live view learns of operators' overrides, in this process and in others on the same Redis. */
 import t, { type Test } from 'tap'
-import { changesFor, newOverride, type ReportedOverride } from '../../../gateway/overrides/override.js'
+import type { LiveOverride } from '../../../gateway/admin/live-snapshot.js'
+import { changesFor, newOverride } from '../../../gateway/overrides/override.js'
 import { Runtime } from '../../../gateway/overrides/runtime.js'
 import { redisUrl } from '../../helpers/redis.js'
 import { stores } from '../../helpers/stores.js'
@@ -22,7 +23,7 @@ const override = (runtime: Runtime, what: string) =>
 
 function watched(runtime: Runtime): { heard: string[]; end: () => void } {
   const heard: string[] = []
-  return { heard, end: runtime.overrides.watch(({ what }: ReportedOverride) => heard.push(what)) }
+  return { heard, end: runtime.overrides.watch(({ what }: LiveOverride) => heard.push(what)) }
 }
 
 for (const store of stores) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { ENVIRONMENTS, PLANS } from '../../../config/words.js'
+import { ENVIRONMENTS, PLANS } from '../../../config/words/words.js'
 import { normalizePath } from '../../../gateway/listen/path.js'
 import { compilePolicy } from '../../../gateway/policy/compile.js'
 import type { PolicyInput, ProjectLimits } from '../../../gateway/policy/input.js'

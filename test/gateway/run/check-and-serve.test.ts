@@ -3,7 +3,8 @@ import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { Failure, type Loaded, load, loadOrFail } from '../../../gateway/run/load.js'
+import { type Configuration, load, loadOrFail } from '../../../gateway/configured/load.js'
+import { Failure } from '../../../gateway/errors.js'
 import { startGateway } from '../../../gateway/run/start.js'
 import { openWrongKeys } from '../../../gateway/run/wrong-keys.js'
 import { sluice } from '../../helpers/command.js'
@@ -12,7 +13,7 @@ const BAD = join('test', 'fixtures', 'bad')
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** The same configuration on free ports, without Redis: both are looked at when it is loaded. */
-function onFreePorts(loaded: Loaded): Loaded {
+function onFreePorts(loaded: Configuration): Configuration {
   const { gateway } = loaded.config
   const listen = { ...gateway.listen, host: '127.0.0.1', port: 0, maxEventLoopDelay: 3_600_000 }
   const admin = { ...gateway.admin, host: '127.0.0.1', port: 0 }

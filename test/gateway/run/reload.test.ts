@@ -6,8 +6,8 @@ import { gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
 import { send, startApp } from '../../helpers/http.js'
 import { rawClient } from '../../helpers/raw.js'
 import { waitUntil } from '../../helpers/wait.js'
+import { identifyPlugin } from '../configured/third-party/written-plugins.js'
 import { limits, start } from './reloading.js'
-import { identifyPlugin } from './third-party/written-plugins.js'
 
 t.test(
   'an invalid configuration is refused with file, line and column, and the last valid one stays',

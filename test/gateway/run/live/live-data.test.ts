@@ -1,7 +1,7 @@
 /** The live data for several clients, when a snapshot cannot be made. */
 import t from 'tap'
+import { loadOrFail } from '../../../../gateway/configured/load.js'
 import { liveData } from '../../../../gateway/run/live/live-data.js'
-import { loadOrFail } from '../../../../gateway/run/load.js'
 import { inProject } from '../../../helpers/root.js'
 import { waitUntil } from '../../../helpers/wait.js'
 

@@ -1,0 +1,45 @@
+/** The shape of a bucket in YAML: a list of patterns, or a map that says what they cost. */
+import { Type } from 'typebox'
+import type { BucketEntry, PatternEntry } from '../words/bucket.js'
+import { BUCKET_KEY_PARTS } from '../words/words.js'
+import { Strict, Word, when } from './fields.js'
+
+const MOST_PATTERNS = 1000
+const HELP = 'Requests that share one counter per project, or per key.'
+
+const Cost = (description: string) => Type.Integer({ minimum: 1, maximum: 1000, description })
+
+const pattern = { minLength: 1, maxLength: 1024, description: '"[METHOD ]/path/{id}/*/**", or "*".' }
+const { type: _pattern, ...costlyPattern } = Strict({
+  pattern: Type.String(pattern),
+  cost: Cost('What a request of this pattern costs.'),
+})
+
+const patterns = {
+  items: Type.Unsafe<PatternEntry>({
+    type: ['string', 'object'],
+    expected: 'a pattern such as "GET /path/{id}", or a map with pattern and cost',
+    ...when({ type: 'string' }, pattern, costlyPattern),
+  }),
+  minItems: 1,
+  maxItems: MOST_PATTERNS,
+}
+
+const { type: _bucket, ...bucketMap } = Strict({
+  match: Type.Unsafe<readonly PatternEntry[]>({ type: 'array', ...patterns, description: HELP }),
+  cost: Type.Optional(Cost('What a request costs unless its pattern says so. Default: 1.')),
+  key: Type.Optional(
+    Type.Array(Word(BUCKET_KEY_PARTS, {}), {
+      minItems: 1,
+      uniqueItems: true,
+      description: 'What requests are counted by. Default: [project].',
+    }),
+  ),
+})
+
+export const BucketSchema = Type.Unsafe<BucketEntry>({
+  type: ['array', 'object'],
+  expected: 'a list of patterns, or a map with match, cost and key',
+  description: HELP,
+  ...when({ type: 'array' }, patterns, bucketMap),
+})

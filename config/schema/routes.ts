@@ -1,0 +1,44 @@
+/** Schema of `routes` and `closed` in gateway.yaml. */
+import { Type } from 'typebox'
+import { Name, Strict } from './fields.js'
+import { HostName } from './projects.js'
+
+/** Which path goes to which upstream. */
+export const Route = Strict({
+  host: Type.Optional(
+    HostName(
+      'Host whose requests take this route. What a host does not route falls to the routes without one.',
+    ),
+  ),
+  path: Type.String({
+    pattern: '^([A-Z]+ )?/',
+    maxLength: 1024,
+    expected: 'a path pattern that begins with "/", or with a method as in "GET /path"',
+    description:
+      'Path pattern, "[METHOD ]/path"; the most specific one wins. {id} and * stand for one segment, ** for any number.',
+  }),
+  upstream: Name('Name of an entry of `upstreams`.'),
+})
+
+const path = (description: string) =>
+  Type.Optional(
+    Type.String({ pattern: '^/[!-~]*$', maxLength: 1024, expected: 'a path such as /admin', description }),
+  )
+
+/** Paths that are answered 404, whatever routes say. */
+export const Closed = Strict(
+  {
+    host: Type.Optional(HostName('Host whose requests are meant. Default: every host.')),
+    path: path('This path alone.'),
+    prefix: path('Every path that begins so, "/admin" also /administrator.'),
+    contains: Type.Optional(
+      Type.String({
+        pattern: '^[!-~]+$',
+        maxLength: 1024,
+        expected: 'a part of a path such as /.git',
+        description: 'Every path with this text in it.',
+      }),
+    ),
+  },
+  { minProperties: 1, expected: 'a map with host, path, prefix or contains' },
+)

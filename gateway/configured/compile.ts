@@ -1,0 +1,154 @@
+/** One configuration, compiled into what the pipeline needs per request. Pure; used by `serve` and `check`. */
+import { createHash } from 'node:crypto'
+import { basename } from 'node:path'
+import { hasOwnWords } from '../../config/checks/plans.js'
+import { endOf } from '../../config/formats.js'
+import {
+  type AccessPolicy,
+  type Config,
+  isProjectLimits,
+  problemAt,
+  type RulesPolicy,
+} from '../../config/load.js'
+import type { Problem } from '../../config/problem.js'
+import type { UnknownProject } from '../../config/words/words.js'
+import { identifyBy } from '../identify/identify.js'
+import type { UnknownHosts } from '../identify/unknown.js'
+import { TrustedProxies } from '../listen/client.js'
+import type { Walk } from '../pipeline/enter.js'
+import type { PluginSet } from '../plugins.js'
+import { Access, type AccessTable } from '../policy/access.js'
+import { type AccessFile, compileAccess, networkFault } from '../policy/access-entries.js'
+import { compilePolicy } from '../policy/compile.js'
+import type { Fault } from '../policy/fault.js'
+import type { ModesForNow } from '../policy/modes.js'
+import { createPolicy, type Policy } from '../policy/policy.js'
+import type { Log } from '../types.js'
+import { type Made, makePlugins } from './plugins.js'
+import { caseTies, upstreamReadings } from './upstream-readings.js'
+
+export interface Compiled extends Made {
+  readonly policy: Policy
+  /** Entries of kind access. */
+  readonly access: AccessTable
+  /** What requests walk through; `unknownHosts` carries over what earlier configurations learned. */
+  walk(unknownHosts?: Pick<UnknownHosts, 'takesApart'>, access?: Access): Walk
+  /** The same configuration with the modes set on the admin port. */
+  withModes(modes: ModesForNow): Compiled
+}
+
+/** Compiles a validated configuration; reports faults that only the matcher can find, such as ties. */
+export function compile(
+  config: Config,
+  plugins: PluginSet,
+  log: Log,
+): { compiled: Compiled } | { problems: Problem[] } {
+  const limitsReads = new Set(plugins.limit.filter(one => one.limitsReads).map(({ name }) => name))
+  const sourceOf = (file: string, path: Fault['path']) => ({ file, line: config.locate(file, path).line })
+  const { policy, faults } = compilePolicy({
+    revision: revisionOf(config),
+    routes: config.gateway.routes,
+    closed: config.gateway.closed,
+    routesFile: config.gatewayFile,
+    projectsFile: config.projectsFile,
+    projects: config.projects,
+    planWords: config.planWords,
+    projectLimits: config.policies.filter(isProjectLimits).map(({ file, document }) => ({
+      ...document,
+      file,
+      onStoreError: document.onStoreError ?? config.gateway.store.onError,
+    })),
+    endpointRules: config.policies
+      .filter((policy): policy is RulesPolicy => !isProjectLimits(policy))
+      .map(({ file, kind, document }) => ({
+        file,
+        kind,
+        limitsReads: limitsReads.has(kind),
+        rules: document.rules.map(rule => ({
+          ...rule,
+          onStoreError: rule.onStoreError ?? config.gateway.store.onError,
+        })),
+      })),
+    readings: upstreamReadings(config.gateway),
+    sourceOf,
+  })
+  const access = compileAccess(config.access.map(accessFile), sourceOf)
+  // Only if the patterns are valid: ties among them are already reported.
+  const ties = faults.length === 0 ? caseTies(config) : []
+  const problems = [...faults, ...access.faults, ...ties, ...proxyFaults(config)].map(
+    ({ file, path, message }) => problemAt(config, file, path, message),
+  )
+  if (problems.length > 0) return { problems }
+  const made = makePlugins(config, plugins, log)
+  if ('problems' in made) return made
+  return { compiled: compiledOf(made, policy, access.table, config.gateway.unknownProject) }
+}
+
+function compiledOf(
+  made: Made,
+  policy: Policy,
+  access: AccessTable,
+  unknownProject: UnknownProject,
+): Compiled {
+  const identifiers = made.identifiers.map(({ identifier }) => identifier)
+  return {
+    ...made,
+    policy,
+    access,
+    walk: (unknownHosts, asked = new Access(access)) => ({
+      policy,
+      access: asked,
+      identify: identifyBy(identifiers, unknownProject, unknownHosts),
+    }),
+    withModes: modes =>
+      compiledOf(made, createPolicy(policy.parts, modes), modes.access(access), unknownProject),
+  }
+}
+
+function accessFile({ file, document }: AccessPolicy): AccessFile {
+  const rules = document.rules.map(({ until, ...rule }) => ({
+    ...rule,
+    until: until === undefined ? undefined : endOf(until),
+  }))
+  return { file, rules }
+}
+
+/**
+ * Changes with everything that affects the decision about a request or its destination, but not with the listen
+ * addresses.
+ */
+function revisionOf({ gateway, projects, planWords, policies, access }: Config): string {
+  const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
+  const { store, routes, closed, upstreams } = gateway
+  const rules = [...policies, ...access].map(({ file, document }) => [basename(file), document])
+  const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders, credentials]
+  // Selectors without plans or environments stand for all declared words, so these count too.
+  const declared = hasOwnWords(planWords) ? [planWords] : []
+  const added = [...(closed.length > 0 ? [{ closed }] : []), ...declared]
+  const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...added], sorted)
+  return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+}
+
+/** The order in which keys are written, or filled in by default, changes nothing. */
+function sorted(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** What the listener would throw at start. */
+function unreadable(cidr: string): string | undefined {
+  try {
+    new TrustedProxies([cidr])
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** Trusted proxies that may be mistakes: an address with a prefix would trust its whole network. */
+function proxyFaults({ gateway, gatewayFile }: Config): Fault[] {
+  return gateway.trustedProxies.flatMap((cidr, i) => {
+    const message = unreadable(cidr) ?? networkFault(cidr)
+    return message === undefined ? [] : { file: gatewayFile, path: ['trustedProxies', i], message }
+  })
+}

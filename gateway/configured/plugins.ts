@@ -1,0 +1,134 @@
+/**
+ * Creates the identifiers, observers and limiters of a configuration; a plugin that throws while creating one is
+ * reported as a problem.
+ */
+import { type Config, problemAt } from '../../config/load.js'
+import { formatProblem, type Path, type Problem } from '../../config/problem.js'
+import { Failure } from '../errors.js'
+import { contained } from '../identify/identify.js'
+import { boundedLog } from '../observe/bounded-log.js'
+import { observeAll } from '../observe/observers.js'
+import type { Identifier, Limiter, Observer, Tools } from '../plugin.js'
+import type { PluginSet } from '../plugins.js'
+import type { Log } from '../types.js'
+import { tryDemands } from './first-demands.js'
+import type { Configuration } from './load.js'
+import { messageOf } from './third-party/text.js'
+import { normalPrefix } from './upstream-readings.js'
+
+/** An identifier and the name of its plugin. */
+export interface NamedIdentifier {
+  readonly name: string
+  /** Does not throw. */
+  readonly identifier: Identifier
+}
+
+/** What plugins have created; lives as long as its configuration. */
+export interface Made {
+  /** In the order in which they are asked. */
+  readonly identifiers: readonly NamedIdentifier[]
+  /** Calls all observers. Does not throw. */
+  readonly observer: Observer
+  /** Releases what they hold. */
+  close(): Promise<void>
+}
+
+/** The tools that are passed to the plugins of a configuration. */
+export function toolsOf({ projects, planWords }: Config, log: Log): Tools {
+  return { log, projects, ...planWords }
+}
+
+/** Creates what `identify` and `observe` of gateway.yaml list. */
+export function makePlugins(
+  config: Config,
+  plugins: PluginSet,
+  log: Log,
+): Made | { readonly problems: Problem[] } {
+  const { gateway, projects } = config
+  const known = projects.map(one => ({ ...one, paths: one.paths.map(normalPrefix) }))
+  const tools: Tools = { ...toolsOf(config, log), projects: known }
+  const faultLog = boundedLog(log)
+  const problems: Problem[] = []
+  const attempt = <T>(name: string, path: Path, create: () => T): T[] => {
+    try {
+      return [create()]
+    } catch (error) {
+      problems.push(problemOf(config, name, path, error))
+      return []
+    }
+  }
+  const identifiers = gateway.identify.flatMap(({ plugin: name, ...settings }, i) =>
+    attempt(name, ['identify', i], () => {
+      const { create, verifies } = named(plugins.identify, name)
+      return { name, identifier: contained(name, create(settings, tools), faultLog, verifies) }
+    }),
+  )
+  const observers = gateway.observe.flatMap(({ plugin: name, ...settings }, i) =>
+    attempt(name, ['observe', i], () => {
+      return { name, observer: named(plugins.observe, name).create(settings, tools) }
+    }),
+  )
+  const made = {
+    identifiers,
+    observer: observeAll(observers, faultLog),
+    async close() {
+      const all = [...identifiers.map(one => one.identifier), ...observers.map(one => one.observer)]
+      await Promise.all(all.map(one => one.close?.()))
+    },
+  }
+  if (problems.length === 0) return made
+  closeAll([made])
+  return { problems }
+}
+
+/** The limiters by their kind of policy. Throws a Failure that lists the plugins whose `create` threw. */
+export function createLimiters(loaded: Configuration, tools: Tools): Map<string, Limiter<unknown>> {
+  const { limiters, problems } = makeLimiters(loaded, tools)
+  if (problems.length > 0) throw new Failure(problems.map(formatProblem).join('\n'))
+  return limiters
+}
+
+/**
+ * The problems that `createLimiters`, and then the first request under each rule, would meet. What was created for this
+ * is closed again.
+ */
+export function tryLimiters(loaded: Configuration, log: Log): Problem[] {
+  const { limiters, problems } = makeLimiters(loaded, toolsOf(loaded.config, log))
+  if (problems.length > 0) return problems
+  const faults = tryDemands(loaded.config, limiters)
+  closeAll(limiters.values())
+  return faults
+}
+
+function makeLimiters(
+  { config, plugins }: Configuration,
+  tools: Tools,
+): { limiters: Map<string, Limiter<unknown>>; problems: Problem[] } {
+  const limiters = new Map<string, Limiter<unknown>>()
+  const problems: Problem[] = []
+  for (const plugin of plugins.limit) {
+    try {
+      limiters.set(plugin.name, plugin.create(tools))
+    } catch (error) {
+      problems.push(problemOf(config, plugin.name, ['plugins'], error))
+    }
+  }
+  if (problems.length > 0) closeAll(limiters.values())
+  return { limiters, problems }
+}
+
+/** Closes what is not used after all. For third-party plugins, checked.ts logs failures. */
+function closeAll(made: Iterable<{ close?(): Promise<void> }>): void {
+  for (const one of made) one.close?.().catch(() => {})
+}
+
+function named<P extends { readonly name: string }>(plugins: readonly P[], name: string): P {
+  const plugin = plugins.find(one => one.name === name)
+  if (plugin === undefined) throw new Error(`no plugin is called "${name}"`)
+  return plugin
+}
+
+function problemOf(config: Config, name: string, path: Path, error: unknown): Problem {
+  const message = `The plugin "${name}" could not be created: ${messageOf(error)}`
+  return problemAt(config, config.gatewayFile, path, message)
+}

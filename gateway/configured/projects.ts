@@ -1,0 +1,62 @@
+/** Who an id stands for: a configured project, or an unknown caller. */
+import { isIP } from 'node:net'
+import { unknownHostFault } from '../../config/checks/project-names.js'
+import {
+  BY_CLIENT,
+  BY_HOST,
+  type CountUnknownBy,
+  countsUnknownBy,
+  isUnknownCaller,
+  TOGETHER,
+} from '../../config/words/words.js'
+import { NotFound } from '../errors.js'
+import { unknownCallers } from '../identify/unknown.js'
+import { clientAddress, networkOf, TrustedProxies } from '../listen/client.js'
+import type { Project } from '../types.js'
+import type { Configuration } from './load.js'
+
+/**
+ * The project with an id: a configured one, or the unknown caller that the id stands for, such as `client:203.0.113.7`.
+ * @throws {NotFound}
+ */
+export function projectOf({ config }: Configuration, id: string): Project {
+  const project = config.projects.find(one => one.id === id)
+  if (project !== undefined) return { id, plan: project.plan, environment: project.environment }
+  const { unknownProject } = config.gateway
+  const callerOf = unknownCallers(unknownProject, { takesApart: () => true })
+  if (callerOf === undefined || !isUnknownCaller(id)) throw noProject(id)
+  const by = countsUnknownBy(unknownProject)
+  const caller = callerNamed(id, by)
+  if (caller === undefined) throw new NotFound(HOW_TO_NAME[by])
+  return callerOf(caller)
+}
+
+/** Checks that an access entry may name the id: a project, or `host:NAME` for unknown callers. @throws {NotFound} */
+export function checkNamed({ config }: Configuration, id: string): void {
+  const isHost = id.startsWith(BY_HOST) && config.gateway.unknownProject !== 'reject'
+  if (!isHost && !config.projects.some(one => one.id === id)) throw noProject(id)
+}
+
+function noProject(id: string): NotFound {
+  return new NotFound(`There is no project "${id}" in this configuration.`)
+}
+
+const HOW_TO_NAME: Readonly<Record<CountUnknownBy, string>> = {
+  client:
+    'Unknown projects are counted by client address here: write client:ADDRESS, such as client:203.0.113.7.',
+  host: 'Unknown projects are counted by host here: write host:NAME, such as host:example.com.',
+  together: `Unknown projects are counted together here: write ${TOGETHER}.`,
+}
+
+/** What the id says of a caller that is counted `by` it; undefined if the id is not of that kind. */
+function callerNamed(id: string, by: CountUnknownBy): { host: string; network: string } | undefined {
+  if (by === 'together') return id === TOGETHER ? { host: '', network: '' } : undefined
+  if (by === 'client') {
+    const address = id.startsWith(BY_CLIENT) ? id.slice(BY_CLIENT.length).replace(/\/64$/, '') : ''
+    if (isIP(address) === 0) return undefined
+    return { host: '', network: networkOf(clientAddress(address, undefined, new TrustedProxies([])).address) }
+  }
+  const fault = unknownHostFault(id)
+  if (fault !== undefined) throw new NotFound(fault)
+  return id.startsWith(BY_HOST) ? { host: id.slice(BY_HOST.length), network: '' } : undefined
+}

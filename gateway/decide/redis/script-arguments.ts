@@ -1,0 +1,83 @@
+/** Demands as arguments of the Lua scripts. */
+import type { Algorithm, Demand, MeterDemand, Window } from '../../types.js'
+import type { Windows as WindowsDemand } from '../leases/lease-client.js'
+import { type Ask, costOf } from '../store/store.js'
+import { boundariesAt } from '../windows/calendar.js'
+
+const LETTERS: Record<Algorithm, string> = { 'sliding-window': 's', 'fixed-window': 'f', 'token-bucket': 't' }
+
+/** How a meter is charged. */
+const AT_ONCE = 0
+const RESERVED = 1
+const LATER = 2
+
+interface Known {
+  readonly values: readonly string[]
+  /** While this process's clock is between these, the calendar periods stay the same. */
+  readonly since: number
+  readonly until: number
+}
+
+/** A rule's windows are one object until its numbers change, and are sent with every request. */
+const known = new WeakMap<readonly Window[], Known>()
+
+/**
+ * Name, quota, length in microseconds and algorithm of each window. Instead of a length, a calendar window has the
+ * starts of three periods and the end of the last; Redis chooses among them by its own clock, so that gateways whose
+ * clocks differ agree.
+ *
+ * @param wall milliseconds since the epoch; called for calendar windows only
+ */
+function windowArguments(windows: readonly Window[], wall: () => number): readonly string[] {
+  const last = known.get(windows)
+  if (last !== undefined) {
+    if (last.until === Number.POSITIVE_INFINITY) return last.values
+    const now = wall()
+    if (last.since <= now && now < last.until) return last.values
+  }
+  let [since, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  const values = windows.flatMap(({ name, quota, ms, algorithm, calendar }) => {
+    if (calendar === undefined) return [name, `${quota}`, `${ms * 1000}`, LETTERS[algorithm]]
+    const boundaries = boundariesAt(calendar, wall())
+    since = Math.max(since, boundaries[1])
+    until = Math.min(until, boundaries[2])
+    return [name, `${quota}`, boundaries.map(ms => ms * 1000).join(' '), 'c']
+  })
+  known.set(windows, { values, since, until })
+  return values
+}
+
+/** `windowArguments`, followed by the cost if it is more than one. */
+export function demandArguments(demand: WindowsDemand, wall: () => number): readonly string[] {
+  const values = windowArguments(demand.windows, wall)
+  const cost = costOf(demand)
+  return cost === 1 ? values : [...values, `${cost}`]
+}
+
+/** Quota, length and block in microseconds, cost, and how it is charged: `lua/meter.lua`. */
+export function meterArguments(demand: MeterDemand, reserves = false): (string | number)[] {
+  const { quota, ms, blockMs } = demand
+  const how = demand.afterAnswer !== undefined ? LATER : reserves ? RESERVED : AT_ONCE
+  return [quota, ms * 1000, blockMs * 1000, costOf(demand), how]
+}
+
+/** Kind, how many values follow, and these values. */
+export function askArguments(
+  { demand, reserves }: Pick<Ask, 'demand' | 'reserves'>,
+  wall: () => number,
+): (string | number)[] {
+  const values = valuesOf(demand, reserves, wall)
+  return [KINDS[demand.kind], values.length, ...values]
+}
+
+const KINDS: Record<Demand['kind'], string> = { windows: 'w', meter: 'm', slots: 's' }
+
+function valuesOf(
+  demand: Demand,
+  reserves: boolean | undefined,
+  wall: () => number,
+): readonly (string | number)[] {
+  if (demand.kind === 'windows') return demandArguments(demand, wall)
+  if (demand.kind === 'meter') return meterArguments(demand, reserves)
+  return [demand.max, demand.ttlMs * 1000]
+}
