@@ -7,7 +7,7 @@ import { waitUntil } from '../../helpers/wait.js'
 
 /** Preloaded in each process: sends SIGHUP to it when it begins to load the gateway's modules. */
 const hooks = `export async function load(url, context, next) {
-  if (url.endsWith('/gateway/run/load.js')) process.kill(process.pid, 'SIGHUP')
+  if (url.endsWith('/gateway/configured/load.js')) process.kill(process.pid, 'SIGHUP')
   return next(url, context)
 }`
 const inUrl = (code: string) => `data:text/javascript,${encodeURIComponent(code).replaceAll("'", '%27')}`
