@@ -46,7 +46,7 @@ export interface ExplainOptions {
   readonly counters: Counters
   readonly unknownHosts: UnknownHosts
   /** The entries and modes set on the admin port of a running gateway. */
-  readonly runtime?: Pick<Runtime, 'table' | 'store'>
+  readonly runtime?: Pick<Runtime, 'table' | 'contents'>
   /** Whether the counters are a running gateway's. */
   readonly live: boolean
 }
@@ -186,7 +186,7 @@ class Explainer {
       project: this.#explainedProject ?? null,
       upstream: this.#upstream ?? null,
       /** Entries that deny or exempt it, the enforced one first. */
-      access: explainedAccess(this.#ruling, this.#options.runtime?.store.contents.access),
+      access: explainedAccess(this.#ruling, this.#options.runtime?.contents.access),
       bucket: this.#bucket('enforce'),
       /** Null where there are no report-only buckets. */
       report_only_bucket: this.#bucket('report-only'),

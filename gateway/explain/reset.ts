@@ -7,8 +7,7 @@ import { projectOf } from '../configured/projects.js'
 import type { Counters } from '../decide/dry-run.js'
 import type { Questions } from '../decide/question.js'
 import { NotFound, Unnamed, Unreachable } from '../errors.js'
-import { changesFor, logOverride, newOverride } from '../overrides/override.js'
-import type { OverrideStore } from '../overrides/store.js'
+import { logOverride, newOverride, type OverrideJournal } from '../overrides/override.js'
 import { bucketRuleOf } from '../policy/rollout.js'
 import type { Log, Project, Rule } from '../types.js'
 import { missingNames, questionOf } from './named-counter.js'
@@ -27,8 +26,7 @@ export interface ResetOptions {
   forget(key: string): Promise<void>
   /** How logs and lists call a project. */
   shownAs(project: Project): string
-  /** The list of overrides. */
-  readonly store: Pick<OverrideStore, 'change'>
+  readonly journal: OverrideJournal
   readonly log: Log
 }
 
@@ -36,19 +34,18 @@ export interface ResetOptions {
 export async function reset(
   name: CounterName,
   { from, ...reason }: OverrideReason & { readonly from: string },
-  { loaded, counters, forget, store, shownAs, log }: ResetOptions,
+  { loaded, counters, forget, journal, shownAs, log }: ResetOptions,
 ): Promise<Reset> {
   const { rule, key, project } = counterOf(name, loaded(), counters.questions)
   const shown = project && shownAs(project)
   const whose = shown === undefined ? '' : ` of project ${shown}`
   const override = newOverride('reset', `Reset: a counter of "${rule.id}"${whose}.`, { ...reason, from })
   // Recorded first, because a record can be withdrawn.
-  await store.change(contents => ({ changes: changesFor(override, contents), result: undefined }))
+  await journal.record(override)
   try {
     await forget(key)
   } catch (error) {
-    const withdrawn = { changes: [{ collection: 'overrides', id: override.id } as const], result: undefined }
-    await store.change(() => withdrawn).catch(() => undefined)
+    await journal.withdraw(override.id).catch(() => undefined)
     throw new Unreachable('Redis does not answer: the counter is unchanged.', { cause: error })
   }
   const said = { rule: rule.id, project: shown ?? null, why: reason.why ?? null }

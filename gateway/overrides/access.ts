@@ -17,7 +17,7 @@ import { isPast, untilFault } from './until.js'
 
 /** `loaded` returns the configuration in force. */
 export function accessOverrides(
-  store: OverrideStore,
+  store: Pick<OverrideStore, 'contents' | 'change' | 'refresh'>,
   loaded: () => Configuration,
   log: Log,
 ): AccessOverrides {

@@ -27,7 +27,11 @@ export interface ModeOverride extends Ending {
 export const modePath = (rule: string): string => `/rules/${rule}/mode`
 
 /** `loaded` returns the configuration as the files say it. */
-export function modeOverrides(store: OverrideStore, loaded: () => Configuration, log: Log): ModeOverrides {
+export function modeOverrides(
+  store: Pick<OverrideStore, 'contents' | 'change' | 'refresh'>,
+  loaded: () => Configuration,
+  log: Log,
+): ModeOverrides {
   return {
     async put(id, { mode, until, ...reason }, from) {
       const fault = untilFault({ ...(until && { until }) })

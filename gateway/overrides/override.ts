@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { LiveOverride } from '../admin/live-snapshot.js'
 import type { OverrideReason } from '../admin/override-reason.js'
 import type { Log } from '../types.js'
-import type { Contents, OverrideChange } from './store.js'
+import type { Contents, OverrideChange, OverrideStore } from './store.js'
 import { type Ending, isPast } from './until.js'
 
 /** Plain data, fit for JSON. */
@@ -53,6 +53,22 @@ export function changesFor(override: StoredOverride, contents: Contents): Overri
     .slice(MOST_OVERRIDES - 1)
     .map(({ id }): OverrideChange => ({ collection: 'overrides', id }))
   return [{ collection: 'overrides', id: override.id, value: { ...override, order } }, ...dropped]
+}
+
+/** Adds to the list of overrides what has nothing else to store: the reset of a counter. */
+export interface OverrideJournal {
+  /** @throws {Unreachable} when it cannot be stored now */
+  record(override: StoredOverride): Promise<void>
+  /** What was recorded did not come to pass. */
+  withdraw(id: string): Promise<void>
+}
+
+export function journalIn(store: Pick<OverrideStore, 'change'>): OverrideJournal {
+  return {
+    record: override =>
+      store.change(contents => ({ changes: changesFor(override, contents), result: undefined })),
+    withdraw: id => store.change(() => ({ changes: [{ collection: 'overrides', id }], result: undefined })),
+  }
 }
 
 /** The stored overrides, the newest first. */

@@ -8,7 +8,7 @@ import { KEY_SPACE } from '../decide/redis/key-space.js'
 import { Unreachable } from '../errors.js'
 import type { Log } from '../types.js'
 import { type Collection, type Contents, EMPTY, type OverrideStore, type Planned } from './store.js'
-import { readStored } from './stored-form.js'
+import { NO_TEXTS, readTexts, type Texts } from './stored-form.js'
 
 const ACCESS = `${KEY_SPACE}access`
 /** Hashes of values by id. All are in the slot of the first, so that a Cluster can change them in one transaction. */
@@ -53,12 +53,7 @@ export class RedisOverrideStore implements OverrideStore {
   readonly #log: Log
   readonly #timer: NodeJS.Timeout
   #version: string | undefined
-  /** The contents as JSON. */
-  #texts: Readonly<Record<Collection, Readonly<Record<string, string>>>> = {
-    access: {},
-    modes: {},
-    overrides: {},
-  }
+  #texts: Texts = NO_TEXTS
   /** The highest number of any version seen. */
   #number = 0
   #looking: Promise<void> | undefined
@@ -150,11 +145,11 @@ export class RedisOverrideStore implements OverrideStore {
       await this.#restore(access[VERSION])
       return this.#read()
     }
-    const texts = { access, modes, overrides }
-    const values = COLLECTIONS.map(collection => [collection, this.#parsed(collection, texts[collection])])
-    this.contents = Object.fromEntries(values) as Contents
+    const { [VERSION]: current, ...entries } = access
+    const texts = { access: entries, modes, overrides }
+    this.contents = readTexts(texts, { texts: this.#texts, contents: this.contents }, this.#log)
     this.#texts = texts
-    this.#version = access[VERSION]
+    this.#version = current
     this.#number = Math.max(this.#number, number)
     this.#hooks.changed()
   }
@@ -187,26 +182,6 @@ export class RedisOverrideStore implements OverrideStore {
     const isRestored = await this.#apply(steps, found, this.#number)
     if (isRestored)
       this.#log.warn({}, 'Redis had lost access entries, modes and overrides: they were restored')
-  }
-
-  /**
-   * Leaves out what cannot be read: it is not in force here, and an error is logged. What has not changed is the same
-   * object as before.
-   */
-  #parsed(
-    collection: Collection,
-    { [VERSION]: _version, ...texts }: Readonly<Record<string, string>>,
-  ): Map<string, never> {
-    const values = new Map<string, never>()
-    for (const [id, text] of Object.entries(texts)) {
-      const known = this.#texts[collection][id] === text ? this.contents[collection].get(id) : undefined
-      try {
-        values.set(id, (known ?? readStored(collection, text)) as never)
-      } catch (error) {
-        this.#log.error({ err: error, collection, id }, 'what Redis keeps for the admin port cannot be read')
-      }
-    }
-    return values
   }
 
   /** Rejects when Redis does not reply in time, and replaces the connection. */

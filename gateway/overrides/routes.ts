@@ -4,42 +4,36 @@ import type { Configuration } from '../configured/load.js'
 import type { Log } from '../types.js'
 import { accessOverrides } from './access.js'
 import { modeOverrides } from './mode.js'
-import type { Runtime } from './runtime.js'
+import type { OpenOverrides } from './open.js'
 import type { OverrideStore } from './store.js'
 
 /**
- * `loaded` returns the configuration as the files say it; `everywhere` puts a change in force in the other processes of
- * this gateway, before the call that made it is answered.
+ * `loaded` returns the configuration as the files say it; `everywhere` resolves when a change is in force in the other
+ * processes of this gateway too: the call that made it is answered then.
  */
 export function overrideRoutes(
-  runtime: Runtime,
+  { runtime, store }: OpenOverrides,
   loaded: () => Configuration,
   log: Log,
-  everywhere = async (): Promise<void> => {},
+  everywhere: () => Promise<unknown>,
 ): Pick<AdminOptions, 'access' | 'modes' | 'overrides'> {
-  const store = withEach(runtime.store, everywhere)
-  return {
-    access: accessOverrides(store, () => runtime.inForce(loaded()), log),
-    modes: modeOverrides(store, loaded, log),
-    async overrides() {
-      await store.refresh()
-      return runtime.overrides.list()
-    },
-  }
-}
-
-/** `kept`, which calls `changed` after each change and waits for it. */
-function withEach(store: OverrideStore, changed: () => Promise<void>): OverrideStore {
-  return {
+  const stored: Pick<OverrideStore, 'contents' | 'change' | 'refresh'> = {
     get contents() {
       return store.contents
     },
     async change(plan) {
       const result = await store.change(plan)
-      await changed()
+      await everywhere()
       return result
     },
     refresh: () => store.refresh(),
-    close: () => store.close(),
+  }
+  return {
+    access: accessOverrides(stored, () => runtime.inForce(loaded()), log),
+    modes: modeOverrides(stored, loaded, log),
+    async overrides() {
+      await store.refresh()
+      return runtime.overrides.list()
+    },
   }
 }

@@ -4,12 +4,10 @@ import type { LiveOverride } from '../admin/live-snapshot.js'
 import type { Configuration } from '../configured/load.js'
 import { type AccessEntry, AccessTable } from '../policy/access.js'
 import { ModesForNow } from '../policy/modes.js'
-import type { Log } from '../types.js'
 import { compiledEntry, type RuntimeEntry } from './access-entry.js'
 import { modePath } from './mode.js'
-import { newestFirst, reportOverride, reportOverrides } from './override.js'
-import { RedisOverrideStore } from './redis-store.js'
-import { memoryOverrideStore, type OverrideStore } from './store.js'
+import { newestFirst, type OverrideJournal, reportOverride, reportOverrides } from './override.js'
+import type { Contents, OverrideStore } from './store.js'
 import { isPast } from './until.js'
 
 /** The modes in force until the first of them expires. */
@@ -20,38 +18,36 @@ interface Holding {
   readonly made: WeakMap<Configuration, Configuration>
 }
 
+/** Where the contents, as last known, come from. */
+type ContentsSource = Pick<OverrideStore, 'contents'>
+
+/** What is in force in this process. */
 export class Runtime {
-  readonly store: OverrideStore
   readonly overrides: OverrideLog
+  readonly journal: OverrideJournal
   /** Access entries as requests look them up. */
   readonly table = new AccessTable([])
+  readonly #source: ContentsSource
   readonly #entries = new Map<RuntimeEntry, AccessEntry>()
   /** Null while no mode is set; undefined when it must be computed again. */
   #holding: Holding | null | undefined = null
 
-  private constructor(openStore: (changed: () => void) => OverrideStore) {
-    this.store = openStore(() => {
-      this.#takeUpAccess()
-      // Computed on next use, so that many changes in a row cost one computation.
-      this.#holding = undefined
-      this.overrides.look()
-    })
-    this.overrides = new OverrideLog(this.store)
+  constructor(source: ContentsSource, journal: OverrideJournal) {
+    this.#source = source
+    this.journal = journal
+    this.overrides = new OverrideLog(source)
   }
 
-  /**
-   * Resolves when what Redis holds is in force, or when Redis does not answer. `redis` is its address, or empty;
-   * `unanswered` is called for each later look that fails.
-   */
-  static async open(redis: string, log: Log, unanswered = (): void => {}): Promise<Runtime> {
-    if (redis === '') return new Runtime(memoryOverrideStore)
-    let shared: RedisOverrideStore | undefined
-    const runtime = new Runtime(changed => {
-      shared = new RedisOverrideStore(redis, { changed, unanswered }, log)
-      return shared
-    })
-    await shared?.opened()
-    return runtime
+  get contents(): Contents {
+    return this.#source.contents
+  }
+
+  /** Puts in force what the source holds by now. */
+  changed(): void {
+    this.#takeUpAccess()
+    // Computed on next use, so that many changes in a row cost one computation.
+    this.#holding = undefined
+    this.overrides.look()
   }
 
   /** The configuration with the modes in force now; `loaded` itself when none is set. */
@@ -70,7 +66,7 @@ export class Runtime {
 
   /** Updates only what has changed, so that an override among thousands of networks delays no request. */
   #takeUpAccess(): void {
-    const wanted = new Set(this.store.contents.access.values())
+    const wanted = new Set(this.contents.access.values())
     for (const [stored, entry] of this.#entries) {
       if (wanted.has(stored)) continue
       this.table.remove(entry)
@@ -86,7 +82,7 @@ export class Runtime {
 
   #hold(): Holding | null {
     const now = Date.now()
-    const holding = [...this.store.contents.modes.values()].filter(one => !isPast(one, now))
+    const holding = [...this.contents.modes.values()].filter(one => !isPast(one, now))
     if (holding.length === 0) return null
     const ends = holding.map(({ until }) => (until === undefined ? Number.POSITIVE_INFINITY : endOf(until)))
     const modes = new Map(holding.map(({ rule, mode }) => [rule, { mode, src: modePath(rule) }]))
@@ -96,22 +92,22 @@ export class Runtime {
 
 /** The overrides performed so far, and notification of new ones. */
 export class OverrideLog {
-  readonly #store: OverrideStore
+  readonly #source: ContentsSource
   readonly #listeners = new Set<(override: LiveOverride) => void>()
   #known = new Set<string>()
 
-  constructor(store: OverrideStore) {
-    this.#store = store
+  constructor(source: ContentsSource) {
+    this.#source = source
   }
 
   /** The newest first. */
   list(): LiveOverride[] {
-    return reportOverrides(this.#store.contents)
+    return reportOverrides(this.#source.contents)
   }
 
   /** Calls `listener` with each new override, whichever gateway performed it; returns a function that ends this. */
   watch(listener: (override: LiveOverride) => void): () => void {
-    if (this.#listeners.size === 0) this.#known = new Set(this.#store.contents.overrides.keys())
+    if (this.#listeners.size === 0) this.#known = new Set(this.#source.contents.overrides.keys())
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
@@ -119,7 +115,7 @@ export class OverrideLog {
   /** Called when the stored overrides may have changed: tells the listeners of new ones. */
   look(): void {
     if (this.#listeners.size === 0) return
-    const { contents } = this.#store
+    const { contents } = this.#source
     const added = [...contents.overrides.values()].filter(({ id }) => !this.#known.has(id))
     this.#known = new Set(contents.overrides.keys())
     for (const override of newestFirst(added).reverse()) {

@@ -1,7 +1,8 @@
-/** Reads back what is stored in Redis. Another release may use another form, which must not affect requests. */
+/** Overrides as JSON: in Redis, and on their way to the workers. */
 import { isCidr, isDayOrInstant } from '../../config/formats.js'
 import { ACCESS_ACTIONS, MODES } from '../../config/words/words.js'
-import type { Collection } from './store.js'
+import type { Log } from '../types.js'
+import type { Collection, Contents } from './store.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -23,11 +24,43 @@ const FORMS: Readonly<Record<Collection, (value: Fields) => boolean>> = {
   overrides: ({ id, kind, what }) => isText(id) && isText(kind) && isText(what),
 }
 
+/** Values by id, as JSON. */
+export type Texts = Readonly<Record<Collection, Readonly<Record<string, string>>>>
+
+export const NO_TEXTS: Texts = { access: {}, modes: {}, overrides: {} }
+
+export function textsOf(contents: Contents): Texts {
+  const of = (values: ReadonlyMap<string, object>) =>
+    Object.fromEntries([...values].map(([id, value]) => [id, JSON.stringify(value)]))
+  return { access: of(contents.access), modes: of(contents.modes), overrides: of(contents.overrides) }
+}
+
+/**
+ * The contents that the texts describe. What has not changed since `before` is the same object as there. What cannot be
+ * read is left out, and an error is logged: another release may store another form, which must affect no request.
+ */
+export function readTexts(texts: Texts, before: { texts: Texts; contents: Contents }, log: Log): Contents {
+  const of = (collection: Collection): Map<string, never> => {
+    const values = new Map<string, never>()
+    for (const [id, text] of Object.entries(texts[collection])) {
+      const isSame = before.texts[collection][id] === text
+      const known = isSame ? before.contents[collection].get(id) : undefined
+      try {
+        values.set(id, (known ?? readStored(collection, text)) as never)
+      } catch (error) {
+        log.error({ err: error, collection, id }, 'what Redis keeps for the admin port cannot be read')
+      }
+    }
+    return values
+  }
+  return { access: of('access'), modes: of('modes'), overrides: of('overrides') }
+}
+
 /**
  * A value of `collection` from its JSON. @throws {SyntaxError} {TypeError} when it is not in the form that this release
  * stores
  */
-export function readStored(collection: Collection, json: string): unknown {
+function readStored(collection: Collection, json: string): unknown {
   const value = JSON.parse(json) as Fields | null
   if (value === null || !isMadeBy(value) || !FORMS[collection](value))
     throw new TypeError('It is not in the form that this release stores.')

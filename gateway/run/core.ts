@@ -11,24 +11,24 @@ import { Questions } from '../decide/question.js'
 import { openStore } from '../decide/store/open.js'
 import { CATALOGUE } from '../errors.js'
 import { explain } from '../explain/explain.js'
-import { inspect } from '../explain/inspect.js'
+import { type Inspection, inspect } from '../explain/inspect.js'
 import { UnknownHosts } from '../identify/unknown.js'
 import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
 import { boundedLog } from '../observe/bounded-log.js'
-import { Live } from '../observe/live/live.js'
+import { Live, type StepCounts } from '../observe/live/live.js'
 import { Metrics } from '../observe/metrics.js'
 import { Redactor } from '../observe/redact.js'
 import { ForwardingWatch, type UntrustedForwarding, warnOf } from '../observe/untrusted-forwarding.js'
-import { Runtime } from '../overrides/runtime.js'
+import type { Runtime } from '../overrides/runtime.js'
 import type { Log } from '../types.js'
-import { Generation, type Lasting } from './generation.js'
+import { Generation, type InForce, type Lasting } from './generation.js'
 import { listenFault } from './listen-fault.js'
-import { partOf } from './live/part.js'
+import { type ProcessPart, partOf } from './live/part.js'
 import { openTracing } from './open-tracing.js'
 import { ServiceFailure } from './reload.js'
-import { type EmbeddedService, Upstreams } from './upstreams.js'
+import { type BackendState, type EmbeddedService, Upstreams } from './upstreams.js'
 import { version } from './version.js'
 
 export interface CoreOptions {
@@ -40,12 +40,32 @@ export interface CoreOptions {
   readonly secret: Buffer
   /** Number of processes that take requests of this gateway. */
   readonly workers: number
-  /** Where other processes of the gateway tell of untrusted forwarding too; default: the log. */
+  /** Where other processes of the gateway report untrusted forwarding too; default: the log. */
   readonly reportForwarding?: (seen: UntrustedForwarding) => void
+  /** The overrides of this process; `unanswered` is to be called for each look at Redis that fails. */
+  openRuntime(unanswered: () => void): Promise<Runtime>
   readonly log: Log
 }
 
-export type Core = Awaited<ReturnType<typeof openCore>>
+export interface Core {
+  readonly metrics: Metrics
+  /** The live data of this process. */
+  live(): ProcessPart
+  history(of: HistoryOf): StepCounts
+  untrustedForwarding(): UntrustedForwarding | null
+  readonly inForce: InForce & { readonly backends: BackendState[] }
+  /** Answers `POST /explain`. */
+  explain(asked: Asked): Promise<object>
+  readonly inspected: Inspection
+  /** Deletes the counts of a key; rejects when Redis cannot be reached. */
+  forget(key: string): Promise<void>
+  /** Opens what a configuration needs. Rejects, without having changed anything, when that fails. */
+  prepare(loaded: Configuration): Promise<Prepared>
+  /** Starts listening; resolves to the address, with its scheme. */
+  listen(): Promise<string>
+  /** Stops listening, lets requests finish up to the configured deadline, then closes everything. */
+  drain(): Promise<void>
+}
 
 /** A configuration that is ready to be activated. */
 export interface Prepared {
@@ -56,7 +76,7 @@ export interface Prepared {
 }
 
 /** Opens everything but the listener; the counter store may be unavailable. */
-export async function openCore(options: CoreOptions) {
+export async function openCore(options: CoreOptions): Promise<Core> {
   const { first, workers, log } = options
   const { listen, redis, store: storeSettings } = first.config.gateway
   const metrics = new Metrics(version())
@@ -77,7 +97,7 @@ export async function openCore(options: CoreOptions) {
       },
     }),
     // Looks every second on a connection of its own: one that silently drops data is never closed by its peer.
-    Runtime.open(redis, log, () => suspect()),
+    options.openRuntime(() => suspect()),
   ])
   suspect = opened.suspect
   // Limiters outlive reloads, like the counts they are asked about.
@@ -147,7 +167,6 @@ export async function openCore(options: CoreOptions) {
 
   return {
     metrics,
-    /** The live data of this process. */
     live: partOf({
       live,
       held,
@@ -157,13 +176,11 @@ export async function openCore(options: CoreOptions) {
       store: () => storeState,
     }),
     untrustedForwarding: () => forwarding.report(),
-    history: (of: HistoryOf) => live.history(of),
-    /** The configuration in force. */
-    get inForce(): Pick<Generation, 'loaded' | 'current' | 'loadedAt' | 'backends'> {
+    history: of => live.history(of),
+    get inForce() {
       return inForce
     },
-    /** Answers `POST /explain`. */
-    explain(asked: Asked) {
+    async explain(asked) {
       const { unknownHosts } = lasting
       return explain(asked, { loaded: inForce.current, counters, unknownHosts, runtime, live: true })
     },
@@ -172,15 +189,12 @@ export async function openCore(options: CoreOptions) {
       counters,
       held,
       forget: forgetCounter,
-      store: runtime.store,
+      journal: runtime.journal,
       shownAs: project => redactor.project(project),
       log,
     }),
-    /** Deletes the counts of a key; rejects when Redis cannot be reached. */
     forget: forgetCounter,
-    runtime,
-    /** Opens what a configuration needs. Rejects, without having changed anything, when that fails. */
-    async prepare(loaded: Configuration): Promise<Prepared> {
+    async prepare(loaded) {
       const next = await openGeneration(loaded, lasting, options)
       return {
         commit() {
@@ -191,13 +205,11 @@ export async function openCore(options: CoreOptions) {
         discard: () => next.retire(),
       }
     },
-    /** Starts listening; resolves to the address, with its scheme. */
-    async listen(): Promise<string> {
+    async listen() {
       const address = await listener.start(listen.host, listen.port).catch(listenFault('listen', listen))
       return urlOf(address, listen.tls && 'https')
     },
-    /** Stops listening, lets requests finish up to the configured deadline, then closes everything. */
-    async drain(): Promise<void> {
+    async drain() {
       upstreams.goAway()
       await listener.drain(inForce.loaded.config.gateway.drain)
       await upstreams.close()
@@ -205,7 +217,6 @@ export async function openCore(options: CoreOptions) {
       await tracing?.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()
-      runtime.store.close()
       loopDelay.stop()
       live.stop()
     },

@@ -62,8 +62,16 @@ const memoryOf = (client: string): Memory => ({
   giveBack: bytes => bodyMemory.giveBack(client, bytes),
 })
 
-export class Generation {
-  /** The configuration as the files say it. */
+/** The configuration in force, and since when. */
+export interface InForce {
+  /** As the files say it. */
+  readonly loaded: Configuration
+  /** With the modes set on the admin port. */
+  readonly current: Configuration
+  readonly loadedAt: Date
+}
+
+export class Generation implements InForce {
   readonly loaded: Configuration
   readonly loadedAt = new Date()
   readonly pipeline: Pipeline
@@ -98,7 +106,6 @@ export class Generation {
     }
   }
 
-  /** The configuration with the modes set on the admin port. */
   get current(): Configuration {
     return this.#lasting.runtime.inForce(this.loaded)
   }

@@ -11,12 +11,13 @@ import { type Configuration, load, loadOrFail } from '../configured/load.js'
 import { Failure } from '../errors.js'
 import type { ClosableLog } from '../observe/log.js'
 import type { Log } from '../types.js'
+import { drainOnSignals } from './drain.js'
 import { EMBEDDED } from './embedded.js'
 import { cannotStart, environmentProblems } from './environment.js'
+import { type RunningGateway, startGateway } from './gateway.js'
 import { holdHangups, onHangup } from './hangup.js'
 import { openLog, outliveRejections } from './process-log.js'
 import { hashSecret } from './secret.js'
-import { type RunningGateway, startGateway } from './start.js'
 import type { EmbeddedService } from './upstreams.js'
 import { variable } from './variable.js'
 import { watchSources } from './watch.js'
@@ -54,30 +55,20 @@ export async function serve(
     changed: () => reloader.reload('watch'),
     log,
   })
-  let stopping = false
-  const stop = async (signal: string) => {
-    if (stopping) return
-    stopping = true
-    log.info({ signal }, 'Draining: requests under way may finish')
-    watch.close()
-    onHangup(() => undefined)
-    await gateway.drain()
-    await services.close()
-    forgetWrongKeys()
-    log.info({}, 'Stopped')
-    await log.close()
-    if (signal !== 'SIGHUP') process.exit(0)
-    // process.exit() aborts when it cannot reset a terminal that has gone; the signal ends the process without it.
-    process.removeAllListeners('SIGHUP')
-    process.kill(process.pid, 'SIGHUP')
-  }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
+  const drain = drainOnSignals({
+    log,
+    unwatch: () => watch.close(),
+    drainGateway: () => gateway.drain(),
+    async closeServices() {
+      await services.close()
+      forgetWrongKeys()
+    },
+  })
   log.info(
     { listen: gateway.url, admin: gateway.adminUrl, revision: first.compiled.policy.revision },
     `Sluice is ready on ${gateway.url}, admin on ${gateway.adminUrl} with its page at /ui/${summary === undefined ? '' : ` (${summary})`}`,
   )
-  onHangup(() => (hasLostTerminal() ? stop('SIGHUP') : reloader.reload('SIGHUP')))
+  onHangup(() => (hasLostTerminal() ? drain('SIGHUP') : reloader.reload('SIGHUP')))
   return gateway
 }
 
@@ -108,18 +99,14 @@ async function start(
   }
   const workers = workersOf(first.config)
   if (workers === 1) return startGateway(options)
-  const { superviseGateway } = await import('./workers/supervise.js')
-  return superviseGateway({
-    ...options,
-    workers,
-    configPath,
-    async hopeless(error) {
-      log.error({ err: error }, 'No worker is left and none can be started: the gateway exits')
-      await services.close()
-      await log.close()
-      process.exit(1)
-    },
-  })
+  const { poolHost } = await import('./workers/pool-host.js')
+  async function hopeless(error: Error): Promise<void> {
+    log.error({ err: error }, 'No worker is left and none can be started: the gateway exits')
+    await services.close()
+    await log.close()
+    process.exit(1)
+  }
+  return startGateway(options, shared => poolHost({ ...shared, workers, configPath, hopeless }))
 }
 
 function hasServices({ gateway: { upstreams } }: Config): boolean {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { load, loadOrFail } from '../../gateway/configured/load.js'
-import { type RunningGateway, startGateway } from '../../gateway/run/start.js'
+import { type RunningGateway, startGateway } from '../../gateway/run/gateway.js'
 import { openWrongKeys } from '../../gateway/run/wrong-keys.js'
 import type { Log } from '../../gateway/types.js'
 

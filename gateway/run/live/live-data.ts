@@ -1,11 +1,10 @@
 /** The live data of the admin port: computed once a second for all watching clients, and not at all without any. */
-import type { HistoryOf, LiveData, LiveListener } from '../../admin/live.js'
+import type { LiveData, LiveListener } from '../../admin/live.js'
 import type { LiveOverride, LiveProblem, LiveSnapshot, LiveWorker } from '../../admin/live-snapshot.js'
-import type { Configuration } from '../../configured/load.js'
 import { shownAddress } from '../../decide/redis/address.js'
-import type { StepCounts } from '../../observe/live/live.js'
 import { latestOf } from '../../observe/untrusted-forwarding.js'
 import type { Log } from '../../types.js'
+import type { Host, WorkerState } from '../host.js'
 import type { Reloader } from '../reload.js'
 import { Changes } from './changes.js'
 import { checkKnown, joinHistory } from './history.js'
@@ -28,12 +27,7 @@ export interface AnsweredParts<Part> {
 }
 
 export interface LiveSources {
-  ask(): AnsweredParts<ProcessPart> | Promise<AnsweredParts<ProcessPart>>
-  askHistory(of: HistoryOf): AnsweredParts<StepCounts> | Promise<AnsweredParts<StepCounts>>
-  /** Empty for one process. */
-  workers(): readonly Pick<LiveWorker, 'pid' | 'started_at' | 'answers'>[]
-  /** `loaded` is the configuration in the files, `current` includes the modes set on the admin port. */
-  inForce(): { readonly loaded: Configuration; readonly current: Configuration; readonly loadedAt: Date }
+  readonly host: Pick<Host, 'live' | 'history' | 'workers' | 'inForce'>
   readonly reloader: Pick<Reloader, 'last' | 'former'>
   /** The configured address of Redis; '' for none. */
   readonly redis: string
@@ -85,11 +79,11 @@ export function liveData(sources: LiveSources): LiveData {
   return {
     snapshot: () => snapshotOf(sources),
     async history(of) {
-      const { parts } = await sources.askHistory(of)
-      checkKnown(of, parts, sources.inForce().loaded)
+      const { parts } = await sources.host.history(of)
+      checkKnown(of, parts, sources.host.inForce.loaded)
       return joinHistory(parts, of)
     },
-    changes: () => changes.between(sources.reloader.former, sources.inForce().loaded),
+    changes: () => changes.between(sources.reloader.former, sources.host.inForce.loaded),
     watch(listener) {
       let watches = true
       watching += 1
@@ -115,20 +109,20 @@ export function liveData(sources: LiveSources): LiveData {
 }
 
 async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
-  const { parts, missing } = await sources.ask()
-  const { loaded, current, loadedAt } = sources.inForce()
+  const { parts, missing } = await sources.host.live()
+  const { workers, inForce } = sources.host
+  const { loaded, current, loadedAt } = inForce
   const rules = joinRules(parts)
   const upstreams = joinUpstreams(parts)
   const addresses = upstreams.flatMap(one => one.addresses)
   const [only] = parts
-  const isOne = sources.workers().length === 0
   return {
     at: new Date().toISOString(),
     since: new Date(Math.min(...parts.map(({ since }) => since), Date.now())).toISOString(),
     revision: loaded.compiled.policy.revision,
     loaded_at: loadedAt.toISOString(),
-    workers: sources.workers().map(worker => ({ ...worker, ...vitalsOf(worker.pid, parts) })),
-    ...(isOne && only && { process: only.process }),
+    workers: (workers ?? []).map(worker => workerOf(worker, parts)),
+    ...(workers === undefined && only && { process: only.process }),
     missing,
     reload: reloadOf(sources.reloader.last),
     store: storeOf(sources.redis, parts),
@@ -147,10 +141,10 @@ async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
   }
 }
 
-function vitalsOf(pid: number, parts: readonly ProcessPart[]) {
+function workerOf({ pid, startedAt, answers }: WorkerState, parts: readonly ProcessPart[]): LiveWorker {
   const { loop_delay_ms = null, rss_bytes = null } =
     parts.find(part => part.process.pid === pid)?.process ?? {}
-  return { loop_delay_ms, rss_bytes }
+  return { pid, started_at: startedAt.toISOString(), answers, loop_delay_ms, rss_bytes }
 }
 
 function reloadOf(last: Reloader['last']): LiveSnapshot['reload'] {

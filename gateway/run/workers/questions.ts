@@ -13,6 +13,7 @@ import { policyOf } from '../../explain/policy.js'
 import type { Reset } from '../../explain/reset.js'
 import type { StepCounts } from '../../observe/live/live.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
+import type { Texts } from '../../overrides/stored-form.js'
 import type { AnsweredParts } from '../live/live-data.js'
 import type { ProcessPart } from '../live/part.js'
 import type { BackendState } from '../upstreams.js'
@@ -89,9 +90,14 @@ export class WorkerQuestions implements Inspected {
     return done
   }
 
-  /** Resolves when every worker that answers in time has read what the admin port has set. */
-  async readOverrides(): Promise<void> {
-    await this.#all(({ channel }) => channel.ask('readOverrides'), OVERRIDE_PATIENCE_MS)
+  /** Resolves when every worker that answers in time has put the overrides in force. */
+  async pushOverrides(texts: Texts): Promise<void> {
+    await this.#all(({ channel }) => channel.ask('overrides', texts), OVERRIDE_PATIENCE_MS)
+  }
+
+  /** Redis has not answered here: the workers look whether their connections still work. */
+  suspectRedis(): void {
+    void this.#all(({ channel }) => channel.ask('suspectRedis'))
   }
 
   /** The answers of all workers that answer in time, and the process ids of the others. */

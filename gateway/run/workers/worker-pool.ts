@@ -13,7 +13,7 @@ export interface WorkerPoolOptions {
   /** How long a worker may fail to answer. */
   readonly timeoutMs: number
   /** Calls that are the same for every worker. */
-  readonly calls: Pick<SupervisorCalls, 'orders' | 'embedded' | 'reportForwarding'>
+  readonly calls: Omit<SupervisorCalls, 'join' | 'ready' | 'failed'>
   /** Calls `join` when a worker that got its orders at this change has the configuration in force, and none is on its way. */
   admit(member: Member, change: number, join: () => void): Promise<void>
   /** A worker has ended; its id is not used again. */
@@ -106,8 +106,7 @@ export class WorkerPool {
     const startedAt = new Date()
     const since = performance.now()
     const channel: Channel<WorkerCalls> = new Channel(worker, {
-      embedded: calls.embedded,
-      reportForwarding: calls.reportForwarding,
+      ...calls,
       orders: () => {
         if (this.#isDraining) throw new Failure('The gateway is shutting down.')
         return calls.orders()

@@ -4,11 +4,16 @@ import type { FileContents } from '../../../config/files.js'
 import { listProblems } from '../../../config/problem.js'
 import type { Gateway } from '../../../config/schema/gateway.js'
 import { type Configuration, type InvalidConfiguration, load, loadOrFail } from '../../configured/load.js'
+import type { Slots } from '../../decide/held-slots.js'
 import type { ClosableLog } from '../../observe/log.js'
+import type { MetricsSnapshot } from '../../observe/series.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
+import { followOverrides } from '../../overrides/open.js'
+import type { OverrideJournal, StoredOverride } from '../../overrides/override.js'
+import type { Texts } from '../../overrides/stored-form.js'
 import { type Core, openCore, type Prepared } from '../core.js'
 import { openLog, outliveRejections } from '../process-log.js'
-import type { EmbeddedService } from '../upstreams.js'
+import type { BackendState, EmbeddedService } from '../upstreams.js'
 import { Channel, type SentError, sendableError } from './channel.js'
 import { endWith } from './orphan-watch.js'
 
@@ -23,6 +28,7 @@ export interface Orders {
   readonly contents: FileContents
   /** Number of the change that put this configuration in force. */
   readonly change: number
+  readonly overrides: Texts
   /** Process id of the supervisor. */
   readonly supervisor: number
 }
@@ -34,9 +40,12 @@ export interface SupervisorCalls {
   embedded(name: string): Promise<EmbeddedService>
   /** A request named its client in a field that is not believed: one line is enough for all workers. */
   reportForwarding(seen: UntrustedForwarding): void
+  /** @throws {Unreachable} */
+  recordOverride(override: StoredOverride): Promise<void>
+  withdrawOverride(id: string): Promise<void>
   /**
-   * Resolves when a worker that got its orders at this change may take requests: it has been given the configuration in
-   * force by now.
+   * Resolves when a worker that got its orders at this change may take requests: it has been given the configuration and
+   * the overrides in force by now.
    */
   join(change: number): Promise<void>
   /** The worker takes requests at this address. */
@@ -46,7 +55,24 @@ export interface SupervisorCalls {
 }
 
 /** Calls that a worker answers once it asks to join. */
-export type WorkerCalls = ReturnType<typeof callsOf>
+export interface WorkerCalls extends Pick<Core, 'live' | 'history' | 'explain' | 'forget'> {
+  ping(): void
+  metrics(): Promise<MetricsSnapshot>
+  backends(): BackendState[]
+  slots(): Slots
+  counters: Core['inspected']['counters']
+  reset: Core['inspected']['reset']
+  /** Puts the overrides in force. */
+  overrides(texts: Texts): void
+  /** Redis has not answered another process. */
+  suspectRedis(): void
+  /** Opens the configuration in `contents`, for `commit` or `discard`. */
+  prepare(contents: FileContents): Promise<void>
+  commit(): Promise<void>
+  discard(): Promise<void>
+  /** Ends the process. */
+  drain(): Promise<void>
+}
 
 /** Runs until the supervisor ends it, or has gone. */
 export async function work(configPath: string): Promise<void> {
@@ -70,20 +96,29 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   const log = openLog(process.pid)
   const loaded = await loadOrFail(configPath, process.env, log, { contents })
   if (loaded.plugins.names.length > 0) outliveRejections(log)
+  const journal: OverrideJournal = {
+    record: override => supervisor.ask('recordOverride', override),
+    withdraw: id => supervisor.ask('withdrawOverride', id),
+  }
+  const { runtime, receive } = followOverrides(journal, log)
+  receive(orders.overrides)
+  let suspectRedis = (): void => {}
   const core = await openCore({
     first: asStarted(loaded, started),
     workers,
     embedded: name => supervisor.ask('embedded', name),
     secret: Buffer.from(secret, 'base64'),
+    async openRuntime(unanswered) {
+      suspectRedis = unanswered
+      return runtime
+    },
     reportForwarding: seen => void supervisor.ask('reportForwarding', seen).catch(() => undefined),
     log,
   })
   const read = (contents: FileContents) =>
     load(configPath, process.env, log, { running: loaded.plugins, contents })
-  supervisor.answers = callsOf(core, log, read)
+  supervisor.answers = { ...callsOf(core, log, read), overrides: receive, suspectRedis } satisfies WorkerCalls
   await supervisor.ask('join', change)
-  // From now on, calls that set something wait for this worker; those before did not.
-  await core.runtime.store.refresh()
   await supervisor.ask('ready', await core.listen())
 }
 
@@ -101,7 +136,7 @@ function callsOf(
   core: Core,
   log: ClosableLog,
   read: (contents: FileContents) => Promise<Configuration | InvalidConfiguration>,
-) {
+): Omit<WorkerCalls, 'overrides' | 'suspectRedis'> {
   const { metrics, inspected } = core
   let next: Promise<Prepared> | undefined
 
@@ -127,16 +162,13 @@ function callsOf(
     reset: inspected.reset,
     explain: core.explain,
     forget: core.forget,
-    readOverrides: () => core.runtime.store.refresh(),
-    /** Opens the configuration in `contents`, for `commit` or `discard`. */
-    async prepare(contents: FileContents): Promise<void> {
+    async prepare(contents) {
       next = open(contents)
       await next
     },
     commit: async () => (await next)?.commit(),
     discard: async () => (await next)?.discard(),
-    /** Ends the process. */
-    async drain(): Promise<void> {
+    async drain() {
       await core.drain()
       await log.close()
       process.exit(0)

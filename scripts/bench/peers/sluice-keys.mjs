@@ -2,7 +2,7 @@
 import { loadConfig } from '../../../dist/config/load.js'
 import { compile } from '../../../dist/gateway/configured/compile.js'
 import { builtIn } from '../../../dist/gateway/plugins.js'
-import { startGateway } from '../../../dist/gateway/run/start.js'
+import { startGateway } from '../../../dist/gateway/run/gateway.js'
 
 const { CONFIG, PROJECTS } = process.env
 const plugins = { names: [], ...builtIn }

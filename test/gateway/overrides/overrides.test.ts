@@ -1,27 +1,27 @@
 /** How the live view learns of operators' overrides, in this process and in others on the same Redis. */
 import t, { type Test } from 'tap'
 import type { LiveOverride } from '../../../gateway/admin/live-snapshot.js'
+import { type OpenOverrides, openOverrides } from '../../../gateway/overrides/open.js'
 import { changesFor, newOverride } from '../../../gateway/overrides/override.js'
-import { Runtime } from '../../../gateway/overrides/runtime.js'
 import { redisUrl } from '../../helpers/redis.js'
 import { stores } from '../../helpers/stores.js'
 import { waitUntil } from '../../helpers/wait.js'
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
-async function open(t: Test, redis: string): Promise<Runtime> {
-  const runtime = await Runtime.open(redis, silent)
-  t.teardown(() => runtime.store.close())
-  return runtime
+async function open(t: Test, redis: string): Promise<OpenOverrides> {
+  const opened = await openOverrides(redis, silent)
+  t.teardown(() => opened.store.close())
+  return opened
 }
 
-const override = (runtime: Runtime, what: string) =>
-  runtime.store.change(contents => ({
+const override = ({ store }: OpenOverrides, what: string) =>
+  store.change(contents => ({
     changes: changesFor(newOverride('reset', what, { from: '127.0.0.1' }), contents),
     result: undefined,
   }))
 
-function watched(runtime: Runtime): { heard: string[]; end: () => void } {
+function watched({ runtime }: OpenOverrides): { heard: string[]; end: () => void } {
   const heard: string[] = []
   return { heard, end: runtime.overrides.watch(({ what }: LiveOverride) => heard.push(what)) }
 }
@@ -31,18 +31,18 @@ for (const store of stores) {
     const settings = await store.settings(t)
     if (settings === undefined) return
     const [, redis = ''] = /redis: (\S+)/.exec(settings) ?? []
-    const runtime = await open(t, redis)
-    await override(runtime, 'before')
-    const { heard, end } = watched(runtime)
-    await override(runtime, 'one')
-    await override(runtime, 'two')
-    await runtime.store.refresh()
+    const opened = await open(t, redis)
+    await override(opened, 'before')
+    const { heard, end } = watched(opened)
+    await override(opened, 'one')
+    await override(opened, 'two')
+    await opened.store.refresh()
     t.same(heard, ['one', 'two'])
     end()
-    await override(runtime, 'after')
+    await override(opened, 'after')
     t.same(heard, ['one', 'two'])
     t.same(
-      runtime.overrides.list().map(({ what }) => what),
+      opened.runtime.overrides.list().map(({ what }) => what),
       ['after', 'two', 'one', 'before'],
     )
   })
@@ -52,7 +52,7 @@ t.test('overrides on other gateways reach a watcher once each, even simultaneous
   const url = await redisUrl(t)
   if (url === undefined) return
   const all = await Promise.all([1, 2, 3].map(() => open(t, url)))
-  const [one, other, third] = all as [Runtime, Runtime, Runtime]
+  const [one, other, third] = all as [OpenOverrides, OpenOverrides, OpenOverrides]
   const { heard } = watched(one)
   await override(other, 'elsewhere')
   await waitUntil('the override to be seen', () => heard.length === 1, 3000)
@@ -63,9 +63,9 @@ t.test('overrides on other gateways reach a watcher once each, even simultaneous
 })
 
 t.test('the newest 200 overrides are kept', async t => {
-  const runtime = await open(t, '')
-  for (let i = 0; i < 250; i += 1) await override(runtime, `override ${i}`)
-  const told = runtime.overrides.list()
+  const opened = await open(t, '')
+  for (let i = 0; i < 250; i += 1) await override(opened, `override ${i}`)
+  const told = opened.runtime.overrides.list()
   t.equal(told.length, 200)
   t.match([told[0], told.at(-1)], [{ what: 'override 249' }, { what: 'override 50' }])
 })
@@ -97,8 +97,8 @@ for (const store of stores) {
           result: undefined,
         }))
       }
-      for (const runtime of [one, other]) {
-        await runtime.store.refresh()
+      for (const { runtime, store } of [one, other]) {
+        await store.refresh()
         const told = runtime.overrides.list()
         t.same(
           told.map(({ what }) => what),
@@ -116,10 +116,10 @@ for (const store of stores) {
 }
 
 t.test('an override that can still be undone stays listed, however many follow', async t => {
-  const runtime = await open(t, '')
+  const opened = await open(t, '')
   const entry = { id: 'scraper', networks: ['203.0.113.7'], action: 'deny', mode: 'enforce' } as const
   const denied = newOverride('access', 'Denied', { from: '127.0.0.1', set: 'scraper' })
-  await runtime.store.change(contents => ({
+  await opened.store.change(contents => ({
     changes: [
       {
         collection: 'access',
@@ -130,20 +130,20 @@ t.test('an override that can still be undone stays listed, however many follow',
     ],
     result: undefined,
   }))
-  for (let i = 0; i < 250; i += 1) await override(runtime, `override ${i}`)
-  const told = runtime.overrides.list()
+  for (let i = 0; i < 250; i += 1) await override(opened, `override ${i}`)
+  const told = opened.runtime.overrides.list()
   t.equal(told.length, 200)
   t.match(told.at(-1), { what: 'Denied', undo_call: 'DELETE /access/scraper' })
-  await runtime.store.change(contents => ({
+  await opened.store.change(contents => ({
     changes: [
       { collection: 'access', id: 'scraper' },
       ...changesFor(newOverride('access', 'Removed', { from: '127.0.0.1' }), contents),
     ],
     result: undefined,
   }))
-  await override(runtime, 'one more')
+  await override(opened, 'one more')
   t.notOk(
-    runtime.overrides.list().some(({ what }) => what === 'Denied'),
+    opened.runtime.overrides.list().some(({ what }) => what === 'Denied'),
     'an override that was undone is dropped like any other',
   )
 })

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { type Configuration, load, loadOrFail } from '../../../gateway/configured/load.js'
 import { Failure } from '../../../gateway/errors.js'
-import { startGateway } from '../../../gateway/run/start.js'
+import { startGateway } from '../../../gateway/run/gateway.js'
 import { openWrongKeys } from '../../../gateway/run/wrong-keys.js'
 import { sluice } from '../../helpers/command.js'
 

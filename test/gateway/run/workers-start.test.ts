@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { loadOrFail } from '../../../gateway/configured/load.js'
+import { openOverrides } from '../../../gateway/overrides/open.js'
 import { openCore } from '../../../gateway/run/core.js'
 import { writeConfig } from '../../helpers/gateway-process.js'
 import { send, startApp } from '../../helpers/http.js'
@@ -41,7 +42,9 @@ routes: [{ path: /**, upstream: app }]
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const first = await loadOrFail(folder, {}, log)
     const embedded = async () => ({ url: '', secret: '' })
-    const core = await openCore({ first, workers: 4, embedded, secret: Buffer.from('test'), log })
+    const openRuntime = async () => (await openOverrides('', log)).runtime
+    const secret = Buffer.from('test')
+    const core = await openCore({ first, workers: 4, embedded, secret, openRuntime, log })
     const url = await core.listen()
     t.teardown(() => core.drain())
     const ask = (path: string) =>

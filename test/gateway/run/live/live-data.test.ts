@@ -10,22 +10,24 @@ t.test('a client whose first snapshot failed gets the next one', async t => {
   const log = { debug() {}, info() {}, warn() {}, error: (fields: object) => errors.push(fields) }
   const loaded = await loadOrFail(inProject('config'), {}, log)
   let asked = 0
-  const desk = liveData({
-    ask() {
-      asked += 1
-      if (asked === 1) throw new Error('a worker has gone')
-      return { parts: [], missing: [] }
+  const live = liveData({
+    host: {
+      live() {
+        asked += 1
+        if (asked === 1) throw new Error('a worker has gone')
+        return { parts: [], missing: [] }
+      },
+      history: () => ({ parts: [], missing: [] }),
+      workers: undefined,
+      inForce: { loaded, current: loaded, loadedAt: new Date() },
     },
-    askHistory: () => ({ parts: [], missing: [] }),
-    workers: () => [],
-    inForce: () => ({ loaded, current: loaded, loadedAt: new Date() }),
     reloader: { last: undefined, former: undefined },
     redis: '',
     overrides: { list: () => [], watch() {} },
     log,
   })
   const events: string[] = []
-  t.teardown(desk.watch(event => events.push(event)))
+  t.teardown(live.watch(event => events.push(event)))
   await waitUntil('a snapshot', () => events.includes('live'))
   t.match(errors, [{ err: { message: 'a worker has gone' } }])
 })

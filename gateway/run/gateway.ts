@@ -1,17 +1,18 @@
-/** Assembles one running gateway: start, reload and drain. */
+/** Assembles a running gateway around what takes its requests: reload, admin port, drain. */
 import { startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { Health } from '../observe/health.js'
 import { overrideRoutes } from '../overrides/routes.js'
-import { type CoreOptions, openCore, urlOf } from './core.js'
+import { urlOf } from './core.js'
+import { type Host, type HostOptions, processHost } from './host.js'
 import { listenFault } from './listen-fault.js'
 import { liveData } from './live/live-data.js'
 import { Reloader } from './reload.js'
 import { describeState } from './state.js'
 
-export interface GatewayOptions extends Omit<CoreOptions, 'workers'> {
+export interface GatewayOptions extends HostOptions {
   /** Reads the configuration again. */
   load(): Promise<Configuration | InvalidConfiguration>
   /** The series of the embedded services, in the Prometheus text format. */
@@ -32,53 +33,51 @@ export interface RunningGateway {
 }
 
 /** Starts listening. The counter store may be unavailable; rejects when an address is in use. */
-export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
+export async function startGateway(
+  options: GatewayOptions,
+  openHost: (options: HostOptions) => Promise<Host> = processHost,
+): Promise<RunningGateway> {
   const { first, load, wrongKeys, log } = options
-  const core = await openCore({ ...options, workers: 1 })
-  const { metrics } = core
-  const health = new Health()
+  const { admin: settings, redis } = first.config.gateway
+  const host = await openHost(options)
+  const { metrics, overrides } = host
+  const { runtime } = overrides
+  const health = new Health(() => host.trouble)
   metrics.policyLoaded(first.compiled.policy.revision)
   metrics.watchKeys(() => wrongKeys.counts())
   const reloader = new Reloader({
     first,
     load,
-    async replace(loaded) {
-      const { commit } = await core.prepare(loaded)
-      commit()
-    },
+    replace: loaded => host.replace(loaded),
     onResult: reloaded => metrics.reloaded(reloaded),
     log,
   })
   // The admin port is up before the data port has an address.
   let url = ''
   const admin = await startAdmin({
-    ...first.config.gateway.admin,
+    ...settings,
     wrongKeys,
     health,
     troubles: () => options.embeddedTroubles?.() ?? [],
     metrics: {
       contentType: metrics.contentType,
-      text: async () => (await metrics.text()) + ((await options.embeddedMetrics?.()) ?? ''),
+      text: async () => (await host.series()) + ((await options.embeddedMetrics?.()) ?? ''),
     },
     log,
-    state: () => describeState(core.inForce, reloader, core.runtime, core.untrustedForwarding()),
+    state: () => describeState(host, reloader),
     reload: () => reloader.reload('admin'),
-    explain: core.explain,
-    inspected: core.inspected,
-    live: liveData({
-      ask: () => ({ parts: [core.live()], missing: [] }),
-      askHistory: of => ({ parts: [core.history(of)], missing: [] }),
-      workers: () => [],
-      inForce: () => core.inForce,
-      reloader,
-      redis: first.config.gateway.redis,
-      overrides: core.runtime.overrides,
+    explain: asked => host.explain(asked),
+    inspected: host.inspected,
+    live: liveData({ host, reloader, redis, overrides: runtime.overrides, log }),
+    ...overrideRoutes(
+      overrides,
+      () => host.inForce.loaded,
       log,
-    }),
-    ...overrideRoutes(core.runtime, () => core.inForce.loaded, log),
-    documents: () => serviceDocuments(core.inForce.loaded.config.gateway, url),
-  }).catch(listenFault('admin', first.config.gateway.admin))
-  url = await core.listen()
+      () => host.overridesInForce(),
+    ),
+    documents: () => serviceDocuments(host.inForce.loaded.config.gateway, url),
+  }).catch(listenFault('admin', settings))
+  url = await host.listen()
   health.ready()
 
   return {
@@ -87,8 +86,9 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     reloader,
     async drain() {
       health.draining()
-      await core.drain()
+      await host.drain()
       await admin.close()
+      overrides.store.close()
     },
   }
 }

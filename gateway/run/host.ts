@@ -1,0 +1,92 @@
+/** What takes requests: this process, or a pool of workers. Reloads and the admin port see no difference. */
+import type { Asked } from '../admin/explain.js'
+import type { Inspected } from '../admin/inspect.js'
+import type { HistoryOf } from '../admin/live.js'
+import type { Configuration } from '../configured/load.js'
+import type { StepCounts } from '../observe/live/live.js'
+import type { Metrics } from '../observe/metrics.js'
+import type { UntrustedForwarding } from '../observe/untrusted-forwarding.js'
+import { type OpenOverrides, openOverrides } from '../overrides/open.js'
+import { type CoreOptions, openCore } from './core.js'
+import type { InForce } from './generation.js'
+import type { AnsweredParts } from './live/live-data.js'
+import type { ProcessPart } from './live/part.js'
+import type { BackendState } from './upstreams.js'
+
+export type HostOptions = Omit<CoreOptions, 'workers' | 'openRuntime' | 'reportForwarding'>
+
+type MaybePromise<T> = T | Promise<T>
+
+/** A process of a pool. */
+export interface WorkerState {
+  readonly pid: number
+  readonly startedAt: Date
+  /** False while it has not answered for a while. */
+  readonly answers: boolean
+}
+
+export interface Host {
+  /** The configuration in force. */
+  readonly inForce: InForce
+  /** The series of the process that serves the admin port. */
+  readonly metrics: Metrics
+  /** The series of all processes, in the Prometheus text format. */
+  series(): Promise<string>
+  readonly overrides: OpenOverrides
+  /** Resolves when the last change of the overrides is in force in every process that answers in time. */
+  overridesInForce(): Promise<unknown>
+  readonly inspected: Inspected
+  explain(asked: Asked): Promise<object>
+  live(): MaybePromise<AnsweredParts<ProcessPart>>
+  history(of: HistoryOf): MaybePromise<AnsweredParts<StepCounts>>
+  backends(): MaybePromise<BackendState[]>
+  untrustedForwarding(): MaybePromise<UntrustedForwarding | null>
+  /** Undefined where this process takes the requests. */
+  readonly workers: readonly WorkerState[] | undefined
+  /** Why no request is accepted just now, as a sentence. */
+  readonly trouble: string | undefined
+  /** Activates a configuration everywhere in one step; rejects, with nothing changed, when that fails. */
+  replace(loaded: Configuration): Promise<void>
+  /** Starts to take requests; resolves to the address, with its scheme. */
+  listen(): Promise<string>
+  /** Lets requests finish up to the configured deadline, then closes everything. */
+  drain(): Promise<void>
+}
+
+/** This process takes the requests. */
+export async function processHost(options: HostOptions): Promise<Host> {
+  const { first, log } = options
+  let opened: OpenOverrides | undefined
+  const core = await openCore({
+    ...options,
+    workers: 1,
+    async openRuntime(unanswered) {
+      opened = await openOverrides(first.config.gateway.redis, log, { unanswered })
+      return opened.runtime
+    },
+  })
+  const alone = <Part>(part: Part): AnsweredParts<Part> => ({ parts: [part], missing: [] })
+  return {
+    get inForce() {
+      return core.inForce
+    },
+    metrics: core.metrics,
+    series: () => core.metrics.text(),
+    overrides: opened as OpenOverrides,
+    overridesInForce: async () => undefined,
+    inspected: core.inspected,
+    explain: core.explain,
+    live: () => alone(core.live()),
+    history: of => alone(core.history(of)),
+    backends: () => core.inForce.backends,
+    untrustedForwarding: core.untrustedForwarding,
+    workers: undefined,
+    trouble: undefined,
+    async replace(loaded) {
+      const { commit } = await core.prepare(loaded)
+      commit()
+    },
+    listen: core.listen,
+    drain: core.drain,
+  }
+}

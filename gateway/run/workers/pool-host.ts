@@ -1,0 +1,132 @@
+/**
+ * A gateway of several workers on one port, each of which accepts connections. The supervisor accepts none: it watches
+ * the workers, runs the embedded services, whose files belong to one process, and serves the admin port, because it is
+ * always there and can ask all workers. Workers count together in Redis; overrides are pushed to them.
+ */
+import cluster from 'node:cluster'
+import type { Configuration } from '../../configured/load.js'
+import { Failure } from '../../errors.js'
+import { Metrics } from '../../observe/metrics.js'
+import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
+import { openOverrides } from '../../overrides/open.js'
+import { journalIn } from '../../overrides/override.js'
+import { textsOf } from '../../overrides/stored-form.js'
+import { startEmbedded } from '../core.js'
+import type { InForce } from '../generation.js'
+import type { Host, HostOptions } from '../host.js'
+import { version } from '../version.js'
+import { changeAll } from './change.js'
+import { WorkerQuestions } from './questions.js'
+import { type Member, WorkerPool } from './worker-pool.js'
+
+export interface PoolOptions extends HostOptions {
+  /** More than one. */
+  readonly workers: number
+  /** The path given to the command, for the workers to read. */
+  readonly configPath: string
+  /** Called when no worker is left and none can be started. */
+  hopeless(error: Error): void
+}
+
+/** Its `listen` resolves when every worker takes requests, and rejects with the error of the first that cannot start. */
+export async function poolHost(options: PoolOptions): Promise<Host> {
+  if (!cluster.isPrimary) {
+    throw new Failure(
+      'This process is itself a worker of a cluster, such as pm2 starts in its cluster mode: start one plain process, or set listen.workers to 1.',
+    )
+  }
+  const { first, workers, secret, configPath, embedded, hopeless, log } = options
+  const { listen, redis, store, tracing } = first.config.gateway
+  const metrics = new Metrics(version())
+  let active = { loaded: first, loadedAt: new Date(), change: 0 }
+  let changing: Promise<unknown> = Promise.resolve()
+  let pushed: Promise<unknown> = Promise.resolve()
+
+  /** Changes of what workers run wait for each other. */
+  function oneAtATime(change: () => Promise<void>): Promise<void> {
+    const done = changing.then(change)
+    changing = done.catch(() => undefined)
+    return done
+  }
+
+  async function replace(loaded: Configuration): Promise<void> {
+    await startEmbedded(loaded, embedded)
+    await changeAll(pool, loaded.contents)
+    active = { loaded, loadedAt: new Date(), change: active.change + 1 }
+    await loaded.compiled.close()
+  }
+
+  async function admit(member: Member, change: number, join: () => void): Promise<void> {
+    // Restarting it instead would never end while changes follow each other faster than a worker starts.
+    if (change !== active.change) await changeAll({ members: [member] }, active.loaded.contents)
+    join()
+    // From now on it gets every change; here are those since its orders.
+    await member.channel.ask('overrides', textsOf(overrides.store.contents))
+  }
+
+  const pool = new WorkerPool({
+    size: workers,
+    configPath,
+    calls: {
+      embedded,
+      reportForwarding: seldom(warnOf(log)),
+      recordOverride: override => journalIn(overrides.store).record(override),
+      withdrawOverride: id => journalIn(overrides.store).withdraw(id),
+      orders: () => ({
+        workers,
+        secret: secret.toString('base64'),
+        started: { listen, redis, store, tracing },
+        contents: active.loaded.contents,
+        change: active.change,
+        overrides: textsOf(overrides.store.contents),
+        supervisor: process.pid,
+      }),
+    },
+    timeoutMs: listen.workerTimeout,
+    admit: (member, change, join) => oneAtATime(() => admit(member, change, join)),
+    ended: id => questions.ended(id),
+    hopeless,
+    log,
+  })
+  metrics.watchWorkers(() => pool.members)
+  const inForce = (): InForce => ({ ...active, current: overrides.runtime.inForce(active.loaded) })
+  const questions = new WorkerQuestions(pool, () => inForce().current)
+
+  // Plugins run in the workers; here they were only needed to validate the configuration.
+  await first.compiled.close()
+  const overrides = await openOverrides(redis, log, {
+    changed: contents => {
+      pushed = questions.pushOverrides(textsOf(contents))
+    },
+    unanswered: () => questions.suspectRedis(),
+  })
+
+  return {
+    get inForce() {
+      return inForce()
+    },
+    metrics,
+    series: async () => questions.metrics(await metrics.snapshot()),
+    overrides,
+    overridesInForce: () => pushed,
+    inspected: questions,
+    explain: asked => questions.explain(asked),
+    live: () => questions.live(),
+    history: of => questions.history(of),
+    backends: () => questions.backends(),
+    untrustedForwarding: async () =>
+      latestOf((await questions.live()).parts.map(part => part.untrusted_forwarding)),
+    get workers() {
+      return pool.members.map(({ pid, startedAt, answers }) => ({ pid, startedAt, answers: answers() }))
+    },
+    get trouble() {
+      return pool.trouble
+    },
+    replace: loaded => oneAtATime(() => replace(loaded)),
+    async listen() {
+      await startEmbedded(first, embedded)
+      return pool.start()
+    },
+    drain: () => pool.drain(active.loaded.config.gateway.drain),
+  }
+}
