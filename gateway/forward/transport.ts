@@ -4,7 +4,7 @@ import type { Address } from '../http1/connector.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { Facts, Project } from '../types.js'
 
-/** One admitted request on its way to an upstream and back. */
+/** One admitted request, or request to switch to WebSocket, on its way to an upstream and back. */
 export interface Exchange {
   readonly facts: Facts
   readonly project: Project | undefined
@@ -25,36 +25,11 @@ export interface Exchange {
   onAttempt(address: string): void
   /** Called at most once, with the head of the upstream's response, even if the client has left meanwhile. */
   onAnswer(status: number, fields: Fields): void
-  /** Called exactly once, when the upstream's part has ended, however it ended. */
+  /** Called exactly once, when the upstream's part has ended, however it ended; for an open WebSocket, when it is closed. */
   onUpstreamEnd(): void
   /** Called at most once, and only before the first byte of a response: the caller responds. `cause` is for the log. */
   fail(code: ErrorCode, cause?: string): void
   /** Called at most once: the upstream's response broke off, and the response to the client was cut. */
-  onCut(cause: string): void
-}
-
-/** One request to switch to WebSocket. */
-export interface UpgradeExchange {
-  readonly facts: Facts
-  readonly project: Project | undefined
-  readonly req: IncomingRequest
-  /** For the upstream's refusal of the upgrade, or an error of our own. */
-  readonly res: OutgoingResponse
-  /** Takes over the client's connection, once the upstream has switched; `res` must not be used afterwards. */
-  takeOver(): Takeover
-  /** Our own flat fields for the response to the handshake. */
-  readonly answerFields: readonly string[]
-  /** As in Exchange. */
-  readonly removedFields?: readonly string[] | undefined
-  /** As in Exchange. */
-  onAttempt(address: string): void
-  /** Called at most once, when the upstream has responded: with 101, or the status of its refusal. */
-  onAnswer(status: number, fields: Fields): void
-  /** Called exactly once, when the upstream's part has ended; for an open WebSocket, when it is closed. */
-  onUpstreamEnd(): void
-  /** As in Exchange. */
-  fail(code: ErrorCode, cause?: string): void
-  /** As in Exchange. */
   onCut(cause: string): void
 }
 
@@ -65,7 +40,8 @@ export interface Transport {
 
 /** Forwards WebSockets to one upstream. `close` cuts every one of them. */
 export interface UpgradeTransport {
-  upgrade(exchange: UpgradeExchange): void
+  /** `takeOver` hands over the client's connection once the upstream has switched; `exchange.res` must not be used afterwards. */
+  upgrade(exchange: Exchange, takeOver: () => Takeover): void
   /** Tells the client of every open WebSocket that this server is going away, so that it connects to another. */
   goAway(): void
   close(): void

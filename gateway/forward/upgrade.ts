@@ -11,7 +11,7 @@ import { causeOf, codeOf } from './failure.js'
 import { answerFields, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
-import type { UpgradeExchange, UpgradeTransport, UpstreamSettings } from './transport.js'
+import type { Exchange, UpgradeTransport, UpstreamSettings } from './transport.js'
 import { Tunnel } from './tunnel.js'
 
 const OPENING = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
@@ -22,8 +22,9 @@ export function createUpgradeTransport(settings: UpstreamSettings, backends: Bac
   const fields = new RequestFields(settings)
   let leaving = false
   return {
-    upgrade(exchange) {
-      const upgrade = new Upgrading(exchange, settings, fields, backends, () => upgrades.delete(upgrade))
+    upgrade(exchange, takeOver) {
+      const end = () => upgrades.delete(upgrade)
+      const upgrade = new Upgrading(exchange, takeOver, settings, fields, backends, end)
       upgrades.add(upgrade)
       if (leaving) upgrade.goAway()
       upgrade.start()
@@ -40,7 +41,8 @@ export function createUpgradeTransport(settings: UpstreamSettings, backends: Bac
 
 /** One WebSocket, from its handshake to its close. */
 class Upgrading implements ResponseHandler, ResponseWatcher {
-  readonly #exchange: UpgradeExchange
+  readonly #exchange: Exchange
+  readonly #takeOver: () => Takeover
   readonly #settings: UpstreamSettings
   readonly #fields: RequestFields
   readonly #backends: Backends
@@ -57,13 +59,15 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
   #ended = false
 
   constructor(
-    exchange: UpgradeExchange,
+    exchange: Exchange,
+    takeOver: () => Takeover,
     settings: UpstreamSettings,
     fields: RequestFields,
     backends: Backends,
     onEnd: () => void,
   ) {
     this.#exchange = exchange
+    this.#takeOver = takeOver
     this.#settings = settings
     this.#fields = fields
     this.#backends = backends
@@ -123,7 +127,7 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
     this.#backend?.answered()
     this.#exchange.onAnswer(101, fields)
     const { upgradeIdleMs } = this.#settings.timeouts
-    const client = this.#exchange.takeOver()
+    const client = this.#takeOver()
     this.#tunnel = new Tunnel(client, upstream, accepted, upgradeIdleMs, () => this.#finish())
     if (this.#leaving) this.#tunnel.goAway()
   }

@@ -29,6 +29,13 @@ export interface Entered {
   readonly asksGateway?: boolean
 }
 
+/** A request that goes on to its rules, and then to an upstream. */
+export type Routed = Entered & { readonly project: Project; readonly upstream: string }
+
+export function isRouted(entered: Entered): entered is Routed {
+  return entered.refused === undefined && entered.asksGateway !== true
+}
+
 const NONE: readonly Matched[] = []
 
 /** Shared, so that a flood does not create one for each request. */

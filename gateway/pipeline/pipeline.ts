@@ -1,25 +1,34 @@
 /**
- * The path of a request: listen → identify → match → decide → forward → observe.
- * These modules are passed in as functions; this file only determines their order.
+ * The path of a request, from top to bottom: listen → identify → match → decide → forward or refuse → observe. The rooms
+ * are passed in as functions; this file only determines their order.
  */
 import type { DecideRequest } from '../decide/question.js'
-import { GatewayError, SERVED_METHODS } from '../errors.js'
+import { type ErrorCode, GatewayError, SERVED_METHODS } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
-import type { Exchange, UpgradeExchange } from '../forward/transport.js'
+import type { Exchange } from '../forward/transport.js'
 import type { Peeked } from '../listen/body.js'
-import type { IncomingBody, IncomingRequest, OutgoingResponse, RequestHead, Takeover } from '../message.js'
+import type {
+  Fields,
+  IncomingBody,
+  IncomingRequest,
+  OutgoingResponse,
+  RequestHead,
+  ResponseWatcher,
+  Takeover,
+} from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
-import type { Facts, Finished, Log, Matched, Verdict } from '../types.js'
-import type { AnswerSettings } from './answer.js'
-import { enter, type Walk } from './enter.js'
-import { RequestContext } from './request-context.js'
-import { TracedRequestContext } from './traced-request-context.js'
+import type { Facts, Finished, Log, Matched, Project, Verdict } from '../types.js'
+import { type AnswerSettings, answer, refusal } from './answer.js'
+import { responseEnded, upstreamAnswered, upstreamEnded } from './end.js'
+import { enter, isRouted, type Routed, type Walk } from './enter.js'
+import { PassedBytes, RequestContext } from './request-context.js'
 
 /** Forwards requests and upgrades to one upstream. */
 export interface Upstream {
   readonly name: string
   forward(exchange: Exchange): void
-  upgrade(exchange: UpgradeExchange): void
+  /** `takeOver` hands the client's connection over, once the upstream has switched. */
+  upgrade(exchange: Exchange, takeOver: () => Takeover): void
 }
 
 export interface PipelineParts {
@@ -49,136 +58,281 @@ export interface PipelineParts {
   ended(): void
 }
 
-const LATE = new Error('the event loop is delayed by more than listen.maxEventLoopDelay')
-
 export interface Pipeline {
   request(req: IncomingRequest, res: OutgoingResponse): void
   /** `takeOver` hands the connection over; it may be called once. */
   upgrade(req: IncomingRequest, res: OutgoingResponse, takeOver: () => Takeover): void
 }
 
-/** The steps of a request, in their order. */
 export function createPipeline(parts: PipelineParts): Pipeline {
-  return {
-    request(req, res) {
-      begin(req, res, context => {
-        const { facts, matched } = context
-        const { body } = req
-        const looking = body === undefined ? [] : matched.filter(one => parts.needsBody(one, facts))
-        const forward = () => context.forward()
-        if (body === undefined || looking.length === 0) judge(context, matched, forward)
-        else if (looking.some(({ rule }) => rule.mode === 'enforce')) {
-          lookThenJudge(context, body, looking, forward)
-        } else judgeThenWatch(context, body, looking, forward)
-      })
-    },
+  const begin = (req: IncomingRequest, res: OutgoingResponse, takeOver?: () => Takeover) =>
+    new PipelineRequest(parts, new RequestContext(req, res, parts.trace?.(req)), takeOver).begin()
+  return { request: begin, upgrade: begin }
+}
 
-    upgrade(req, res, takeOver) {
-      begin(req, res, context => {
-        judge(context, context.matched, () => {
-          context.upgrade(takeOver)
-        })
-      })
-    },
+const LATE = new Error('the event loop is delayed by more than listen.maxEventLoopDelay')
+/** The response was cut after it had begun, by the upstream or by the gateway. */
+const ANSWER_CUT = 'answer-cut'
+/** Response to an OPTIONS request for the gateway itself. */
+export const SERVER_OPTIONS = { status: 204, fields: ['Allow', SERVED_METHODS] }
+
+/** The steps of one request in their order, and what its upstream and its response call on the way. */
+class PipelineRequest implements Exchange, ResponseWatcher {
+  readonly #parts: PipelineParts
+  readonly #context: RequestContext
+  readonly #takeOver: (() => Takeover) | undefined
+
+  constructor(parts: PipelineParts, context: RequestContext, takeOver: (() => Takeover) | undefined) {
+    this.#parts = parts
+    this.#context = context
+    this.#takeOver = takeOver
+    context.res.watch(this)
   }
 
-  /** Reads the facts, identifies and matches; any error is turned into a response. */
-  function begin(req: IncomingRequest, res: OutgoingResponse, go: (context: RequestContext) => void): void {
-    const trace = parts.trace?.(req)
-    const context =
-      trace === undefined
-        ? new RequestContext(parts, req, res)
-        : new TracedRequestContext(parts, req, res, trace)
-    context.attempt(() => {
-      if (parts.overloaded()) throw new GatewayError('gateway-overloaded', { cause: LATE })
-      const { walk } = parts
+  /** Reads the facts, identifies, routes and matches; any error becomes a response. */
+  begin(): void {
+    const context = this.#context
+    const { overloaded, readFacts, walk, upstreams } = this.#parts
+    try {
+      if (overloaded()) throw new GatewayError('gateway-overloaded', { cause: LATE })
       context.revision = walk.policy.revision
-      context.facts = parts.readFacts(req)
+      context.facts = readFacts(context.req)
       const entered = enter(context.facts, walk)
       context.facts = entered.facts
-      context.entered(entered)
+      context.entered = entered
       if (entered.refused !== undefined) throw entered.refused
-      if (entered.asksGateway) answerServerOptions(res, context.answerFields)
-      else go(context)
-    })
+      if (!isRouted(entered)) {
+        this.#answerServerOptions()
+        return
+      }
+      context.upstream = upstreams.get(entered.upstream)
+      this.#decide(entered)
+    } catch (error) {
+      this.#abandon(error)
+    }
   }
 
-  /** Decides, then forwards or refuses. Returns a promise only if the verdict is asynchronous; it never rejects. */
-  function judge(
-    context: RequestContext,
-    matched: readonly Matched[],
-    forward: () => void,
-    peeked?: Peeked,
-  ): void | Promise<void> {
-    const { facts, project, storeCalled } = context
-    const startedAt = performance.now()
-    const settled = (verdict: Verdict) => settle(context, verdict, startedAt, forward)
-    const { prefix: bodyPrefix, isLate: isBodyLate } = peeked ?? {}
-    const verdict = parts.decide({ facts, project, matched, bodyPrefix, isBodyLate, storeCalled })
-    if (!(verdict instanceof Promise)) return settled(verdict)
-    context.judged = verdict.then(settled).catch(error => context.abandon(error))
-    return context.judged
-  }
-
-  function settle(context: RequestContext, verdict: Verdict, startedAt: number, forward: () => void): void {
-    context.judgedAt = performance.now()
-    context.limiterUs = Math.round((context.judgedAt - startedAt) * 1000)
-    const rejection = context.settle(verdict)
-    if (context.res.closed) verdict.release()
-    else if (rejection === undefined) forward()
-    else context.refuse(rejection)
+  /** Asks the rules at once, unless the key of one of them may be in the body. */
+  #decide(routed: Routed): void {
+    const { facts, matched } = routed
+    const context = this.#context
+    const { body } = context.req
+    const isUpgrade = this.#takeOver !== undefined
+    const looking =
+      body === undefined || isUpgrade ? [] : matched.filter(one => this.#parts.needsBody(one, facts))
+    if (body === undefined || looking.length === 0) this.#judge(routed, matched)
+    else if (looking.some(({ rule }) => rule.mode === 'enforce')) this.#lookThenJudge(routed, body, looking)
+    else {
+      context.observing = looking
+      const others = matched.filter(one => !looking.includes(one))
+      this.#judge(routed, others)
+    }
   }
 
   /**
    * For an enforced rule with its key in the body: waits for the first bytes of the body, unless the other rules refuse
    * the request anyway.
    */
-  function lookThenJudge(
-    context: RequestContext,
-    body: IncomingBody,
-    looking: readonly Matched[],
-    forward: () => void,
-  ): void {
-    const { facts, project, storeCalled } = context
+  #lookThenJudge(routed: Routed, body: IncomingBody, looking: readonly Matched[]): void {
+    const { facts, project, matched } = routed
+    const context = this.#context
     const startedAt = performance.now()
-    const go = (refusal: Verdict | undefined): void | Promise<void> => {
-      if (refusal !== undefined) return settle(context, refusal, startedAt, forward)
-      return parts.peekBody(body, facts).then(peeked => {
+    const others = matched.filter(one => !looking.includes(one))
+    const go = (refused: Verdict | undefined): void | Promise<void> => {
+      if (refused !== undefined) return this.#settle(routed, refused, startedAt)
+      return this.#parts.peekBody(body, facts).then(peeked => {
         context.body = peeked.body
-        return judge(context, context.matched, forward, peeked)
+        return this.#judge(routed, matched, peeked)
       })
     }
-    const matched = context.matched.filter(one => !looking.includes(one))
-    const refusal = parts.refuseUnread({ facts, project, matched, storeCalled })
-    if (refusal === undefined || refusal instanceof Promise) {
-      context.judged = Promise.resolve(refusal)
+    const refused = this.#parts.refuseUnread({
+      facts,
+      project,
+      matched: others,
+      storeCalled: storeCalled(context),
+    })
+    if (refused !== undefined && !(refused instanceof Promise)) go(refused)
+    else
+      context.judged = Promise.resolve(refused)
         .then(go)
-        .catch(error => context.abandon(error))
-    } else go(refusal)
+        .catch(error => this.#abandon(error))
+  }
+
+  /** Decides, then forwards or refuses. Returns a promise only if the verdict is asynchronous; it never rejects. */
+  #judge(routed: Routed, matched: readonly Matched[], peeked?: Peeked): void | Promise<void> {
+    const { facts, project } = routed
+    const context = this.#context
+    const startedAt = performance.now()
+    const verdict = this.#parts.decide({
+      facts,
+      project,
+      matched,
+      bodyPrefix: peeked?.prefix,
+      isBodyLate: peeked?.isLate,
+      storeCalled: storeCalled(context),
+    })
+    if (!(verdict instanceof Promise)) return this.#settle(routed, verdict, startedAt)
+    context.judged = verdict
+      .then(settled => this.#settle(routed, settled, startedAt))
+      .catch(error => this.#abandon(error))
+    return context.judged
+  }
+
+  /** Takes the verdict, with which the request may hold slots. */
+  #settle({ facts, ruling }: Routed, verdict: Verdict, startedAt: number): void {
+    const context = this.#context
+    context.judgedAt = performance.now()
+    context.limiterUs = Math.round((context.judgedAt - startedAt) * 1000)
+    context.trace?.decided(startedAt, context.judgedAt, verdict)
+    context.verdict = verdict
+    context.judged = undefined
+    const { fields, removed, rejection } = answer(verdict, facts, this.#parts.answers, ruling)
+    context.answerFields = fields
+    context.removedFields = removed
+    if (context.res.closed) verdict.release()
+    else if (rejection === undefined) this.#forward()
+    else this.#refuse(rejection)
+  }
+
+  /** From here on the response is the upstream's, unless that fails. */
+  #forward(): void {
+    const context = this.#context
+    const { trace, upstream } = context
+    if (trace !== undefined) context.req = { ...context.req, fields: trace.forward(context.req.fields) }
+    if (context.observing.length > 0) this.#observeBody()
+    context.upstreamPart = 'running'
+    const takeOver = this.#takeOver
+    if (takeOver === undefined) {
+      context.source = 'upstream'
+      upstream?.forward(this)
+      return
+    }
+    upstream?.upgrade(this, () => {
+      const takeover = takeOver()
+      context.tunnel = new PassedBytes(takeover)
+      return takeover
+    })
   }
 
   /** For report-only rules with their key in the body: they read it while it streams on, so they delay nothing. */
-  function judgeThenWatch(
-    context: RequestContext,
-    body: IncomingBody,
-    looking: readonly Matched[],
-    forward: () => void,
-  ): void {
-    const { facts, project } = context
-    const asked = context.matched.filter(one => !looking.includes(one))
-    judge(context, asked, () => {
-      context.body = parts.tapBody(body, bodyPrefix => {
-        context.watch(async () => parts.decide({ facts, project, matched: looking, bodyPrefix }))
+  #observeBody(): void {
+    const context = this.#context
+    const { observing: matched, req } = context
+    if (req.body === undefined) return
+    const { facts, project } = this
+    context.body = this.#parts.tapBody(req.body, bodyPrefix => {
+      const decide = async () => this.#parts.decide({ facts, project, matched, bodyPrefix })
+      context.beside = decide().then(verdict => {
+        if (context.upstreamPart === 'ended') verdict.release()
+        return verdict
       })
-      forward()
+      context.beside.catch(error => this.#parts.log.error({ err: error, id: req.id }, 'report-only'))
     })
+  }
+
+  #refuse(rejection: Rejection, cause?: string): void {
+    const context = this.#context
+    const { req, res, facts } = context
+    upstreamEnded(context, this.#parts)
+    if (res.closed) return
+    context.cause = cause
+    if (res.status !== 0) {
+      context.error = ANSWER_CUT
+      res.cut()
+      return
+    }
+    context.source = 'gateway'
+    context.error = rejection.code
+    const { answers, sendRejection } = this.#parts
+    sendRejection(req, res, refusal(rejection, facts, answers, context.answerFields))
+  }
+
+  /** Ends a request that failed: with the error from the catalogue, or with a logged internal error. */
+  #abandon(error: unknown): void {
+    const { req, res } = this.#context
+    if (error instanceof GatewayError) {
+      const cause = error.cause instanceof Error ? error.cause.message : undefined
+      this.#refuse({ code: error.code, requestId: req.id, detail: error.message }, cause)
+      return
+    }
+    if (!res.closed) this.#parts.log.error({ err: error, id: req.id }, 'request failed')
+    this.#refuse({ code: 'internal', requestId: req.id }, (error as Error | undefined)?.message)
+  }
+
+  #answerServerOptions(): void {
+    const { res, answerFields } = this.#context
+    res.writeHead(SERVER_OPTIONS.status, 'No Content', [...SERVER_OPTIONS.fields, ...answerFields])
+    res.end()
+  }
+
+  // What the transport reads of the request, and calls while the upstream works on it.
+
+  /** A routed request has facts and a project. */
+  get facts(): Facts {
+    return this.#context.facts as Facts
+  }
+  get project(): Project {
+    return this.#context.entered?.project as Project
+  }
+  get req(): IncomingRequest {
+    return this.#context.req
+  }
+  get res(): OutgoingResponse {
+    return this.#context.res
+  }
+  get body(): IncomingBody | undefined {
+    return this.#context.body
+  }
+  get answerFields(): readonly string[] {
+    return this.#context.answerFields
+  }
+  get removedFields(): readonly string[] | undefined {
+    return this.#context.removedFields
+  }
+  /** True while a slot is held; `maxHold` may release it before the request ends. */
+  get keepUpstream(): boolean {
+    return this.#context.verdict?.holdsSlot ?? false
+  }
+
+  onAttempt(address: string): void {
+    this.#context.address = address
+  }
+
+  onAnswer(status: number, fields: Fields): void {
+    const context = this.#context
+    context.source = 'upstream'
+    context.upstreamMs = performance.now() - context.judgedAt
+    upstreamAnswered(context, status, fields)
+  }
+
+  onCut(cause: string): void {
+    this.#context.error = ANSWER_CUT
+    this.#context.cause = cause
+  }
+
+  fail(code: ErrorCode, cause?: string): void {
+    const context = this.#context
+    if (context.address !== '') context.upstreamMs ??= performance.now() - context.judgedAt
+    this.#refuse({ code, requestId: context.req.id }, cause)
+  }
+
+  onUpstreamEnd(): void {
+    upstreamEnded(this.#context, this.#parts)
+  }
+
+  /** The response has been sent, or the client has left. */
+  onClose(refused?: ErrorCode): void {
+    const context = this.#context
+    if (context.tunnel !== undefined) return
+    if (refused !== undefined) {
+      context.source = 'gateway'
+      context.error = refused
+    }
+    responseEnded(context, this.#parts)
   }
 }
 
-/** Response to an OPTIONS request for the gateway itself. */
-export const SERVER_OPTIONS = { status: 204, fields: ['Allow', SERVED_METHODS] }
-
-function answerServerOptions(res: OutgoingResponse, added: readonly string[]): void {
-  res.writeHead(SERVER_OPTIONS.status, 'No Content', [...SERVER_OPTIONS.fields, ...added])
-  res.end()
+/** Reports calls to the counter store, if the request is traced. */
+function storeCalled({ trace }: RequestContext): DecideRequest['storeCalled'] {
+  return trace && ((startedAt, remote) => trace.storeCalled(startedAt, performance.now(), remote))
 }

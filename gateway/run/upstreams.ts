@@ -113,7 +113,7 @@ function open(settings: UpstreamSettings, log: Log, stalls: Stalls): Opened {
     upstream: {
       name,
       forward: exchange => http.forward(exchange),
-      upgrade: exchange => upgrades.upgrade(exchange),
+      upgrade: (exchange, takeOver) => upgrades.upgrade(exchange, takeOver),
     },
     backends,
     holders: 0,

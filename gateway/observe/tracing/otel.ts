@@ -24,7 +24,7 @@ import {
   type SpanExporter,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base'
-import type { Fields, RequestHead } from '../../message.js'
+import { Fields, type RequestHead } from '../../message.js'
 import type { Finished, Log, Verdict } from '../../types.js'
 import type { Redactor } from '../redact.js'
 import {
@@ -131,16 +131,16 @@ class SpansOfRequest implements RequestTrace {
     span.end(endedAt)
   }
 
-  forward(): readonly string[] {
-    const fields: string[] = []
+  forward(fields: Fields): Fields {
+    const own: string[] = []
     if (this.#server.isRecording()) {
       const options = { kind: SpanKind.CLIENT, startTime: performance.now() }
       this.#upstream = this.#tracer.startSpan('upstream', options, this.#context)
     }
     const context =
       this.#upstream === undefined ? this.#context : trace.setSpan(this.#context, this.#upstream)
-    propagator.inject(context, fields, setter)
-    return fields
+    propagator.inject(context, own, setter)
+    return replaceTraceFields(fields, own)
   }
 
   forwarded(): void {
@@ -163,6 +163,18 @@ class SpansOfRequest implements RequestTrace {
     if (event.status >= 500 || event.error === 'answer-cut') server.setStatus(failed(event))
     server.end()
   }
+}
+
+/** The fields of W3C Trace Context, in lower case. */
+const TRACE_FIELDS = ['traceparent', 'tracestate']
+
+/** The client's trace fields are replaced by our own, a flat list. */
+function replaceTraceFields({ raw, names }: Fields, own: readonly string[]): Fields {
+  const others = names.flatMap((name, i) => (TRACE_FIELDS.includes(name) ? [] : [i]))
+  return new Fields(
+    [...others.flatMap(i => [raw[2 * i] as string, raw[2 * i + 1] as string]), ...own],
+    [...others.map(i => names[i] as string), ...own.filter((_, i) => i % 2 === 0)],
+  )
 }
 
 /** The cause may contain internal addresses of the operator, as it does in the log. */

@@ -1,5 +1,5 @@
 /** The events of a request that a trace records. Only used if `tracing` is set. */
-import type { RequestHead } from '../../message.js'
+import type { Fields, RequestHead } from '../../message.js'
 import type { Finished, Verdict } from '../../types.js'
 import type { Redactor } from '../redact.js'
 
@@ -9,8 +9,8 @@ export interface RequestTrace {
   decided(startedAt: number, endedAt: number, verdict: Verdict): void
   /** One call to the counter store; `remote` when it went to Redis. */
   storeCalled(startedAt: number, endedAt: number, remote: boolean): void
-  /** The request goes on to the upstream. Returns flat header fields by which the upstream's spans join the trace. */
-  forward(): readonly string[]
+  /** The request goes on to the upstream. Returns its fields, with those by which the upstream's spans join the trace. */
+  forward(fields: Fields): Fields
   /** The upstream has finished. */
   forwarded(): void
   /** The request has ended; ends its spans. */

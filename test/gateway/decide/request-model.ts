@@ -9,7 +9,7 @@ import { Questions } from '../../../gateway/decide/question.js'
 import { hashTag } from '../../../gateway/decide/redis/hash-slot.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { type Answer, type Ask, type CounterStore, uncounted } from '../../../gateway/decide/store/store.js'
-import type { Exchange, UpgradeExchange } from '../../../gateway/forward/transport.js'
+import type { Exchange } from '../../../gateway/forward/transport.js'
 import {
   Fields,
   type IncomingRequest,
@@ -44,7 +44,7 @@ export class Steered {
   readonly res = new SteeredResponse()
   /** Settles the pending decision. */
   decided: ((counted: boolean) => void) | undefined
-  exchange: Exchange | UpgradeExchange | undefined
+  exchange: Exchange | undefined
   /** Callbacks for the loss of a slot in the store. */
   lost: (() => void)[] = []
   ended = false
@@ -130,7 +130,7 @@ export class Model {
   readonly #upstream = {
     name: 'app',
     forward: (exchange: Exchange) => this.#begin(exchange),
-    upgrade: (exchange: UpgradeExchange) => this.#begin(exchange),
+    upgrade: (exchange: Exchange) => this.#begin(exchange),
   }
   readonly #pipeline = createPipeline({
     log: this.#log,
@@ -162,7 +162,7 @@ export class Model {
     ended() {},
   } satisfies Omit<PipelineParts, 'peekBody' | 'tapBody'> as unknown as PipelineParts)
 
-  #begin(exchange: Exchange | UpgradeExchange): void {
+  #begin(exchange: Exchange): void {
     if (this.#throws) throw new Error('forward')
     const steered = this.requests.find(
       ({ res }) => (exchange as Exchange).res === (res as unknown),

@@ -130,8 +130,8 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
         const fail = (code: ErrorCode): void => refuse(res, code)
         try {
           const seen = readFacts(req, facts)
-          const exchange = { facts: seen, project: ACME, req, res, takeOver, answerFields }
-          upgrades.upgrade({ ...exchange, onAttempt, onAnswer, onUpstreamEnd, fail, onCut })
+          const exchange = { facts: seen, project: ACME, req, res, answerFields, keepUpstream: false }
+          upgrades.upgrade({ ...exchange, onAttempt, onAnswer, onUpstreamEnd, fail, onCut }, takeOver)
         } catch (error) {
           fail(codeOf(error))
         }
