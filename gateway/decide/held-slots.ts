@@ -1,8 +1,28 @@
 /** The slots that requests of this process hold now. */
+import type { Mode } from '../types.js'
 import type { Hold, OnSlots } from './hold.js'
 
+export interface HeldSlot {
+  readonly age_ms: number
+  readonly rule: string
+  readonly kind: string
+  readonly mode: Mode
+  readonly route: string | null
+  readonly key: string | null
+}
+
 /** How many are held, and the oldest of them. Plain data. */
-export type Slots = ReturnType<HeldSlots['oldest']>
+export interface Slots {
+  readonly total: number
+  readonly slots: readonly HeldSlot[]
+}
+
+export interface SlotsOfRule {
+  readonly rule: string
+  readonly held: number
+  /** Age of the oldest in milliseconds. */
+  readonly oldest_ms: number
+}
 
 export class HeldSlots {
   readonly #holds = new Set<Hold>()
@@ -16,7 +36,7 @@ export class HeldSlots {
   }
 
   /** How many there are, and the `most` oldest. E-mail addresses, paths and headers are in the keys only as hashes. */
-  oldest(most: number) {
+  oldest(most: number): Slots {
     const now = performance.now()
     // A set keeps the order of insertion.
     const oldest = Array.from(this.#holds).slice(0, most)
@@ -28,7 +48,7 @@ export class HeldSlots {
   }
 
   /** By rule: how many there are, and the age of the oldest in milliseconds. */
-  byRule() {
+  byRule(): SlotsOfRule[] {
     const now = performance.now()
     const rules = new Map<string, { rule: string; held: number; oldest_ms: number }>()
     for (const { rule, since } of this.#holds) {

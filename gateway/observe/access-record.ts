@@ -2,13 +2,11 @@
 import { CATALOGUE, type ErrorCode } from '../errors.js'
 import type { Finished, Judgement } from '../types.js'
 import { clientIds } from './client-ids.js'
+import type { AccessRecord } from './record-types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
 /** Longer than any registered method; a client may invent one as long as a whole head. */
 const LONGEST_METHOD = 32
-
-/** Unknown values are null. */
-export type AccessRecord = ReturnType<typeof accessRecord>
 
 /** Something that the listener refused before there was a request. */
 export interface UnreadRequest {
@@ -19,20 +17,17 @@ export interface UnreadRequest {
   readonly at: number
 }
 
-export function accessRecord(event: Finished, redactor: Redactor) {
+export function accessRecord(event: Finished, redactor: Redactor): AccessRecord {
   const { facts, project, verdict, status, error } = event
   return {
-    v: 1 as const,
-    /** When the request arrived, ISO 8601. */
+    v: 1,
     ts: new Date(event.startedAt).toISOString(),
     id: event.id,
     ...clientIds(facts),
-    method: event.method.slice(0, LONGEST_METHOD) as string | null,
-    /** Parts that may be personal are hashed: see Redactor. */
+    method: event.method.slice(0, LONGEST_METHOD),
     path: facts ? redactor.path(facts.foldedPath ?? facts.path, verdict?.outcomes[0]?.route ?? '') : null,
     project: project === undefined ? null : redactor.project(project),
     ip: facts ? networkPrefix(facts.network) : null,
-    /** Status the client received; 0 when it disconnected before the response began. */
     status,
     source: event.source,
     error: error ?? null,
@@ -42,7 +37,6 @@ export function accessRecord(event: Finished, redactor: Redactor) {
     bytes_in: event.bytesIn,
     bytes_out: event.bytesOut,
     duration_ms: Math.round(event.durationMs),
-    /** Until the upstream's response began. */
     upstream_ms: event.upstreamMs === undefined ? null : Math.round(event.upstreamMs),
     limiter_us: event.limiterUs,
   }

@@ -1,16 +1,8 @@
 /** The decision record: the one log line of a verdict. Pure. */
 import type { Facts, Finished, Outcome, Rule, Source } from '../types.js'
 import { clientIds } from './client-ids.js'
+import type { Beside, Counter, Decision, DecisionRecord } from './record-types.js'
 import { networkPrefix, type Redactor } from './redact.js'
-
-export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
-
-/** Enough to decide the request again under another policy. Unknown values are null. */
-export type DecisionRecord = ReturnType<typeof recordOf>
-
-export type Counter = ReturnType<typeof countersOf>[number]
-
-export type Beside = ReturnType<typeof besideOf>
 
 export interface RecordOptions {
   readonly redactor: Redactor
@@ -91,21 +83,19 @@ interface RecordParts {
   readonly beside: readonly Outcome[]
 }
 
-function recordOf(event: Finished, facts: Facts, decision: Decision, parts: RecordParts) {
+function recordOf(event: Finished, facts: Facts, decision: Decision, parts: RecordParts): DecisionRecord {
   const { project } = event
   const { redactor, outcomes, beside } = parts
   const [decisive] = outcomes
   const rule = decisive?.rule
   return {
-    v: 1 as const,
-    /** When the request arrived, ISO 8601. */
+    v: 1,
     ts: new Date(event.startedAt).toISOString(),
     id: event.id,
     ...clientIds(facts),
     decision,
-    mode: rule?.mode ?? ('enforce' as const),
+    mode: rule?.mode ?? 'enforce',
     ...forNowOf(rule),
-    /** Null when no enforced rule applied; so are kind, src, route and key. */
     rule: rule?.id ?? null,
     kind: rule?.kind ?? null,
     ...shareOf(rule),
@@ -118,34 +108,24 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, parts: Reco
     environment: project?.environment ?? null,
     method: facts.method,
     route: decisive?.route || null,
-    /** Parts that may be personal are hashed: see Redactor. */
     path: redactor.path(facts.foldedPath ?? facts.path, decisive?.route ?? ''),
-    /** Keyed hash of the counter's key. */
     key: decisive ? redactor.hash(decisive.key) : null,
     ip: networkPrefix(facts.network),
-    /** Keyed hash of the network the client is counted by: distinguishes clients that share one `ip`. */
     client: redactor.hash(facts.network),
     ja3: facts.ja3 ?? null,
     ja4: facts.ja4 ?? null,
-    auth: facts.authenticated ? ('authenticated' as const) : ('anonymous' as const),
-    /** True when an identifier has checked the credential. */
+    auth: facts.authenticated ? 'authenticated' : 'anonymous',
     verified: project?.verified ?? false,
     upgrade: facts.upgrade ?? false,
     preflight: facts.preflight ?? false,
-    /** Keyed hashes of other parts of keys, by part: `header:NAME` and `email-or-flow`. */
     parts: partsOf([...outcomes, ...beside], facts, redactor),
     counters: outcomes.flatMap(countersOf),
-    /** The report-only rules that were asked as well; empty in their own records. */
     beside: beside.map(outcome => besideOf(outcome, redactor)),
-    /** Status the rule demands; null when it lets the request pass. */
     would_status: rule?.kind === 'access' && decision !== 'allow' ? FORBIDDEN : WOULD_STATUS[decision],
-    /** Status the client received; 0 when it disconnected before one was sent. */
     sent_status: event.status,
-    store: decisive?.store ?? ('none' as const),
+    store: decisive?.store ?? 'none',
     limiter_us: event.limiterUs,
-    /** From the request's head to the end of its response, which is how long it held its slots. */
     duration_ms: Math.round(event.durationMs),
-    /** Share of such decisions that are logged: 1 for all but sampled ones. */
     sample: parts.sample,
   }
 }
@@ -165,7 +145,7 @@ function placeOf({ file, line }: Source): string {
 }
 
 /** The outcome of a report-only rule for a request. */
-function besideOf(outcome: Outcome, redactor: Redactor) {
+function besideOf(outcome: Outcome, redactor: Redactor): Beside {
   const { rule, result, key } = outcome
   const { id, kind } = rule
   return {
@@ -208,13 +188,12 @@ function partsOf(outcomes: readonly Outcome[], facts: Facts, redactor: Redactor)
   return parts
 }
 
-function countersOf({ rule, readings }: Outcome) {
+function countersOf({ rule, readings }: Outcome): Counter[] {
   return readings.map(({ policy, quota, used, resetMs, windowMs, calendar, cost }) => ({
     policy,
     q: quota,
     used: used ?? null,
     t_ms: Math.ceil(resetMs),
-    /** Length of the window; null for slots. */
     w_ms: windowMs ?? null,
     ...ownWindow(rule.id, policy),
     /** Unit and time zone of a calendar period. */

@@ -1,8 +1,7 @@
 /** The log in readable form for a terminal: one line for each event, decision and request, instead of JSON. */
 import { styleText } from 'node:util'
-import type { AccessRecord } from './access-record.js'
 import { printable } from './printable.js'
-import type { Counter, DecisionRecord } from './record.js'
+import type { AccessRecord, Counter, DecisionRecord } from './record-types.js'
 
 /** The fields of every log line. */
 interface Line {

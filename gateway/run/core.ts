@@ -51,7 +51,7 @@ export interface Core {
   readonly metrics: Metrics
   /** The live data of this process. */
   live(): ProcessPart
-  history(of: HistoryOf): StepCounts
+  history(of: HistoryOf): StepCounts | undefined
   untrustedForwarding(): UntrustedForwarding | null
   readonly inForce: InForce & { readonly backends: BackendState[] }
   /** Answers `POST /explain`. */

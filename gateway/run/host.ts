@@ -38,7 +38,7 @@ export interface Host {
   readonly inspected: Inspected
   explain(asked: Asked): Promise<object>
   live(): MaybePromise<AnsweredParts<ProcessPart>>
-  history(of: HistoryOf): MaybePromise<AnsweredParts<StepCounts>>
+  history(of: HistoryOf): MaybePromise<AnsweredParts<StepCounts | undefined>>
   backends(): MaybePromise<BackendState[]>
   untrustedForwarding(): MaybePromise<UntrustedForwarding | null>
   /** Undefined where this process takes the requests. */

@@ -27,7 +27,16 @@ interface Opened {
 }
 
 /** Plain data. */
-export type BackendState = ReturnType<typeof stateOf>[number]
+export interface BackendState {
+  readonly upstream: string
+  /** Scheme, host and port. */
+  readonly backend: string
+  /** True while it gets no requests because it does not answer. */
+  readonly ejected: boolean
+  /** Requests in progress or waiting. */
+  readonly requests: number
+  readonly webSockets: number
+}
 
 /** Upstreams by name, until they are released. */
 export type Held = ReturnType<Upstreams['hold']>
@@ -91,14 +100,11 @@ export class Upstreams {
 }
 
 /** The state of each address of an upstream. */
-function stateOf({ upstream: { name }, backends }: Opened) {
+function stateOf({ upstream: { name }, backends }: Opened): BackendState[] {
   return [...backends].map(({ origin, ejected, requests, tunnels }) => ({
     upstream: name,
-    /** Scheme, host and port. */
     backend: origin.origin,
-    /** True while it gets no requests because it does not answer. */
     ejected,
-    /** Requests in progress or waiting. */
     requests,
     webSockets: tunnels,
   }))

@@ -1,6 +1,6 @@
 /** Logs for tests and measurements: decision records of generated traffic, the same for the same seed. */
 import { createHash } from 'node:crypto'
-import type { DecisionRecord } from '../../gateway/observe/record.js'
+import type { DecisionRecord } from '../../gateway/observe/record-types.js'
 
 export interface TrafficOptions {
   readonly lines: number

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { DecisionRecord } from '../../gateway/observe/record.js'
+import type { DecisionRecord } from '../../gateway/observe/record-types.js'
 import { sluice } from '../helpers/command.js'
 import { decisionRecord } from '../helpers/decision-lines.js'
 import { besideOf, DAY, lineOf, logOf, report, START, timeOf, wouldDeny } from './report-logs.js'

@@ -1,5 +1,5 @@
 /** Reads decision records from a gateway's log, and ignores other lines. */
-import type { Beside, Counter, DecisionRecord } from '../../gateway/observe/record.js'
+import type { Beside, Counter, DecisionRecord } from '../../gateway/observe/record-types.js'
 import type { Entry, Unread } from './read.js'
 
 /** Fields that later versions of the record added; absent in older logs. */

@@ -4,7 +4,7 @@
  */
 import { MemoryStore } from '../../gateway/decide/store/memory.js'
 import type { Ask } from '../../gateway/decide/store/store.js'
-import type { Beside } from '../../gateway/observe/record.js'
+import type { Beside } from '../../gateway/observe/record-types.js'
 import type { Demand } from '../../gateway/types.js'
 import { TimeHeap } from '../log/heap.js'
 

@@ -1,5 +1,5 @@
 /** Gathers decision records into a tally for each rule and mode. */
-import type { Counter } from '../../gateway/observe/record.js'
+import type { Counter } from '../../gateway/observe/record-types.js'
 import type { Mode } from '../../gateway/types.js'
 import type { LoggedDecision } from '../log/decision-record.js'
 import { DemandMeter } from './demand.js'

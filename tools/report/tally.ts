@@ -1,5 +1,5 @@
 /** What a log contains about one rule in one mode. */
-import type { Decision } from '../../gateway/observe/record.js'
+import type { Decision } from '../../gateway/observe/record-types.js'
 import type { Mode } from '../../gateway/types.js'
 import { Distinct } from '../log/distinct.js'
 

@@ -1,6 +1,6 @@
 /** Live data of this process: rates, the last hour by rule and project, and counters close to a limit. */
 import type { Observer } from '../../plugin.js'
-import type { Finished } from '../../types.js'
+import type { Finished, Mode } from '../../types.js'
 import type { Redactor } from '../redact.js'
 import { Busiest } from './busiest.js'
 import { Closest } from './closest.js'
@@ -18,10 +18,46 @@ export interface LiveOptions {
   now?(): number
 }
 
-/** Plain data: what one process reports about itself. */
-export type LivePart = ReturnType<Live['report']>
+/** Plain data: what one process reports about itself. Counts and rates are listed by kind (`REQUEST`, `OUTCOMES`). */
+export interface LivePart {
+  /** Since when it has counted, in milliseconds since the epoch. */
+  readonly since: number
+  /** Rates of all requests. */
+  readonly total: readonly number[]
+  /** The rules that have any outcome, with their rates, and the last hour where it is kept. */
+  readonly rules: readonly (readonly [id: string, rates: readonly number[], hour: readonly number[] | null])[]
+  readonly projects: readonly ProjectPart[]
+  readonly closest: readonly ClosestPart[]
+}
+
+export interface ProjectPart {
+  readonly id: string
+  readonly plan: string
+  readonly environment: string
+  readonly rates: readonly number[]
+  readonly hour: readonly number[]
+}
+
+/** A counter close to its limit. */
+export interface ClosestPart {
+  readonly rule: string
+  readonly policy: string
+  readonly project: string
+  readonly key: string
+  readonly used: number
+  readonly quota: number
+  readonly window_ms: number
+  readonly reset_ms: number
+  readonly mode: Mode
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
 /** Plain data: steps of ten seconds, the oldest first. */
-export type StepCounts = ReturnType<Live['history']>
+export interface StepCounts {
+  readonly firstStep: number
+  readonly points: readonly (readonly number[])[]
+}
 
 /** A watching client asks at least this often. */
 const WATCHED_MS = 15_000
@@ -81,7 +117,7 @@ export class Live {
   }
 
   /** The current data. The caller counts as a watching client for the next 15 seconds. */
-  report() {
+  report(): LivePart {
     const now = this.#now()
     this.look()
     this.#watchedUntil = now + WATCHED_MS
@@ -92,7 +128,6 @@ export class Live {
     return {
       since: this.#timeline.since,
       total: rates(this.#total),
-      /** The rules that have any outcome, with their rates, and the last hour where it is kept. */
       rules: [...this.#rules]
         .filter(([, tally]) => tally.counts.some(count => count > 0))
         .map(([id, tally]) => [id, rates(tally), tally.lacksHour ? null : hour(tally)] as const),
@@ -122,7 +157,10 @@ export class Live {
   }
 
   /** The completed steps of the last hour for a rule, a project or all requests; undefined when it is not counted. */
-  history(of: { readonly rule?: string | undefined; readonly project?: string | undefined }) {
+  history(of: {
+    readonly rule?: string | undefined
+    readonly project?: string | undefined
+  }): StepCounts | undefined {
     this.look()
     const { step, firstStep } = this.#timeline
     const tally =

@@ -13,7 +13,7 @@ import { rulesOf } from './rules.js'
 /** @throws {NotFound} for a rule or project that is neither in the files nor has been counted */
 export function checkKnown(
   { rule, project }: HistoryOf,
-  all: readonly StepCounts[],
+  all: readonly (StepCounts | undefined)[],
   loaded: Configuration,
 ): void {
   if (all.some(one => one !== undefined)) return
@@ -24,7 +24,7 @@ export function checkKnown(
 }
 
 /** Adds up the processes step by step; one that started later has no data for the first steps. */
-export function joinHistory(all: readonly StepCounts[], of: HistoryOf): LiveHistory {
+export function joinHistory(all: readonly (StepCounts | undefined)[], of: HistoryOf): LiveHistory {
   const known = all.filter(one => one !== undefined)
   if (known.length === 0) return { step_ms: STEP_MS, from: new Date().toISOString(), points: [] }
   const first = Math.min(...known.map(({ firstStep }) => firstStep))

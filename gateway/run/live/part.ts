@@ -1,11 +1,24 @@
 /** The live data of one process. */
-import type { HeldSlots } from '../../decide/held-slots.js'
-import type { Live } from '../../observe/live/live.js'
-import type { ForwardingWatch } from '../../observe/untrusted-forwarding.js'
+import type { HeldSlots, SlotsOfRule } from '../../decide/held-slots.js'
+import type { Live, LivePart } from '../../observe/live/live.js'
+import type { ForwardingWatch, UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
 import type { BackendState } from '../upstreams.js'
 
 /** Plain data. */
-export type ProcessPart = ReturnType<ReturnType<typeof partOf>>
+export interface ProcessPart extends LivePart {
+  readonly slots: readonly SlotsOfRule[]
+  readonly backends: readonly BackendState[]
+  readonly untrusted_forwarding: UntrustedForwarding | null
+  /** Whether the counter store is unavailable, and since when, in milliseconds since the epoch. */
+  readonly store: { readonly away: boolean; readonly since: number }
+  readonly process: {
+    readonly pid: number
+    /** ISO 8601. */
+    readonly started_at: string
+    readonly loop_delay_ms: number
+    readonly rss_bytes: number
+  }
+}
 
 /** Whether the counter store is unavailable, and since when this has been so. */
 export interface StoreState {
@@ -23,7 +36,14 @@ export interface PartSources {
 }
 
 /** Returns a function that reports the current data. */
-export function partOf({ live, held, backends, store, loopDelay, forwarding }: PartSources) {
+export function partOf({
+  live,
+  held,
+  backends,
+  store,
+  loopDelay,
+  forwarding,
+}: PartSources): () => ProcessPart {
   const started_at = new Date(Date.now() - process.uptime() * 1000).toISOString()
   return () => {
     const { away, since } = store()

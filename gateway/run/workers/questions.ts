@@ -67,7 +67,7 @@ export class WorkerQuestions implements Inspected {
     return this.#all(({ channel }) => channel.ask('live'))
   }
 
-  history(of: HistoryOf): Promise<AnsweredParts<StepCounts>> {
+  history(of: HistoryOf): Promise<AnsweredParts<StepCounts | undefined>> {
     return this.#all(({ channel }) => channel.ask('history', of))
   }
 

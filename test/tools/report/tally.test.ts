@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Beside } from '../../../gateway/observe/record.js'
+import type { Beside } from '../../../gateway/observe/record-types.js'
 import { DemandMeter } from '../../../tools/report/demand.js'
 import { RuleTally } from '../../../tools/report/tally.js'
 
