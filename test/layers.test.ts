@@ -154,7 +154,7 @@ const HOMES: Record<string, readonly string[]> = {
   mongodb: [
     'services/directory/store/mongodb-connection.ts',
     'services/identity/store/mongodb.ts',
-    'services/storage/mongodb-faults.ts',
+    'services/storage/mongodb.ts',
   ],
   // Schemas are written with it, so it is imported wherever one is declared.
   typebox: [

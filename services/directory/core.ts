@@ -45,7 +45,7 @@ export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log 
   const keys = settings.encryptionKeys ?? [encryptionKey(settings.dataDir)]
   const box = createSecretBox(keys)
   const health = createStoreHealth({ name: 'directory', log })
-  const store = await openStore({ ...settings, log, tell: health.failed })
+  const store = await openStore({ ...settings, tell: health.failed })
   health.watch(store.restore)
   const closers: Core['closers'] = [() => store.close(), () => health.close()]
   const close = async (): Promise<void> => {

@@ -33,8 +33,7 @@ interface Key {
 /**
  * AES-256-GCM with a random 12-byte nonce; the owner's id and the field's name are bound as additional data, so that a
  * sealed text copied to another row does not open. The first key seals, all keys open. Text form, with its parts in
- * base64url: `v2.<key id>.<nonce>.<tag>.<ciphertext>`, formerly `v1.<nonce>.<tag>.<ciphertext>`, which any key may
- * have sealed.
+ * base64url: `v2.<key id>.<nonce>.<tag>.<ciphertext>`.
  */
 export function createSecretBox(bytes: readonly [Buffer, ...Buffer[]]): SecretBox {
   const keys = bytes.map(each => ({ id: keyId(each), bytes: each }))
@@ -47,10 +46,8 @@ export function createSecretBox(bytes: readonly [Buffer, ...Buffer[]]): SecretBo
     return ['v2', first.id, ...parts].join('.')
   }
   const open: SecretBox['open'] = (sealed, owner, field) => {
-    const [version, ...rest] = sealed.split('.')
-    if (version === 'v1') return openWithAny(keys, rest, bound(owner, field))
+    const [version, id, ...parts] = sealed.split('.')
     if (version !== 'v2') throw new Error('not an encrypted secret')
-    const [id, ...parts] = rest
     const key = keys.find(each => each.id === id)
     if (!key) throw new Error('encrypted with a key that is not in ENCRYPTION_KEY')
     return openWith(key, parts, bound(owner, field))
@@ -68,17 +65,6 @@ const keyId = (key: Buffer): string =>
   createHmac('sha256', key).update('sluice key id').digest('base64url').slice(0, 8)
 
 const bound = (owner: string, field: string): Buffer => Buffer.from(JSON.stringify([owner, field]))
-
-function openWithAny(keys: readonly Key[], parts: readonly string[], data: Buffer): string {
-  for (const key of keys.slice(0, -1)) {
-    try {
-      return openWith(key, parts, data)
-    } catch {
-      // It may have been sealed with another key.
-    }
-  }
-  return openWith(keys.at(-1) as Key, parts, data)
-}
 
 function openWith(key: Key, parts: readonly string[], data: Buffer): string {
   const [nonce, tag, text] = parts.map(part => Buffer.from(part, 'base64url'))

@@ -59,7 +59,7 @@ export async function startService({
   const signer = new Signer(serviceSecrets(env))
   const file = resolve(env.DATA_DIR || 'data', 'identity.sqlite')
   const health = createStoreHealth({ name: 'identity', log })
-  const store = await openStore(env.MONGODB_URL, { file, identifiers, say: log.info.bind(log) })
+  const store = await openStore(env.MONGODB_URL, { file, identifiers })
   health.watch(() => store.restore())
   const identities = new Identities(schemas, identifiers, store, Date.now)
   const app = buildApp(
@@ -98,15 +98,7 @@ export async function startService({
 
 async function openStore(
   mongodbUrl: string | undefined,
-  {
-    file,
-    identifiers,
-    say,
-  }: {
-    readonly file: string
-    readonly identifiers: Identifiers
-    readonly say: Log['info']
-  },
+  { file, identifiers }: { readonly file: string; readonly identifiers: Identifiers },
 ): Promise<IdentityStore> {
   try {
     if (mongodbUrl) {
@@ -114,7 +106,7 @@ async function openStore(
       return await openMongoStore(mongodbUrl, identifiers)
     }
     const { openSqliteStore } = await loadAdapter('libsql', () => import('./store/sqlite.js'))
-    return await openSqliteStore(file, identifiers, say)
+    return await openSqliteStore(file, identifiers)
   } catch (error) {
     if (!(error instanceof IdentifierTaken)) throw error
     throw new Error(

@@ -96,8 +96,7 @@ export function createPull(parts: PullParts): Pull {
 
     const listen = createListener(wish.callback)
     const started = new Date(now).toISOString()
-    // States of earlier releases do not say it: these could only read the list of users.
-    const before = last === undefined ? null : last.usersFrom === undefined ? 'users' : last.usersFrom
+    const before = last?.usersFrom ?? null
     let end: Pick<PullState, 'outcome' | 'finished' | 'problem' | 'usersFrom'> = {
       ...{ outcome: 'running', finished: null, problem: null, usersFrom: before },
     }

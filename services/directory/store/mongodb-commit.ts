@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Filter } from 'mongodb'
 import { chunks } from '../chunks.js'
-import { firstWebhook, laneOf } from '../lane.js'
+import { laneOf } from '../lane.js'
 import type { Change, Head, Made, Write } from './contract.js'
 import { type Collections, insertIfNew, insertNew } from './mongodb-connection.js'
 import type {
@@ -93,7 +93,7 @@ export function createCommitter(collections: Collections) {
     for (const text of texts) {
       for (const item of JSON.parse(text) as JournalItem[]) {
         if (item.kind === 'event') {
-          const { id: event, to = item.queued ? [firstWebhook] : [], ...fields } = item.event
+          const { id: event, to, ...fields } = item.event
           const document = { _id: keyOf(directory, fields.sequence), directory, event, ...fields }
           told.push(document)
           for (const webhook of to) {

@@ -6,8 +6,8 @@ import {
   MongoServerError,
   type OptionalUnlessRequiredId,
 } from 'mongodb'
+import { claimVersion, databaseOf, patienceOf } from '../../storage/mongodb.js'
 import type { Place, Scope } from '../model.js'
-import { termsOf } from '../scim/terms.js'
 import type {
   CommitDocument,
   DirectoryDocument,
@@ -43,29 +43,17 @@ export interface Collections {
   setupLinks: Collection<SetupLinkDocument>
 }
 
-/** How long a server may be unreachable, or connected but silent, unless the URL says otherwise. */
-const patience = {
-  // Also how long a check of a silent server hangs before the driver looks for the server again.
-  connectTimeoutMS: 5000,
-  serverSelectionTimeoutMS: 5000,
-  socketTimeoutMS: 10_000,
-  waitQueueTimeoutMS: 10_000,
-}
-
-/** The database in the URL, else `sluice`. */
-export const databaseOf = (url: string): string =>
-  decodeURIComponent(/^mongodb(?:\+srv)?:\/\/[^/?]+\/([^?]+)/.exec(url)?.[1] ?? 'sluice')
-
 /** Connects and creates the indexes; every query of the adapter uses one of them or `_id`. */
 export async function connectMongodb(
   url: string,
 ): Promise<{ client: MongoClient; collections: Collections }> {
-  const unset = Object.entries(patience).filter(([name]) => !new RegExp(`[?&]${name}=`, 'i').test(url))
-  const client = new MongoClient(url, { ...Object.fromEntries(unset), ignoreUndefined: true })
+  const client = new MongoClient(url, { ...patienceOf(url), ignoreUndefined: true })
   try {
     await client.connect()
-    const collections = named(client.db(databaseOf(url)))
-    await claimVersion(client.db(databaseOf(url)), collections)
+    const db = client.db(databaseOf(url))
+    const fault = await claimVersion(db.collection('directory_settings'), 'directories', version)
+    if (fault) throw new Error(fault)
+    const collections = named(db)
     await createIndexes(collections)
     return { client, collections }
   } catch (error) {
@@ -74,35 +62,8 @@ export async function connectMongodb(
   }
 }
 
-/** Version of the documents' shapes. In version 1 user names were looked up by their lower case alone. */
-const version = 2
-
-/**
- * Migrates older documents, and records the version of their shapes in the database. Throws an Error with a sentence
- * if the database has a newer one.
- */
-async function claimVersion(db: Db, collections: Collections): Promise<void> {
-  const settings = db.collection<{ _id: string; version: number }>('directory_settings')
-  await insertIfNew(settings, { _id: 'tables', version })
-  const found = (await settings.findOne({ _id: 'tables' }))?.version ?? version
-  if (found > version) {
-    throw new Error(
-      `its directories were stored by a newer release (version ${found}, this release knows ${version}). Start that release, or restore the backup from before it`,
-    )
-  }
-  if (found === version) return
-  await renewTerms(collections)
-  await settings.updateOne({ _id: 'tables' }, { $set: { version } })
-}
-
-/** Makes the lookup terms of users anew where they differ from those of this release. May be repeated. */
-async function renewTerms({ resources }: Collections): Promise<void> {
-  for await (const user of resources.find({ type: 'user' })) {
-    const terms = termsOf({ raw: JSON.parse(user.raw) })
-    if (terms.join() === user.terms.join()) continue
-    await resources.updateOne({ _id: user._id, version: user.version }, { $set: { terms } })
-  }
-}
+/** Version of the documents' shapes. Lower ones are those of builds before the first release. */
+const version = 3
 
 function named(db: Db): Collections {
   return {

@@ -1,7 +1,7 @@
 /** The documents of the directory's collections, but for those of events, links and pulls. */
 import type { Directory, ResourceType } from '../model.js'
 import type { Write } from './contract.js'
-import type { StoredEvent, ToldEvent } from './event-contract.js'
+import type { ToldEvent } from './event-contract.js'
 
 export interface DirectoryDocument {
   _id: string
@@ -86,9 +86,7 @@ export type DirectoryStep =
 
 /** One item of a change's journal text. */
 export type JournalItem = Write | DirectoryStep | JournalEvent
-/** Items from before a directory could have several webhooks have `queued` in place of `to`. */
 interface JournalEvent {
   kind: 'event'
-  event: StoredEvent & Partial<Pick<ToldEvent, 'to'>>
-  queued?: boolean
+  event: ToldEvent
 }

@@ -1,4 +1,3 @@
-import { firstWebhook } from '../lane.js'
 import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
 import type { Leased } from './mongodb-leases.js'
 
@@ -24,11 +23,9 @@ export interface LeaseDocument extends Leased {
 }
 
 /** A dead letter or log entry as it is stored, with `_id` and `directory` for its ids. */
-type Kept<Item> = Omit<Item, 'id' | 'directoryId' | 'webhookId'> & {
+type Kept<Item> = Omit<Item, 'id' | 'directoryId'> & {
   _id: string
   directory: string
-  /** Absent in documents from before several webhooks. */
-  webhookId?: string
 }
 export type DeadDocument = Kept<DeadLetter>
 export type LogDocument = Kept<LogEntry>
@@ -39,15 +36,11 @@ export const toEvent = ({ event, sequence, created, body }: EventDocument): Stor
 })
 
 /** The dead letter or log entry of a document. */
-export const fromDocument = <Item>({
-  _id: id,
-  directory: directoryId,
-  webhookId = firstWebhook,
-  ...rest
-}: Kept<Item>): Item => ({ id, directoryId, webhookId, ...rest }) as Item
+export const fromDocument = <Item>({ _id: id, directory: directoryId, ...rest }: Kept<Item>): Item =>
+  ({ id, directoryId, ...rest }) as Item
 
 /** The document of a dead letter or log entry. */
-export const toDocument = <Item extends { id: string; directoryId: string; webhookId: string }>({
+export const toDocument = <Item extends { id: string; directoryId: string }>({
   id: _id,
   directoryId: directory,
   ...rest

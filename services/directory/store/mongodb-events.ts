@@ -1,5 +1,5 @@
 import type { Collection, Filter, WithId } from 'mongodb'
-import { firstWebhook, laneOf, lanesOf, ownerOf } from '../lane.js'
+import { laneOf, lanesOf, ownerOf } from '../lane.js'
 import type { Page, Scope } from '../model.js'
 import type { Claim, DeadLetter, EventStore, LogEntry } from './event-contract.js'
 import { type Collections, scoped } from './mongodb-connection.js'
@@ -17,9 +17,6 @@ const lanesWithin = (directory: string) => {
   const [$gte, $lt] = lanesOf(directory)
   return { directory: { $gte, $lt } }
 }
-
-/** Documents from before a directory could have several webhooks have no webhook id. */
-const ofWebhook = (id: string) => ({ $in: id === firstWebhook ? [id, null] : [id] })
 
 /** Whether a directory has events waiting or dead letters. */
 async function isOwed({ outbox, deadLetters }: Collections, directory: string): Promise<boolean> {
@@ -114,7 +111,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     if (!own && state.until > now) return { kind: 'held' }
     const waits = state.due > now && !hasten
     const { directoryId: directory, webhookId } = ownerOf(lane)
-    const wished = { directory, replay: true, webhookId: ofWebhook(webhookId) } as Filter<DeadDocument>
+    const wished = { directory, replay: true, webhookId } as Filter<DeadDocument>
     const [found, replays] = await Promise.all([
       queued(lane, state.delivered, waits ? 1 : limit),
       deadLetters.find(wished).sort({ sequence: 1 }).limit(limit).toArray(),
@@ -175,7 +172,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       const wished = await deadLetters.distinct('directory', { replay: true })
       const lanes = wished.map(async directory => {
         const webhooks = await deadLetters.distinct('webhookId', { directory, replay: true })
-        return [firstWebhook, ...webhooks].map(webhook => laneOf(directory, webhook ?? firstWebhook))
+        return webhooks.map(webhook => laneOf(directory, webhook))
       })
       return [...new Set([...waiting, ...(await Promise.all(lanes)).flat()])]
     },
@@ -206,7 +203,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       const wanted =
         'id' in which
           ? { _id: which.id }
-          : { replay, webhookId: ofWebhook(which.webhookId), sequence: { $gt: which.after } }
+          : { replay, webhookId: which.webhookId, sequence: { $gt: which.after } }
       const found = { directory, ...wanted } as Filter<DeadDocument>
       return (await deadLetters.updateMany(found, { $set: { replay: true } })).matchedCount
     },

@@ -1,4 +1,4 @@
-import { mongodbFault } from '../../storage/mongodb-faults.js'
+import { mongodbFault } from '../../storage/mongodb.js'
 import type { Resource, ResourceType } from '../model.js'
 import type { Store } from './contract.js'
 import { guarded, type TellFault } from './guarded.js'

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { loadAdapter } from '../../storage/driver.js'
-import type { Log } from '../log.js'
 import type { Store } from './contract.js'
 import type { TellFault } from './guarded.js'
 
@@ -11,13 +10,11 @@ export const databaseFile = (dataDir: string): string => join(dataDir, 'director
 export async function openStore({
   mongodbUrl,
   dataDir,
-  log,
   tell,
 }: {
   /** Empty: SQLite in `dataDir`. */
   readonly mongodbUrl: string
   readonly dataDir: string
-  readonly log?: Log
   readonly tell?: TellFault
 }): Promise<Store> {
   if (mongodbUrl !== '') {
@@ -26,7 +23,7 @@ export async function openStore({
   }
   const { openSqlite } = await loadAdapter('libsql', () => import('./sqlite.js'))
   try {
-    return openSqlite(databaseFile(dataDir), { say: log?.info, tell })
+    return openSqlite(databaseFile(dataDir), { tell })
   } catch (error) {
     throw new Error(`DATA_DIR ${dataDir}: directory.db cannot be opened: ${(error as Error).message}`)
   }

@@ -8,7 +8,7 @@ import type { Sql } from './sql.js'
  * deliver.
  */
 export const departedSchema = `
-CREATE TABLE IF NOT EXISTS departed_directories (
+CREATE TABLE deleted_directories (
   id TEXT PRIMARY KEY, body TEXT NOT NULL, sequence INTEGER NOT NULL
 ) WITHOUT ROWID;
 `
@@ -23,12 +23,12 @@ const read = (row: Row): Directory => JSON.parse(row.body) as Directory
 
 /** The sequence from which on a removed directory's events are still delivered; undefined when there are none. */
 export const toldFrom = ({ one }: Sql, id: string): number | undefined =>
-  one<Row>('SELECT * FROM departed_directories WHERE id = ?', id)?.sequence
+  one<Row>('SELECT * FROM deleted_directories WHERE id = ?', id)?.sequence
 
 /** Keeps a directory that is being removed. Runs in the removal's transaction. */
 export function depart({ run }: Sql, id: string, body: string, sequence: number): void {
   const [from, before] = lanesOf(id)
-  run('INSERT INTO departed_directories VALUES (?, ?, ?)', id, body, sequence)
+  run('INSERT INTO deleted_directories VALUES (?, ?, ?)', id, body, sequence)
   // Resets the attempts, so that the last event has all of its own.
   run(
     'UPDATE deliveries SET attempts = 0, due = 0 WHERE directory_id >= ? AND directory_id < ?',
@@ -39,12 +39,12 @@ export function depart({ run }: Sql, id: string, body: string, sequence: number)
 
 /** Passes removed directories with no events left to deliver on to the purge. Runs in a transaction. */
 export function settleDeparted({ all, one, run }: Sql): void {
-  for (const { id } of all<Row>('SELECT * FROM departed_directories')) {
+  for (const { id } of all<Row>('SELECT * FROM deleted_directories')) {
     const owed =
       one('SELECT 1 FROM event_queue WHERE directory_id >= ? AND directory_id < ? LIMIT 1', ...lanesOf(id)) ??
       one('SELECT 1 FROM dead_letters WHERE directory_id = ? LIMIT 1', id)
     if (owed) continue
-    run('DELETE FROM departed_directories WHERE id = ?', id)
+    run('DELETE FROM deleted_directories WHERE id = ?', id)
     run('INSERT OR IGNORE INTO removed_directories VALUES (?)', id)
   }
 }
@@ -57,13 +57,13 @@ export function createDepartedStore({
 }: Sql): Pick<DirectoryStore, 'departed' | 'everyDeparted' | 'replaceDeparted'> {
   return {
     async departed(id) {
-      const row = one<Row>('SELECT * FROM departed_directories WHERE id = ?', id)
+      const row = one<Row>('SELECT * FROM deleted_directories WHERE id = ?', id)
       return row && read(row)
     },
-    everyDeparted: async () => all<Row>('SELECT * FROM departed_directories').map(read),
+    everyDeparted: async () => all<Row>('SELECT * FROM deleted_directories').map(read),
     replaceDeparted: async (before, after) =>
       run(
-        'UPDATE departed_directories SET body = ? WHERE id = ? AND body = ?',
+        'UPDATE deleted_directories SET body = ? WHERE id = ? AND body = ?',
         ...[JSON.stringify(after), before.id, JSON.stringify(before)],
       ) === 1,
   }

@@ -1,4 +1,3 @@
-import { firstWebhook } from '../lane.js'
 import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
 
 /**
@@ -6,47 +5,40 @@ import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
  * of `deliveries`, is a lane (lane.ts), so that each webhook has its own queue.
  */
 export const eventSchema = `
-CREATE TABLE IF NOT EXISTS events (
+CREATE TABLE events (
   directory_id TEXT NOT NULL, sequence INTEGER NOT NULL, id TEXT NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL,
   PRIMARY KEY (directory_id, sequence)
 );
-CREATE INDEX IF NOT EXISTS events_age ON events (created);
+CREATE INDEX events_age ON events (created);
 
-CREATE TABLE IF NOT EXISTS event_queue (
+CREATE TABLE event_queue (
   directory_id TEXT NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (directory_id, sequence)
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS deliveries (
+CREATE TABLE deliveries (
   directory_id TEXT PRIMARY KEY, fence INTEGER NOT NULL, until INTEGER NOT NULL,
   attempts INTEGER NOT NULL, due INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS dead_letters (
-  id TEXT PRIMARY KEY, directory_id TEXT NOT NULL, tenant TEXT NOT NULL, product TEXT NOT NULL, sequence INTEGER NOT NULL,
-  created TEXT NOT NULL, body TEXT NOT NULL, attempts INTEGER NOT NULL, problem TEXT NOT NULL, failed TEXT NOT NULL,
+CREATE TABLE dead_letters (
+  id TEXT PRIMARY KEY, directory_id TEXT NOT NULL, webhook_id TEXT NOT NULL, tenant TEXT NOT NULL, product TEXT NOT NULL,
+  sequence INTEGER NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL, attempts INTEGER NOT NULL, problem TEXT NOT NULL, failed TEXT NOT NULL,
   replay INTEGER NOT NULL
 );
-CREATE INDEX IF NOT EXISTS dead_letters_directory ON dead_letters (directory_id, failed, id);
-CREATE INDEX IF NOT EXISTS dead_letters_scope ON dead_letters (tenant, product, failed, id);
-CREATE INDEX IF NOT EXISTS dead_letters_age ON dead_letters (failed);
-CREATE INDEX IF NOT EXISTS dead_letters_replay ON dead_letters (directory_id, sequence) WHERE replay = 1;
+CREATE INDEX dead_letters_directory ON dead_letters (directory_id, failed, id);
+CREATE INDEX dead_letters_scope ON dead_letters (tenant, product, failed, id);
+CREATE INDEX dead_letters_age ON dead_letters (failed);
+CREATE INDEX dead_letters_replay ON dead_letters (directory_id, sequence) WHERE replay = 1;
 
-CREATE TABLE IF NOT EXISTS webhook_log (
-  id TEXT PRIMARY KEY, directory_id TEXT NOT NULL, tenant TEXT NOT NULL, product TEXT NOT NULL, created TEXT NOT NULL,
-  endpoint TEXT NOT NULL, status INTEGER, delivered INTEGER NOT NULL, attempts INTEGER NOT NULL, problem TEXT,
+CREATE TABLE webhook_log (
+  id TEXT PRIMARY KEY, directory_id TEXT NOT NULL, webhook_id TEXT NOT NULL, tenant TEXT NOT NULL, product TEXT NOT NULL,
+  created TEXT NOT NULL, endpoint TEXT NOT NULL, status INTEGER, delivered INTEGER NOT NULL, attempts INTEGER NOT NULL, problem TEXT,
   payload TEXT NOT NULL
 );
-CREATE INDEX IF NOT EXISTS webhook_log_directory ON webhook_log (directory_id, created, id);
-CREATE INDEX IF NOT EXISTS webhook_log_scope ON webhook_log (tenant, product, created, id);
-CREATE INDEX IF NOT EXISTS webhook_log_age ON webhook_log (created);
+CREATE INDEX webhook_log_directory ON webhook_log (directory_id, created, id);
+CREATE INDEX webhook_log_scope ON webhook_log (tenant, product, created, id);
+CREATE INDEX webhook_log_age ON webhook_log (created);
 `
-
-/** Columns missing in files made before a directory could have several webhooks. */
-export const laterColumns = ['dead_letters', 'webhook_log'].map(table => ({
-  table,
-  column: 'webhook_id',
-  sql: `ALTER TABLE ${table} ADD COLUMN webhook_id TEXT NOT NULL DEFAULT '${firstWebhook}'`,
-}))
 
 /** A row of `events`. */
 export interface EventRow extends StoredEvent {

@@ -3,7 +3,7 @@ import type { Sql } from './sql.js'
 
 /** The table of one-time links; there are few at a time. */
 export const linkSchema = `
-CREATE TABLE IF NOT EXISTS consent_links (
+CREATE TABLE consent_links (
   hash TEXT PRIMARY KEY, directory_id TEXT NOT NULL, until INTEGER NOT NULL
 ) WITHOUT ROWID;
 `

@@ -3,7 +3,7 @@ import type { Sql } from './sql.js'
 
 /** The table of directories that are pulled. `state` is the JSON text of a PullState; `started` is epoch ms. */
 export const pullSchema = `
-CREATE TABLE IF NOT EXISTS pulls (
+CREATE TABLE pulls (
   directory_id TEXT PRIMARY KEY, fence INTEGER NOT NULL DEFAULT 0, until INTEGER NOT NULL DEFAULT 0,
   started INTEGER NOT NULL DEFAULT 0, state TEXT
 ) WITHOUT ROWID;

@@ -4,11 +4,11 @@ import type { Sql } from './sql.js'
 
 /** The table of set-up links; there are few at a time. */
 export const setupLinkSchema = `
-CREATE TABLE IF NOT EXISTS setup_links (
+CREATE TABLE setup_links (
   hash TEXT PRIMARY KEY, id TEXT NOT NULL, directory_id TEXT NOT NULL, created INTEGER NOT NULL,
-  until INTEGER NOT NULL, shown INTEGER
+  until INTEGER NOT NULL, shown INTEGER, made INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS setup_links_directory ON setup_links (directory_id, created, id);
+CREATE INDEX setup_links_directory ON setup_links (directory_id, created, id);
 `
 
 interface Row {
@@ -19,13 +19,6 @@ interface Row {
   until: number
   shown: number | null
   made: number
-}
-
-/** A column missing in files made before new secrets were counted. */
-export const laterSetupLinkColumn = {
-  table: 'setup_links',
-  column: 'made',
-  sql: 'ALTER TABLE setup_links ADD COLUMN made INTEGER NOT NULL DEFAULT 0',
 }
 
 const toLink = ({ directory_id: directoryId, shown, made, ...row }: Row): SetupLink => ({

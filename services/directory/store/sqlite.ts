@@ -1,24 +1,30 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import Database from 'libsql'
-import { sqliteFault } from '../../storage/sqlite-faults.js'
-import { atomically } from '../../storage/sqlite-transaction.js'
-import type { Log } from '../log.js'
+import { atomically, openTables, sqliteFault, type Tables } from '../../storage/sqlite.js'
 import type { Member } from '../model.js'
 import type { Head, Store } from './contract.js'
 import { guarded, type TellFault } from './guarded.js'
 import { type Sql, scoped } from './sql.js'
 import { createCheckpoints, otherConnection } from './sqlite-checkpoints.js'
 import { applyChange } from './sqlite-commit.js'
+import { departedSchema } from './sqlite-departed.js'
 import { createDirectoryStore } from './sqlite-directories.js'
+import { eventSchema } from './sqlite-event-schema.js'
 import { createEventStore } from './sqlite-events.js'
 import { createGroup, type Disk } from './sqlite-group.js'
-import { createLinkStore } from './sqlite-links.js'
-import { createPullStore } from './sqlite-pulls.js'
+import { createLinkStore, linkSchema } from './sqlite-links.js'
+import { createPullStore, pullSchema } from './sqlite-pulls.js'
 import { scanAll, scanTerms } from './sqlite-scan.js'
-import { type ResourceRow, toResource } from './sqlite-schema.js'
-import { createSetupLinkStore } from './sqlite-setup-links.js'
-import { makeTables, VERSION } from './sqlite-tables.js'
+import { type ResourceRow, sqliteSchema, toResource } from './sqlite-schema.js'
+import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
+
+/** Lower versions are those of builds before the first release. */
+const tables: Tables = {
+  one: 'resources',
+  create: [sqliteSchema, eventSchema, departedSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'),
+  version: 4,
+}
 
 /**
  * The embedded store: one SQLite file. A unary plus in a query keeps the planner from scanning a whole directory where
@@ -30,10 +36,7 @@ import { makeTables, VERSION } from './sqlite-tables.js'
  */
 export function openSqlite(
   file: string,
-  {
-    say = () => undefined,
-    tell = () => undefined,
-  }: { readonly say?: Log['info'] | undefined; readonly tell?: TellFault | undefined } = {},
+  { tell = () => undefined }: { readonly tell?: TellFault | undefined } = {},
 ): Store {
   // Created by us first, as SQLite's side files take over the mode of the database file.
   closeSync(openSync(file, 'a', 0o600))
@@ -42,7 +45,7 @@ export function openSqlite(
   db.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 40000;')
   db.exec('PRAGMA journal_size_limit = 33554432')
   try {
-    makeTables(db, file, say)
+    openTables(db, file, tables)
   } catch (error) {
     db.close()
     throw error
@@ -176,7 +179,7 @@ export function openSqlite(
         const { busy } = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
         if (busy === 1) throw new Error('the log is being read')
       })
-      group.alone(() => db.exec(`PRAGMA user_version = ${VERSION}`))
+      group.alone(() => db.exec(`PRAGMA user_version = ${tables.version}`))
     },
     async close() {
       try {

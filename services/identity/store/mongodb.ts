@@ -4,7 +4,13 @@
  */
 import { createHash } from 'node:crypto'
 import { type Collection, type Db, MongoClient, MongoServerError } from 'mongodb'
-import { mongodbFault } from '../../storage/mongodb-faults.js'
+import {
+  claimVersion,
+  type DocumentVersion,
+  databaseOf,
+  mongodbFault,
+  patienceOf,
+} from '../../storage/mongodb.js'
 import {
   type Identifiers,
   IdentifierTaken,
@@ -13,7 +19,6 @@ import {
   StoreUnavailable,
   type UniqueKeys,
 } from './contract.js'
-import { databaseOf, patienceOf } from './mongodb-url.js'
 import { Turns } from './turns.js'
 
 const DUPLICATE_KEY = 11000
@@ -32,15 +37,8 @@ interface IdentityDocument {
   [unique: `unique_${string}`]: string
 }
 
-/** Version of the documents' shapes: a release that changes them raises it, and migrates older ones first. */
+/** Version of the documents' shapes. */
 const VERSION = 1
-const TABLES = 'tables'
-
-/** The version of the document shapes in the database. */
-interface KeptVersion {
-  _id: typeof TABLES
-  version: number
-}
 
 /** The revision of the identifier traits from which the unique keys were made. */
 interface KeptIdentifiers {
@@ -65,7 +63,7 @@ class MongoStore implements IdentityStore {
   readonly #client: MongoClient
   readonly #identities: Collection<IdentityDocument>
   readonly #kept: Collection<KeptIdentifiers>
-  readonly #versions: Collection<KeptVersion>
+  readonly #versions: Collection<DocumentVersion>
   readonly #identifiers: Identifiers
   readonly #turns = new Turns()
   readonly #fields: ReadonlyMap<string, `unique_${string}`>
@@ -82,7 +80,8 @@ class MongoStore implements IdentityStore {
   /** Brings indexes and unique keys in line with the schemas' identifier traits. */
   async prepare(): Promise<void> {
     await reached(async () => {
-      await this.#claimVersion()
+      const fault = await claimVersion(this.#versions, 'identities', VERSION)
+      if (fault) throw new Error(`MONGODB_URL: ${fault}`)
       await this.#identities.createIndex({ project: 1, _id: 1 })
       const wanted = new Set<string>(this.#fields.values())
       for (const { name } of await this.#identities.indexes()) {
@@ -102,17 +101,6 @@ class MongoStore implements IdentityStore {
       }
       if (!isKept) await this.#kept.replaceOne({ _id: KEPT }, { revision }, { upsert: true })
     })
-  }
-
-  /** Throws an Error with a sentence when a newer release has used the database. */
-  async #claimVersion(): Promise<void> {
-    const mark = { $setOnInsert: { version: VERSION } }
-    await this.#versions.updateOne({ _id: TABLES }, mark, { upsert: true })
-    const found = (await this.#versions.findOne({ _id: TABLES }))?.version ?? VERSION
-    if (found <= VERSION) return
-    throw new Error(
-      `MONGODB_URL: its identities were stored by a newer release (version ${found}, this release knows ${VERSION}). Start that release, or restore the backup from before it`,
-    )
   }
 
   /** Updates the unique keys of identities that were written under other identifier traits. */

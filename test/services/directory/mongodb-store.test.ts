@@ -1,7 +1,6 @@
 import { type Document, MongoClient } from 'mongodb'
 import t from 'tap'
 import { openMongodb } from '../../../services/directory/store/mongodb.js'
-import { databaseOf } from '../../../services/directory/store/mongodb-connection.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { hearQueries, isServed } from './mongodb-queries.js'
 import { storeContract } from './store-contract.js'
@@ -16,18 +15,6 @@ import {
   sequences,
   write,
 } from './store-fixtures.js'
-
-t.test('the database is the one that the URL names, or else sluice', async t => {
-  for (const [url, database] of [
-    ['mongodb://localhost', 'sluice'],
-    ['mongodb://u:p@a:1,b:2/?replicaSet=r', 'sluice'],
-    ['mongodb+srv://a.example?w=1', 'sluice'],
-    ['mongodb://a:1,b:2/acme?authSource=admin', 'acme'],
-    ['mongodb://a/a%20b', 'a b'],
-  ] as const) {
-    t.equal(databaseOf(url), database, url)
-  }
-})
 
 t.test('MongoDB', async t => {
   const url = await mongoUrl(t)
@@ -54,8 +41,7 @@ t.test('MongoDB', async t => {
         { kind: 'join', groupId: group.id, userIds: [user.id] },
         {
           kind: 'event',
-          event: { id: 'evt_1', sequence: 1, created: '2026-01-01T00:00:00.000Z', body: '{}' },
-          queued: true,
+          event: { id: 'evt_1', sequence: 1, created: early, body: '{}', to: ['default'] },
         },
       ]
       const pending = { id: 'dead', parts: 0, body: JSON.stringify(item), at: Date.now() - 60_000 }
@@ -133,27 +119,6 @@ t.test('MongoDB', async t => {
     t.notOk((await store.lanesWithEvents()).includes('gone'))
   })
 
-  t.test('a dead letter from before there were several webhooks belongs to the first one', async t => {
-    const client = new MongoClient(url)
-    t.teardown(() => client.close())
-    const directory = newDirectory()
-    const { id, tenant, product } = directory
-    await store.createDirectory(directory)
-    const letter = { directory: id, tenant, product, sequence: 1, created: early, body: '{}' }
-    await client
-      .db()
-      .collection<{ _id: string }>('directory_dead_letters')
-      .insertOne({
-        _id: 'evt_old',
-        ...letter,
-        ...{ attempts: 1, problem: 'x', failed: early, replay: false },
-      })
-    t.match(await store.deadLetter('evt_old'), { webhookId: 'default' })
-    await store.replay(id, { webhookId: 'default', after: 0 })
-    t.ok((await store.lanesWithEvents()).includes(id))
-    t.match((await claimed(store, directory)).replays, [{ id: 'evt_old' }])
-  })
-
   t.test('every query of the suite above is served by an index', async t => {
     const client = new MongoClient(url)
     t.teardown(() => client.close())
@@ -173,4 +138,22 @@ t.test('MongoDB', async t => {
       t.notOk(isServed(unserved, about), 'a query that no index serves is noticed')
     }
   })
+})
+
+t.test('documents of another version are refused with a message and left as they are', async t => {
+  const url = await mongoUrl(t)
+  if (url === undefined) return
+  await (await openMongodb(url)).close()
+  const client = new MongoClient(url)
+  t.teardown(() => client.close())
+  const settings = client.db().collection<{ _id: string; version: number }>('directory_settings')
+  const made = await settings.findOne({ _id: 'tables' })
+  for (const [version, message] of [
+    [7, /stored by a newer release \(version 7, this release knows 3\)\. Start that release/],
+    [1, /stored by another version of this service \(version 1, not 3\)/],
+  ] as const) {
+    await settings.updateOne({ _id: 'tables' }, { $set: { version } })
+    await t.rejects(openMongodb(url), { message })
+    t.same(await settings.findOne({ _id: 'tables' }), { ...made, version })
+  }
 })
