@@ -1,4 +1,5 @@
 import { withFiles } from '../environment.js'
+import type { ServiceLog } from '../log.js'
 import { openFolder } from '../storage/data-folder.js'
 import { createStoreHealth, type StoreHealth } from '../storage/health.js'
 import { encryptionKey } from './data-folder.js'
@@ -8,7 +9,6 @@ import { createPoster } from './events/post.js'
 import { startRetention } from './events/retention.js'
 import { bounds } from './external/bounds.js'
 import { type ExternalService, startExternal } from './external/service.js'
-import type { Log } from './log.js'
 import { createMetrics, type Metrics } from './metrics.js'
 import { createSecretBox, type SecretBox } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
@@ -32,14 +32,14 @@ export interface Core {
   readonly external: ExternalService
   readonly metrics: Metrics
   readonly health: StoreHealth
-  readonly log: Log
+  readonly log: ServiceLog
   /** Called in reverse order on close; every part that needs cleanup registers it here. */
   readonly closers: Array<() => Promise<void> | void>
   close(): Promise<void>
 }
 
 /** Opens the data folder and the database, and starts the background work. Throws as `start` does. */
-export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log }): Promise<Core> {
+export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: ServiceLog }): Promise<Core> {
   const settings = readSettings(env)
   openFolder(settings.dataDir)
   const keys = settings.encryptionKeys ?? [encryptionKey(settings.dataDir)]

@@ -1,28 +1,28 @@
 /** The package's `./directory`: the embedded directory service, by HTTP and as a library. */
+import { type CountWrongKey, countWrongKeys } from '../http/wrong-keys.js'
+import type { ServiceLog } from '../log.js'
 import { type Core, openCore } from './core.js'
 import { managementKey } from './data-folder.js'
 import { oauthPath } from './external/service.js'
 import { type EmbeddedDirectory, embed } from './library/embedded.js'
-import type { Log } from './log.js'
 import { addApiDocument } from './routes/api-document.js'
 import { addConsent } from './routes/consent.js'
 import { createServer, type Server } from './routes/http.js'
-import { addManagement, answerErrors, managementPaths } from './routes/management.js'
+import { addManagement, answerManagementErrors, managementPaths } from './routes/management.js'
 import { addScim, scimPath } from './routes/scim.js'
 import { setupPath } from './routes/setup-links.js'
 import { addSetupPage } from './routes/setup-page.js'
-import { countWrongKeys, type WrongKey } from './routes/wrong-keys.js'
 import { hashKey } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import { createIntake } from './sync/intake.js'
 
+export type { ServiceLog as Log } from '../log.js'
 export type { EventCallback } from './events/callback.js'
 export type { TokenSet } from './external/oauth.js'
 export type { Answer, Listed } from './library/calls.js'
 export type { EmbeddedDirectory, SyncResult } from './library/embedded.js'
 export type { DirectoryRequest, DirectoryResponse } from './library/handler.js'
 export type { Feed, Management } from './library/management.js'
-export type { Log } from './log.js'
 export { type Rotation, rotateKeys } from './rotate-keys.js'
 export type { Paging, Where } from './routes/describe.js'
 export type {
@@ -59,12 +59,12 @@ export interface DirectoryService extends EmbeddedDirectory {
 /** Where the service takes its settings from (DATA_DIR, MONGODB_URL and so on), and where it writes its log. */
 export interface OpenOptions {
   readonly env: NodeJS.ProcessEnv
-  readonly log: Log
+  readonly log: ServiceLog
 }
 
 export interface StartOptions extends OpenOptions {
   /** Counts wrong keys; by default within this process. */
-  readonly wrongKey?: WrongKey
+  readonly wrongKey?: CountWrongKey<KeyArea>
   /**
    * Of the gateway in front, which sends it in `x-sluice-secret`: only requests with it are answered, and what they say
    * in `x-sluice-*` fields is believed. Without it everybody is answered, and those fields are ignored.
@@ -110,11 +110,19 @@ export async function checkSettings(env: NodeJS.ProcessEnv): Promise<void> {
   readSettings(env)
 }
 
-function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[], wrongKey: WrongKey): void {
+/** The APIs with keys of their own. */
+type KeyArea = 'management' | 'scim'
+
+function addRoutes(
+  server: Server,
+  core: Core,
+  keyHashes: readonly Buffer[],
+  wrongKey: CountWrongKey<KeyArea>,
+): void {
   const { store, settings, writers } = core
   const { baseUrl, webhookTargets } = settings
   const parts = { ...core, baseUrl, webhookTargets, keyHashes, wrongKey }
-  answerErrors(server, core.log)
+  answerManagementErrors(server, core.log)
   addApiDocument(server, managementPaths[1], baseUrl)
   for (const prefix of managementPaths) {
     server.register(async scope => addManagement(scope, parts), { prefix })

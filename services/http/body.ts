@@ -1,6 +1,7 @@
 /** Reads request bodies, within bounds of size, time and memory. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Budget } from './budget.js'
+import { HttpError } from './errors.js'
 
 /** Most bytes of one body. */
 export const MAX_BODY_BYTES = 1024 * 1024
@@ -9,22 +10,10 @@ const MAX_MS = 30_000
 /** These first bytes of each body are not counted: small requests are answered while large ones have used up the budget. */
 const FREE_BYTES = 4096
 
-/** Why a body was not read. `code` is a word for programs. */
-export class BodyRefused extends Error {
-  readonly status: 400 | 408 | 413 | 503
-  readonly code: string
-
-  constructor(status: BodyRefused['status'], code: string, message: string) {
-    super(message)
-    this.status = status
-    this.code = code
-  }
-}
-
 const budget = new Budget()
 
 /**
- * Reads a request's body; rejects with BodyRefused. Its memory is counted for `client`, its network, from the first
+ * Reads a request's body; rejects with HttpError. Its memory is counted for `client`, its network, from the first
  * byte until the response has ended, so a body that is announced but not sent costs nothing.
  */
 export async function readBody(
@@ -36,7 +25,7 @@ export async function readBody(
   const body = new Body(client)
   for (const event of ['finish', 'close']) response.once(event, () => body.release())
   return await new Promise<Buffer>((resolve, reject) => {
-    const refuse = (refused: BodyRefused): void => {
+    const refuse = (refused: HttpError): void => {
       end()
       body.release()
       // What still comes is dropped: closing the connection in the middle of it would lose the response.
@@ -51,9 +40,9 @@ export async function readBody(
       end()
       resolve(body.bytes)
     }
-    const onGone = (): void => refuse(new BodyRefused(400, 'malformed', 'The body was cut off.'))
+    const onGone = (): void => refuse(new HttpError(400, 'The body was cut off.', 'malformed'))
     const timer = setTimeout(
-      () => refuse(new BodyRefused(408, 'timeout', `The body took longer than ${MAX_MS / 1000} seconds.`)),
+      () => refuse(new HttpError(408, `The body took longer than ${MAX_MS / 1000} seconds.`, 'timeout')),
       MAX_MS,
     ).unref()
     const end = (): void => {
@@ -83,11 +72,11 @@ class Body {
   }
 
   /** Adds a piece. Returns why it cannot. */
-  add(piece: Buffer): BodyRefused | undefined {
+  add(piece: Buffer): HttpError | undefined {
     const length = this.#length + piece.length
     if (length > MAX_BODY_BYTES) return tooLarge()
     if (length > this.#buffer.length && !this.#grow(length)) {
-      return new BodyRefused(503, 'busy', 'Too many large requests are under way. Try again shortly.')
+      return new HttpError(503, 'Too many large requests are under way. Try again shortly.', 'busy')
     }
     piece.copy(this.#buffer, this.#length)
     this.#length = length
@@ -115,4 +104,4 @@ class Body {
   }
 }
 
-const tooLarge = (): BodyRefused => new BodyRefused(413, 'too_large', 'The body is larger than 1 MiB.')
+const tooLarge = (): HttpError => new HttpError(413, 'The body is larger than 1 MiB.', 'too_large')

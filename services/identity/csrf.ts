@@ -4,9 +4,11 @@
  * well. Programs other than browsers send neither, and have no cookie that another site could use.
  */
 import { randomBytes } from 'node:crypto'
+import { HttpError } from '../http/errors.js'
+import { mediaTypeOf } from '../http/server.js'
 import { readCookie, setCookie } from './cookies.js'
 import type { Entry } from './form/entry.js'
-import { HttpError, mediaTypeOf, type Request } from './http.js'
+import type { Request } from './http.js'
 import type { Signer } from './secret.js'
 
 const COOKIE = 'sluice_csrf'
@@ -26,8 +28,8 @@ export function refuseForeign(request: Request): void {
   if (site !== undefined ? site === 'same-origin' || site === 'none' : isOwnOrigin(request)) return
   throw new HttpError(
     403,
-    'foreign',
     'This was sent from another site. Open the form here and send it again.',
+    'foreign',
   )
 }
 
@@ -56,7 +58,7 @@ export function issueToken(signer: Signer, request: Request): FormToken {
  */
 export function hasToken(signer: Signer, request: Request, entries: readonly Entry[]): boolean {
   const half = readCookie(request, COOKIE)
-  if (half === undefined || mediaTypeOf(request) === 'application/json') return true
+  if (half === undefined || mediaTypeOf(request.header('content-type')) === 'application/json') return true
   return entries.some(
     entry => entry.name === TOKEN_FIELD && 'text' in entry && signer.hasSigned(entry.text, PURPOSE, half),
   )

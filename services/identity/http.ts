@@ -1,4 +1,6 @@
 /** What a handler receives and returns, independent of any web framework; and the common form of a refusal. */
+import { HttpError } from '../http/errors.js'
+import { mediaTypeOf } from '../http/server.js'
 import { FORM_TYPES } from './form/decode.js'
 import type { FieldError } from './form/errors.js'
 import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './form/json.js'
@@ -39,20 +41,18 @@ export type Methods = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' |
 /** The service's routes: paths with `:name` parameters. */
 export type Routes = ReadonlyMap<string, Methods>
 
-/** Thrown by a handler to respond with an error about the whole document. */
-export class HttpError extends Error {
-  readonly status: number
-  readonly code: string
-  constructor(status: number, code: string, message: string) {
-    super(message)
-    this.status = status
-    this.code = code
+/** A refusal of single fields. */
+export class FieldsRefused extends HttpError {
+  readonly errors: readonly FieldError[]
+  constructor(status: number, ...errors: [FieldError, ...FieldError[]]) {
+    super(status, errors[0].message, errors[0].code)
+    this.errors = errors
   }
 }
 
 /** The error for an identity that does not exist. */
 export function noIdentity(): HttpError {
-  return new HttpError(404, 'not_found', 'There is no such identity.')
+  return new HttpError(404, 'There is no such identity.')
 }
 
 /** A refusal: sent as problem details, with `errors: [{path, code, message}]` (see app.ts). */
@@ -67,14 +67,9 @@ export function statusOf(errors: readonly FieldError[]): number {
   return errors.some(({ code }) => code === 'taken') ? 409 : 400
 }
 
-/** The body's media type, without parameters and in lowercase. */
-export function mediaTypeOf(request: Request): string | undefined {
-  return request.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-}
-
 /** The request's form. Of a media type that no form has it is left unread, as it is refused whatever it says. */
 export async function submissionOf(request: Request): Promise<Submission> {
-  const isForm = FORM_TYPES.some(type => type === mediaTypeOf(request))
+  const isForm = FORM_TYPES.some(type => type === mediaTypeOf(request.header('content-type')))
   return {
     contentType: request.header('content-type'),
     body: isForm ? await request.body() : Buffer.alloc(0),
@@ -83,8 +78,8 @@ export async function submissionOf(request: Request): Promise<Submission> {
 
 /** The request's body as a JSON object. Throws HttpError. */
 export async function jsonBody(request: Request): Promise<Record<string, JsonValue>> {
-  if (mediaTypeOf(request) !== 'application/json') {
-    throw new HttpError(415, 'unsupported_media_type', 'Send application/json.')
+  if (mediaTypeOf(request.header('content-type')) !== 'application/json') {
+    throw new HttpError(415, 'Send application/json.')
   }
   const text = (await request.body()).toString('utf8')
   let value: JsonValue
@@ -92,9 +87,9 @@ export async function jsonBody(request: Request): Promise<Record<string, JsonVal
     value = parseJson(text)
   } catch (error) {
     if (!(error instanceof JsonTextError)) throw error
-    throw new HttpError(400, error.code, `The body ${error.message}.`)
+    throw new HttpError(400, `The body ${error.message}.`, error.code)
   }
-  if (!isJsonObject(value)) throw new HttpError(400, 'malformed', 'The body has to be a JSON object.')
+  if (!isJsonObject(value)) throw new HttpError(400, 'The body has to be a JSON object.')
   return value
 }
 

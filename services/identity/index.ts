@@ -1,7 +1,7 @@
 /** The package's `./identity`: the form parser for embedders, and the embedded identity service. */
 import type { Running, StartOptions } from './service.js'
 
-export type { Log } from './app.js'
+export type { ServiceLog as Log } from '../log.js'
 export type { FieldError } from './form/errors.js'
 export type { JsonObject, JsonValue } from './form/json.js'
 export { type ParseResult, parseForm, type Submission } from './form/parse.js'

@@ -1,9 +1,11 @@
 /** The embedded identity service: typed registration by a schema, settings, and identities for administrators. */
 import { resolve } from 'node:path'
 import { withFiles } from '../environment.js'
+import { type CountWrongKey, countWrongKeys } from '../http/wrong-keys.js'
+import type { ServiceLog } from '../log.js'
 import { loadAdapter } from '../storage/driver.js'
 import { createStoreHealth } from '../storage/health.js'
-import { buildApp, type Log } from './app.js'
+import { buildApp } from './app.js'
 import { Identities } from './identities.js'
 import { adminRoutes } from './routes/admin.js'
 import { guardAdmin } from './routes/admin-guard.js'
@@ -13,7 +15,6 @@ import { settingsRoutes } from './routes/settings.js'
 import { Signer, serviceSecrets } from './secret.js'
 import { readSettings } from './settings.js'
 import { type Identifiers, IdentifierTaken, type IdentityStore } from './store/contract.js'
-import { countWrongKeys, type WrongKey } from './wrong-keys.js'
 
 /** A running service; `notes` are lines for the person who started it. */
 export interface Running {
@@ -34,9 +35,9 @@ export interface StartOptions {
    * that `NAME_FILE` names.
    */
   readonly env: NodeJS.ProcessEnv
-  readonly log: Log
+  readonly log: ServiceLog
   /** Counts wrong keys; by default within this process. */
-  readonly wrongKey?: WrongKey
+  readonly wrongKey?: CountWrongKey<'identity'>
   /**
    * Of the gateway in front, which sends it in `x-sluice-secret`: only requests with it are answered, and what they say
    * in `x-sluice-*` fields is believed. Without it everybody is answered, and those fields are ignored.

@@ -1,5 +1,5 @@
+import type { ServiceLog } from '../../log.js'
 import { keptId, ownerOf } from '../lane.js'
-import type { Log } from '../log.js'
 import type { Metrics } from '../metrics.js'
 import type { Directory, NamedWebhook } from '../model.js'
 import type { Store } from '../store/contract.js'
@@ -18,7 +18,7 @@ const heldMs = 1000
 export interface DeliveryParts {
   readonly store: Store
   readonly call: CallWebhook
-  readonly log: Log
+  readonly log: ServiceLog
   readonly called: Metrics['called']
   /** Events per call; undefined sends them one by one. */
   readonly batchSize: number | undefined

@@ -1,6 +1,6 @@
+import type { ServiceLog } from '../../log.js'
 import type { EventCallback } from '../events/callback.js'
 import { keepLease, leaseMs } from '../events/lease.js'
-import type { Log } from '../log.js'
 import type { Directory } from '../model.js'
 import type { DirectoryEvent } from '../schemas/events.js'
 import type { Store } from '../store/contract.js'
@@ -32,7 +32,7 @@ export interface PullParts {
   readonly call: Caller
   readonly settings: Pick<ExternalSettings, 'apiUrl' | 'maxDeletions'>
   readonly bounds: Bounds
-  readonly log: Log
+  readonly log: ServiceLog
   readonly closing: AbortSignal
 }
 

@@ -1,6 +1,6 @@
 import { setInterval } from 'node:timers'
+import type { ServiceLog } from '../../log.js'
 import type { EventCallback } from '../events/callback.js'
-import type { Log } from '../log.js'
 import type { Store } from '../store/contract.js'
 import type { PullState } from '../store/pull-contract.js'
 import type { Pull, PullWish } from './pull.js'
@@ -27,7 +27,7 @@ export interface PullerParts {
   readonly store: Store
   readonly pull: Pull
   readonly intervalMs: number | undefined
-  readonly log: Log
+  readonly log: ServiceLog
   /** Aborts running pulls. */
   readonly abort: () => void
 }

@@ -1,4 +1,4 @@
-import type { Log } from '../log.js'
+import type { ServiceLog } from '../../log.js'
 import { newSecret, type SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import type { WriterFactory } from '../sync/writers.js'
@@ -32,7 +32,7 @@ export interface ExternalParts {
   readonly writers: WriterFactory
   readonly settings: ExternalSettings
   readonly bounds: Bounds
-  readonly log: Log
+  readonly log: ServiceLog
 }
 
 /** Base path of the consent routes. */

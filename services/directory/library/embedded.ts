@@ -120,7 +120,7 @@ async function answer<Data>(work: () => Promise<Data>): Promise<Answer<Data>> {
 
 function codeOf(error: unknown): number | undefined {
   if (error instanceof Unavailable) return 503
-  return error instanceof HttpError || error instanceof ConnectionError ? error.status : undefined
+  return error instanceof HttpError ? error.status : undefined
 }
 
 function text(value: unknown, name: string): string {

@@ -1,5 +1,5 @@
 import swagger from '@fastify/swagger'
-import { API_PAGE_HEADERS, apiPage } from '../../pages/api-page.js'
+import { API_PAGE_HEADERS, apiPage } from '../../http/api-page.js'
 import { components } from '../schemas/index.js'
 import { operationId, withGatewayAnswers } from './api-operation.js'
 import { type Handler, resource, type Server } from './http.js'

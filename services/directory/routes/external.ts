@@ -1,5 +1,4 @@
 import { Type } from 'typebox'
-import { ConnectionError } from '../external/error.js'
 import type { ExternalService } from '../external/service.js'
 import { linkSchema, newLinkSchema } from '../schemas/directory.js'
 import { startedSchema } from '../schemas/events.js'
@@ -35,7 +34,7 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
       },
       async (request, reply) => {
         const seconds = readLinkSeconds(request.body)
-        const { token, until } = await linkOf(param(request, 'directoryId'), seconds)
+        const { token, until } = await consent.link(param(request, 'directoryId'), seconds * 1000)
         const url = `${external.authorizeUrl(baseUrlOf(request, baseUrl))}?link=${token}`
         reply.code(201)
         return { data: { url, expires_at: new Date(until).toISOString() }, error: null }
@@ -51,15 +50,6 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
       },
     ),
   })
-
-  async function linkOf(directoryId: string, seconds: number) {
-    try {
-      return await consent.link(directoryId, seconds * 1000)
-    } catch (error) {
-      if (error instanceof ConnectionError) throw new HttpError(error.status, error.message)
-      throw error
-    }
-  }
 }
 
 /** The spec's endpoint 9. Part of the management API. */

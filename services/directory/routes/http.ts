@@ -1,19 +1,20 @@
-import { BodyRefused } from '../../http/body.js'
+import { type ErrorAnswers, HttpError } from '../../http/errors.js'
 import {
   bodyOf,
   createServer as createHttpServer,
   hasBody,
-  isPlain,
-  isUnknownPath,
+  mediaTypeOf,
   type Reply,
   type Request,
+  refuseEncoded,
   refuseOtherMethods,
   type Schema,
   type Server,
 } from '../../http/server.js'
-import type { Log } from '../log.js'
+import type { ServiceLog } from '../../log.js'
 import { StoreFailed, Unavailable } from '../store/contract.js'
 
+export { HttpError } from '../../http/errors.js'
 export type { Reply, Request, Server } from '../../http/server.js'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -24,24 +25,12 @@ export interface Endpoint {
   readonly handler: Handler
 }
 
-/** A refusal with an HTTP status; each area of the service formats it in its own shape. */
-export class HttpError extends Error {
-  readonly status: number
-
-  constructor(status: number, message: string) {
-    super(message)
-    this.status = status
-  }
-}
-
-/** Seconds, sent with 503. */
-export const retryAfter = '1'
 /** All methods that a path may have. */
 export const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** The server without routes: query parameters as lists of texts. `secret` is the gateway's. */
 export function createServer(secret?: string): Server {
-  const server = createHttpServer({ secret, refuseUrl, querystringParser: parseQuery })
+  const server = createHttpServer({ secret, querystringParser: parseQuery })
   // The schemas (../schemas) are the source of the types and of the API document. Input is still checked by hand: our
   // messages name the field and say what to do, rules that join two fields or resolve a host fit no schema, and SCIM
   // has its own error shapes. Responses are sent as they are: a serializer made from a schema would drop attributes
@@ -51,11 +40,6 @@ export function createServer(secret?: string): Server {
   return server
 }
 
-/** A URL that cannot be routed belongs to no area, so it is answered here. */
-function refuseUrl(_error: unknown, _request: Request, reply: Reply): void {
-  reply.code(400).send({ data: null, error: { message: 'The address is not well formed.', code: 400 } })
-}
-
 /**
  * Reads bodies of these media types as JSON, and refuses others unread. Text that is not JSON is refused with 400,
  * compressed text with 415.
@@ -63,9 +47,9 @@ function refuseUrl(_error: unknown, _request: Request, reply: Reply): void {
 export function acceptJson(server: Server, types: readonly string[]): void {
   server.addHook('preValidation', async (request, reply) => {
     if (request.is404 || !hasBody(request) || request.method === 'GET' || request.method === 'HEAD') return
-    const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+    const type = mediaTypeOf(request.headers['content-type']) ?? ''
     if (!types.includes(type)) throw new HttpError(415, `The Content-Type must be ${types.join(' or ')}.`)
-    if (!isPlain(request)) throw new HttpError(415, 'Send the body without a content encoding.')
+    refuseEncoded(request)
     request.body = parseJson(await bodyOf(request, reply))
   })
 }
@@ -94,31 +78,23 @@ export function resource(
     server,
     url,
     Object.keys(handlers),
-    ({ method }, allow) => new HttpError(405, `${method} is not allowed here; allowed: ${allow}.`),
+    (method, allow) => `${method} is not allowed here; allowed: ${allow}.`,
   )
 }
 
-/** The status and message of an error; internal errors (500) reveal no details. */
-export function explain(error: unknown): { status: number; message: string } {
-  if (error instanceof HttpError || error instanceof BodyRefused) {
-    return { status: error.status, message: error.message }
-  }
-  if (error instanceof Unavailable) return { status: 503, message: error.message }
-  if (isUnknownPath(error)) return { status: 404, message: nothingHere }
-  const { statusCode = 500 } = error as { statusCode?: number }
-  if (statusCode >= 400 && statusCode < 500) return { status: statusCode, message: (error as Error).message }
-  return { status: 500, message: 'The directory service failed; its log has the details.' }
-}
-
-/** Logs an internal error, unless it is logged already, with the request's id from the gateway in front. */
-export function logFault(log: Log, request: Request, error: unknown): void {
-  if (error instanceof StoreFailed) return
-  const id = request.headers['x-sluice-request-id']
-  const stack = error instanceof Error ? error.stack : String(error)
-  log.error(
-    { request: String(id ?? '').slice(0, 128), route: request.routeOptions.url, err: stack },
-    'request failed',
-  )
+/** What the answers to errors have in common in all areas of the service. */
+export function errorAnswers(log: ServiceLog) {
+  return {
+    refusalOf(error: unknown) {
+      if (!(error instanceof Unavailable)) return undefined
+      // A failure of the database is logged already.
+      if (!(error instanceof StoreFailed)) log.error({ err: error.message }, 'request failed')
+      return new HttpError(503, error.message)
+    },
+    unknownPath: 'There is nothing at this path.',
+    internal: 'The directory service failed; its log has the details.',
+    log,
+  } satisfies Partial<ErrorAnswers>
 }
 
 /** Aborted when the client leaves; also, without effect, after its response. */
@@ -127,9 +103,6 @@ export function clientLeaves(reply: Reply): AbortSignal {
   reply.raw.once('close', () => left.abort())
   return left.signal
 }
-
-/** For an unknown path. */
-export const nothingHere = 'There is nothing at this path.'
 
 /** The path parameter with that name. */
 export const param = (request: Request, name: string): string =>

@@ -1,8 +1,11 @@
-import type { Log } from '../log.js'
+import { answerErrors } from '../../http/errors.js'
+import { sourceOf } from '../../http/server.js'
+import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
+import type { ServiceLog } from '../../log.js'
 import type { Metrics } from '../metrics.js'
 import type { Directory, ResourceType } from '../model.js'
 import { scimBulkSchema, scimPatchSchema, scimResourceSchema, scimSearchSchema } from '../schemas/scim.js'
-import { errorBody, ScimError, type ScimType } from '../scim/error.js'
+import { errorBody, ScimError } from '../scim/error.js'
 import { namings } from '../scim/naming.js'
 import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
@@ -14,22 +17,18 @@ import { baseUrlOf } from './base-url.js'
 import {
   acceptJson,
   clientLeaves,
-  explain,
+  errorAnswers,
   type Handler,
-  logFault,
   type Method,
-  nothingHere,
   param,
   type Reply,
   type Request,
   resource,
-  retryAfter,
   type Server,
 } from './http.js'
 import { readAsked, readSearch } from './scim-asked.js'
 import { scimEndpoint } from './scim-describe.js'
 import { addDiscovery } from './scim-discovery.js'
-import { refuseHaste, type WrongKey } from './wrong-keys.js'
 
 export interface ScimParts {
   readonly store: Store
@@ -37,8 +36,8 @@ export interface ScimParts {
   readonly intake: Intake
   readonly baseUrl: string | undefined
   readonly metrics: Metrics
-  readonly wrongKey: WrongKey
-  readonly log: Log
+  readonly wrongKey: CountWrongKey<'scim'>
+  readonly log: ServiceLog
 }
 
 export const scimPath = '/api/scim/v2.0'
@@ -51,14 +50,15 @@ export function addScim(server: Server, parts: ScimParts): void {
   answerScimErrors(server, parts.log)
 
   const directories = new WeakMap<Request, Directory>()
-  server.addHook('onRequest', async (request, reply) => {
+  server.addHook('onRequest', async request => {
     if (request.is404) return
     const id = param(request, 'directoryId')
     try {
       directories.set(request, await admit(store, box, id, bearer(request)))
     } catch (error) {
       if (error instanceof ScimError && error.status === 401) {
-        await refuseHaste(wrongKey, 'scim', id, request, reply)
+        const { authorization } = request.headers
+        await refuseWrongKeys(wrongKey, 'scim', { owner: id, source: sourceOf(request), authorization })
       }
       throw error
     }
@@ -143,20 +143,15 @@ function send(reply: Reply, { status, body, location, version }: ScimAnswer): un
 }
 
 /** Errors as in RFC 7644, section 3.12. */
-function answerScimErrors(server: Server, log: Log): void {
-  const refuse = (reply: Reply, status: number, detail: string, scimType?: ScimType): void => {
-    if (status === 401) reply.header('www-authenticate', 'Bearer')
-    if (status === 503 || (status === 429 && !reply.hasHeader('retry-after'))) {
-      reply.header('retry-after', retryAfter)
-    }
-    reply.code(status).type(mediaType)
-    reply.send(errorBody(status, detail, scimType))
-  }
-  server.setErrorHandler((error, request, reply) => {
-    if (error instanceof ScimError) return refuse(reply, error.status, error.message, error.scimType)
-    const { status, message } = explain(error)
-    if (status >= 500) logFault(log, request, error)
-    return refuse(reply, status, message, status === 400 ? 'invalidSyntax' : undefined)
+function answerScimErrors(server: Server, log: ServiceLog): void {
+  answerErrors(server, {
+    ...errorAnswers(log),
+    challenge: 'Bearer',
+    send(refused, _request, reply) {
+      const { status, message } = refused
+      const typeOf400 = status === 400 ? 'invalidSyntax' : undefined
+      const scimType = refused instanceof ScimError ? refused.scimType : typeOf400
+      return reply.type(mediaType).send(errorBody(status, message, scimType))
+    },
   })
-  server.setNotFoundHandler((_request, reply) => refuse(reply, 404, nothingHere))
 }

@@ -1,25 +1,15 @@
+import { answerErrors, HttpError } from '../../http/errors.js'
 import type { Core } from '../core.js'
 import type { Directory } from '../model.js'
 import { goodOnes } from '../old-secrets.js'
 import { maxNewTokens, maxOldOfLinks } from '../schemas/directory-fields.js'
-import { pageHeaders } from '../setup/assets.js'
+import { setupHeaders } from '../setup/assets.js'
 import { renderRefusal, renderSetupPage } from '../setup/page.js'
 import { providerOf } from '../setup/steps.js'
 import type { SetupLink } from '../store/setup-link-contract.js'
 import { baseUrlOf } from './base-url.js'
 import { rotateScimSecret } from './directory-input.js'
-import {
-  explain,
-  type Handler,
-  HttpError,
-  logFault,
-  query,
-  type Reply,
-  type Request,
-  resource,
-  retryAfter,
-  type Server,
-} from './http.js'
+import { errorAnswers, type Handler, query, type Reply, type Request, resource, type Server } from './http.js'
 import { hashOfLink } from './setup-links.js'
 
 export type SetupPageParts = Pick<Core, 'store' | 'box' | 'directories' | 'log'> & {
@@ -40,17 +30,13 @@ export function addSetupPage(
   { store, box, directories, log, baseUrl }: SetupPageParts,
 ): void {
   server.addHook('onSend', async (_request, reply) => {
-    reply.headers(pageHeaders)
+    reply.headers(setupHeaders)
   })
-  server.setErrorHandler((error, request, reply) => {
-    const { status, message } = explain(error)
-    if (status >= 500) logFault(log, request, error)
-    if (status === 503) reply.header('retry-after', retryAfter)
-    return send(reply.code(status), renderRefusal(message))
+  answerErrors(server, {
+    ...errorAnswers(log),
+    unknownPath: 'There is nothing at this address.',
+    send: ({ message }, _request, reply) => send(reply, renderRefusal(message)),
   })
-  server.setNotFoundHandler((_request, reply) =>
-    send(reply.code(404), renderRefusal('There is nothing at this address.')),
-  )
 
   async function open(request: Request): Promise<Opened> {
     const link = await store.setupLink(hashOfLink(query(request, 'link') ?? ''), Date.now())

@@ -1,9 +1,9 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import type { ServiceLog } from '../../log.js'
 import { chunks } from '../chunks.js'
 import type { Happening } from '../events/event.js'
 import { limits } from '../limits.js'
-import type { Log } from '../log.js'
 import type { Directory, JsonObject, Resource } from '../model.js'
 import { readGroup, viewGroup, viewListedGroup } from '../scim/group.js'
 import { fullList, isMembersStep, type MembershipPlan, planMembership } from '../scim/membership.js'
@@ -31,7 +31,7 @@ interface Wanted {
 }
 
 /** Group changes on a store; of unknown members only the number is logged. */
-export function createGroupSync(store: Store, change: Changer, log: Log): ResourceSync {
+export function createGroupSync(store: Store, change: Changer, log: ServiceLog): ResourceSync {
   /** Drops ids without a user, and memberships that are already as wanted. */
   async function moves(
     directory: Directory,

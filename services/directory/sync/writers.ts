@@ -1,4 +1,4 @@
-import type { Log } from '../log.js'
+import type { ServiceLog } from '../../log.js'
 import type { Directory } from '../model.js'
 import type { Store } from '../store/contract.js'
 import type { ToldEvent } from '../store/event-contract.js'
@@ -21,7 +21,7 @@ export type Committed = (directory: Directory, events: readonly ToldEvent[]) => 
 export type WriterFactory = (committed?: Committed) => Writers
 
 /** Writers on a store; `always` is called for every change, whoever makes it. */
-export function createWriters(store: Store, log: Log, always: Committed): WriterFactory {
+export function createWriters(store: Store, log: ServiceLog, always: Committed): WriterFactory {
   const turns = createTurns()
   return committed => {
     const tell: Committed = (directory, events) => {

@@ -1,18 +1,11 @@
 /** Identities for administrators and programs: JSON in, JSON out. */
+
 import { setImmediate } from 'node:timers/promises'
+import { HttpError } from '../../http/errors.js'
 import { etagOf, ifMatch } from '../etag.js'
 import type { FieldError } from '../form/errors.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from '../form/json.js'
-import {
-  type Answer,
-  HttpError,
-  jsonBody,
-  noIdentity,
-  type Request,
-  type Routes,
-  refusal,
-  statusOf,
-} from '../http.js'
+import { type Answer, jsonBody, noIdentity, type Request, type Routes, refusal, statusOf } from '../http.js'
 import type { Identities, Written } from '../identities.js'
 import { pageToken, readPageToken } from '../ids.js'
 import { IdentifierTaken } from '../store/contract.js'
@@ -29,7 +22,7 @@ export function adminRoutes(identities: Identities): Routes {
     const token = either(request, 'page_token', 'pageToken')
     const after = token ? readPageToken(token) : undefined
     if (token && after === undefined) {
-      throw new HttpError(400, 'page_token', 'page_token has to be the next_page_token of an earlier page.')
+      throw new HttpError(400, 'page_token has to be the next_page_token of an earlier page.', 'page_token')
     }
     const page = await identities.list(request.project, after, size)
     const last = page.identities.at(-1)
@@ -58,7 +51,7 @@ export function adminRoutes(identities: Identities): Routes {
   async function createMany(request: Request): Promise<Answer> {
     const entries = own(await jsonBody(request), 'identities')
     if (!Array.isArray(entries) || entries.length > MAX_BATCH) {
-      throw new HttpError(400, 'identities', `"identities" has to be a list of at most ${MAX_BATCH} entries.`)
+      throw new HttpError(400, `"identities" has to be a list of at most ${MAX_BATCH} entries.`, 'identities')
     }
     const outcomes: unknown[] = []
     for (const entry of entries) {
@@ -72,7 +65,7 @@ export function adminRoutes(identities: Identities): Routes {
   async function createEntry(project: string, entry: JsonValue): Promise<unknown> {
     try {
       const wanted = isJsonObject(entry) ? own(entry, 'create') : undefined
-      if (!isJsonObject(wanted)) throw new HttpError(400, 'required', 'The entry has to have "create".')
+      if (!isJsonObject(wanted)) throw new HttpError(400, 'The entry has to have "create".', 'required')
       const written = await identities.create(project, traitsOf(project, wanted))
       return 'errors' in written
         ? failed(statusOf(written.errors), written.errors)
@@ -110,12 +103,12 @@ export function adminRoutes(identities: Identities): Routes {
     if (schemaId !== undefined && schemaId !== id) {
       throw new HttpError(
         400,
-        'schema_id',
         `schema_id has to be "${id}", this project's schema, or left out.`,
+        'schema_id',
       )
     }
     const traits = own(body, 'traits')
-    if (traits === undefined) throw new HttpError(400, 'required', '"traits" are required.')
+    if (traits === undefined) throw new HttpError(400, '"traits" are required.', 'required')
     return traits
   }
 
@@ -151,13 +144,13 @@ function idOf(request: Request): string {
 function either(request: Request, name: string, alias: string): string | null {
   const [own, other] = [request.query.get(name), request.query.get(alias)]
   if (own === null || other === null) return own ?? other
-  throw new HttpError(400, name, `${name} and ${alias} mean the same: send one.`)
+  throw new HttpError(400, `${name} and ${alias} mean the same: send one.`, name)
 }
 
 /** More than the maximum counts as the maximum, as everywhere. */
 function pageSize(text: string | null): number {
   if (text === null) return PAGE_SIZE
   const size = /^\d{1,15}$/.test(text) ? Number(text) : 0
-  if (size < 1) throw new HttpError(400, 'page_size', 'page_size has to be a whole number of at least 1.')
+  if (size < 1) throw new HttpError(400, 'page_size has to be a whole number of at least 1.', 'page_size')
   return Math.min(size, MAX_PAGE_SIZE)
 }

@@ -1,6 +1,6 @@
 /** Registration by form or by JSON. */
 
-import { html } from '../../pages/html.js'
+import { html } from '../../http/html.js'
 import { hasToken, refuseForeign } from '../csrf.js'
 import { etagOf } from '../etag.js'
 import type { FieldError } from '../form/errors.js'

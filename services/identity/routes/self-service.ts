@@ -1,6 +1,6 @@
 /** What the self-service forms have in common: how they are shown, and their errors. */
 
-import { type Html, html } from '../../pages/html.js'
+import { type Html, html } from '../../http/html.js'
 import { issueToken, TOKEN_FIELD } from '../csrf.js'
 import type { FieldError } from '../form/errors.js'
 import { buildNodes, saidNodes } from '../form/nodes.js'

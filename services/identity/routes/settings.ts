@@ -1,6 +1,7 @@
 /** People change their own traits, by form or by JSON. */
 
-import { html } from '../../pages/html.js'
+import { HttpError } from '../../http/errors.js'
+import { html } from '../../http/html.js'
 import { hasToken, refuseForeign } from '../csrf.js'
 import { etagOf, ifMatch, type Precondition } from '../etag.js'
 import type { Entry } from '../form/entry.js'
@@ -8,15 +9,7 @@ import type { FieldError } from '../form/errors.js'
 import { parsePatch, readForm } from '../form/parse.js'
 import { sentEntries, sentTraits } from '../form/sent.js'
 import { heldIdentity } from '../holder.js'
-import {
-  type Answer,
-  HttpError,
-  type Request,
-  type Routes,
-  refusal,
-  statusOf,
-  submissionOf,
-} from '../http.js'
+import { type Answer, type Request, type Routes, refusal, statusOf, submissionOf } from '../http.js'
 import { type Identities, PreconditionFailed, type Versioned, type Written } from '../identities.js'
 import { PAGE_HEADERS, renderPage } from '../page.js'
 import type { Signer } from '../secret.js'
@@ -131,7 +124,7 @@ function saved(request: Request, written: Written): Answer {
 /** The request has no valid identity cookie. */
 function nobody(request: Request): Answer {
   const message = 'Only the browser you registered with can change your details here, for an hour.'
-  if (!isBrowser(request)) throw new HttpError(401, 'unknown_person', message)
+  if (!isBrowser(request)) throw new HttpError(401, message, 'unknown_person')
   const { say } = request.language
   const content = html`<p>${say(message)}</p><p><a href="/self-service/registration">${say('Register')}</a></p>`
   return {

@@ -1,7 +1,7 @@
 type Write = (fields: object, message: string) => void
 
-/** The service's log; it never contains secrets, e-mail addresses or names. */
-export interface Log {
+/** The log of a service; it never contains secrets, e-mail addresses or names. */
+export interface ServiceLog {
   readonly debug: Write
   readonly info: Write
   readonly warn: Write

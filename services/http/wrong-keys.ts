@@ -1,13 +1,15 @@
-/** The throttle of wrong keys. The home of rate-limiter-flexible. */
+/** Counts wrong keys. Only this file of the services imports rate-limiter-flexible. */
 import { createHash } from 'node:crypto'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
-import { sourceOf } from '../../http/server.js'
-import type { Log } from '../log.js'
-import { HttpError, type Reply, type Request } from './http.js'
+import type { ServiceLog } from '../log.js'
+import { HttpError } from './errors.js'
 
-/** Counts a wrong key. Resolves to the seconds its sender has to wait, undefined when it need not; never rejects. */
-export type WrongKey = (
-  area: 'management' | 'scim',
+/**
+ * Counts a wrong key for an API of the service (`area`). Resolves to the seconds its sender has to wait, undefined when
+ * it need not; never rejects.
+ */
+export type CountWrongKey<Area extends string> = (
+  area: Area,
   source: string,
   key: string,
 ) => Promise<number | undefined>
@@ -20,7 +22,7 @@ const most = { source: 20, key: 100 }
  * always accepted, so nobody can lock others out. Senders and keys are hashed into a bounded number of counters, so
  * that a flood cannot fill the memory.
  */
-export function countWrongKeys(log: Log): WrongKey {
+export function countWrongKeys<Area extends string>(log: ServiceLog): CountWrongKey<Area> {
   const counters = new RateLimiterMemory({ points: most.source, duration: 60 })
   const count = async (name: string, text: string, limit: number) => {
     const hash = createHash('sha256').update(text).digest('hex').slice(0, 4)
@@ -40,21 +42,28 @@ export function countWrongKeys(log: Log): WrongKey {
   }
 }
 
-/**
- * Throws 429 with Retry-After when the sender of a wrong key has to wait. `owner` is whose key it should be. A request
- * without a key is no guess and is not counted.
- */
-export async function refuseHaste(
-  wrongKey: WrongKey,
-  area: 'management' | 'scim',
-  owner: string,
-  request: Request,
-  reply: Reply,
+/** What was sent in place of the right key. */
+export interface WrongKey {
+  /** Whose key it should be; empty: the service's. */
+  readonly owner?: string
+  readonly source: string
+  /** The header field; a request without it is no guess and is not counted. */
+  readonly authorization: string | undefined
+}
+
+/** Throws 429 with Retry-After when the sender of a wrong key has to wait. */
+export async function refuseWrongKeys<Area extends string>(
+  count: CountWrongKey<Area>,
+  area: Area,
+  { owner, source, authorization }: WrongKey,
 ): Promise<void> {
-  const { authorization } = request.headers
   if (!authorization) return
-  const wait = await wrongKey(area, sourceOf(request), `${owner} ${authorization}`)
+  const wait = await count(area, source, owner === undefined ? authorization : `${owner} ${authorization}`)
   if (wait === undefined) return
-  reply.header('retry-after', wait)
-  throw new HttpError(429, 'Too many wrong keys were sent. Wait, then send the right one.')
+  throw new HttpError(
+    429,
+    'Too many wrong keys were sent. Wait, then send the right one.',
+    'too_many_wrong_keys',
+    wait,
+  )
 }

@@ -2,27 +2,24 @@
  * An OpenAPI 3.1 document as one HTML page: no scripts and nothing loaded, so that it needs one request and no
  * dependency.
  */
-import { createHash } from 'node:crypto'
-import { Html, html } from './html.js'
+import { type Html, html } from './html.js'
+import { pageKind } from './page.js'
 
-const STYLE = `
-:root { color-scheme: light dark; --line: light-dark(#d0d3d8, #44474d); --soft: light-dark(#f4f5f7, #222326); }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif; }
+const pages = pageKind({
+  style: `
+main { max-width: 60rem; }
 nav a { margin-right: 1rem; }
 details { border: 1px solid var(--line); border-radius: .375rem; margin: .5rem 0; padding: .25rem .75rem; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .2rem .6rem .2rem 0; border-bottom: 1px solid var(--line); }
-pre { overflow-x: auto; background: var(--soft); padding: .5rem; }
-:focus-visible { outline: 3px solid #4c8dff; outline-offset: 2px; }
-`
-const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
+pre { overflow-x: auto; background: light-dark(#f4f5f7, #17181a); padding: .5rem; }
+`,
+  referrer: 'no-referrer',
+})
 
 /** Header fields of the page. */
-export const API_PAGE_HEADERS: Readonly<Record<string, string>> = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-}
+export const API_PAGE_HEADERS = pages.headers
 
 interface Content {
   readonly content?: Readonly<Record<string, { readonly schema?: unknown }>>
@@ -59,29 +56,17 @@ export function apiPage(document: object, documentPath: string): string {
     Object.entries(item).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   )
   const schemas = Object.entries(components?.schemas ?? {})
-  return html`<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${info.title}</title>
-<link rel="icon" href="data:,">
-<style>${new Html(STYLE)}</style></head>
-<body>
-<h1>${info.title}</h1>
-${paragraphs(info.description)}
+  const content = html`${paragraphs(info.description)}
 <p><a href="${documentPath}">The OpenAPI document</a></p>
 <nav>${tags.map(({ name }) => html`<a href="#${anchor(name)}">${name}</a>`)}${schemas.length > 0 ? html`<a href="#schemas">Schemas</a>` : undefined}</nav>
-<main>
 ${tags.map(
   ({ name, description }) => html`<h2 id="${anchor(name)}">${name}</h2>
 ${paragraphs(description)}
 ${operations.filter(({ operation }) => operation.tags?.includes(name)).map(section)}`,
 )}
 ${schemas.length > 0 ? html`<h2 id="schemas">Schemas</h2>` : undefined}
-${schemas.map(([name, schema]) => html`<details id="schema-${name}"><summary>${name}</summary>${json(schema)}</details>\n`)}
-</main>
-</body>
-</html>
-`.text
+${schemas.map(([name, schema]) => html`<details id="schema-${name}"><summary>${name}</summary>${json(schema)}</details>\n`)}`
+  return pages.write({ title: info.title, content })
 }
 
 interface Section {
