@@ -136,7 +136,7 @@ const HOMES: Record<string, readonly string[]> = {
   'prom-client': ['gateway/observe/series.ts', 'services/directory/metrics.ts'],
   ...Object.fromEntries(OTEL.map(name => [`@opentelemetry/${name}`, [OTEL_HOME]])),
   yaml: ['config/yaml.ts'],
-  ajv: ['config/validate.ts', 'services/identity/form/validate.ts'],
+  ajv: ['config/validate.ts', 'services/directory/routes/body.ts', 'services/identity/form/validate.ts'],
   'ajv-formats': ['services/identity/form/validate.ts'],
   fastify: ['gateway/admin/server.ts', 'services/http/server.ts'],
   '@fastify/swagger': ['gateway/admin/api-document.ts', 'services/directory/routes/api-document.ts'],

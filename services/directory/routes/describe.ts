@@ -1,8 +1,8 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import { refTo, text } from '../schemas/parts.js'
 import { errorSchema } from '../schemas/refusals.js'
-import { unknownName } from './body.js'
-import { type Endpoint, type Handler, query as queryParameter, type Request } from './http.js'
+import { mayBeAbsent, unknownName } from './body.js'
+import { type Endpoint, type Handler, HttpError, query as queryParameter, type Request } from './http.js'
 
 /** The description of a management endpoint in the API document. */
 export interface About {
@@ -69,11 +69,16 @@ export function endpoint(about: About, handler: Handler): Endpoint {
   const known = knownParameters(path, query)
   return {
     schema,
+    ...(body && mayBeAbsent(body) && { preValidation: emptyBody }),
     handler: async (request, reply) => {
       requireKnown(request, known)
       return handler(request, reply)
     },
   }
+}
+
+async function emptyBody(request: Request): Promise<void> {
+  if (request.body === undefined) request.body = {}
 }
 
 /** Other names of query parameters: those of the peer's API, and those of the identity service. */
@@ -93,7 +98,7 @@ function knownParameters(path: readonly string[], query: TProperties = {}): stri
 function requireKnown(request: Request, known: readonly string[]): void {
   for (const name of Object.keys(request.query as object)) {
     queryParameter(request, name)
-    if (!known.includes(name)) throw unknownName('query parameter', name, known)
+    if (!known.includes(name)) throw new HttpError(400, unknownName('query parameter', name, known))
   }
 }
 

@@ -6,19 +6,23 @@ import type { TargetRules } from '../events/target.js'
 import { firstWebhook, laneOf } from '../lane.js'
 import type { Directory, DirectoryScope } from '../model.js'
 import {
+  type DirectoryChange,
   directoryChangeSchema,
   directorySchema,
+  type NewDirectory,
   identifierSchema as name,
   newDirectorySchema,
   rotationSchema,
+  type SecretRotation,
 } from '../schemas/directory.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
 import { purgeRemoved } from '../sync/removal.js'
 
 import { baseUrlOf } from './base-url.js'
+import { identifier } from './body.js'
 import { endpoint, pageQuery } from './describe.js'
-import { changeDirectory, identifier, readDirectory, rotateScimSecret } from './directory-input.js'
+import { changeDirectory, readDirectory, rotateScimSecret } from './directory-input.js'
 import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
 import { readOn } from './paging.js'
 import { findDirectory, readTenantProduct } from './scope.js'
@@ -58,7 +62,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
     POST: endpoint(
       { tag, summary: 'Create a directory', body: refTo(newDirectorySchema), data, status: 201 },
       async (request, reply) => {
-        const directory = readDirectory(request.body, box, webhookTargets)
+        const directory = readDirectory(request.body as NewDirectory, box, webhookTargets)
         await store.createDirectory(directory)
         reply.code(201)
         return answer(request, directory)
@@ -107,7 +111,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       async request => {
         let isOther = false
         const changed = await change(request, directory => {
-          const after = changeDirectory(directory, request.body, box, webhookTargets)
+          const after = changeDirectory(directory, request.body as DirectoryChange, box, webhookTargets)
           isOther = !isDeepStrictEqual(after.webhook, directory.webhook)
           return after
         })
@@ -143,7 +147,8 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         body: rotationSchema,
         data,
       },
-      async request => change(request, directory => rotateScimSecret(directory, request.body, box)),
+      async request =>
+        change(request, directory => rotateScimSecret(directory, request.body as SecretRotation, box)),
     ),
   })
 }

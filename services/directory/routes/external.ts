@@ -1,12 +1,12 @@
 import { Type } from 'typebox'
 import type { ExternalService } from '../external/service.js'
-import { linkSchema, newLinkSchema } from '../schemas/directory.js'
+import { linkSchema, type NewConsentLink, newLinkSchema } from '../schemas/directory.js'
+import { linkSeconds } from '../schemas/directory-fields.js'
 import { startedSchema } from '../schemas/events.js'
 import { text } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
 import { baseUrlOf } from './base-url.js'
 import { endpoint } from './describe.js'
-import { readLinkSeconds } from './directory-input.js'
 import { HttpError, param, query, type Request, resource, type Server } from './http.js'
 
 export interface ExternalRouteParts {
@@ -33,7 +33,7 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
         status: 201,
       },
       async (request, reply) => {
-        const seconds = readLinkSeconds(request.body)
+        const { lifetime_seconds: seconds = linkSeconds.standard } = request.body as NewConsentLink
         const { token, until } = await consent.link(param(request, 'directoryId'), seconds * 1000)
         const url = `${external.authorizeUrl(baseUrlOf(request, baseUrl))}?link=${token}`
         reply.code(201)

@@ -22,6 +22,8 @@ export type Handler = (request: Request, reply: Reply) => Promise<unknown>
 /** A handler with its description in the API document; a bare handler stays out of it (see api-document.ts). */
 export interface Endpoint {
   readonly schema: Schema
+  /** Runs after the body was read, before it is checked. */
+  readonly preValidation?: (request: Request) => Promise<void>
   readonly handler: Handler
 }
 
@@ -31,10 +33,9 @@ export const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELET
 /** The server without routes: query parameters as lists of texts. `secret` is the gateway's. */
 export function createServer(secret?: string): Server {
   const server = createHttpServer({ secret, querystringParser: parseQuery })
-  // The schemas (../schemas) are the source of the types and of the API document. Input is still checked by hand: our
-  // messages name the field and say what to do, rules that join two fields or resolve a host fit no schema, and SCIM
-  // has its own error shapes. Responses are sent as they are: a serializer made from a schema would drop attributes
-  // that only the client knows. Tests and suites compare both with what the document promises.
+  // The schemas (../schemas) are the source of the types and of the API document. Bodies of the management API are
+  // checked against them (body.ts); SCIM has its own rules and error shapes. Responses are sent as they are: a
+  // serializer made from a schema would drop attributes that only the client knows. Tests compare them with the document.
   server.setValidatorCompiler(() => () => true)
   server.setSerializerCompiler(() => data => JSON.stringify(data))
   return server

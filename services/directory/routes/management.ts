@@ -3,6 +3,7 @@ import { sourceOf } from '../../http/server.js'
 import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
 import type { ServiceLog } from '../../log.js'
 import { credential, isKeyOf, wwwAuthenticate } from './auth.js'
+import { checkBodies } from './body.js'
 import { addDirectories, type DirectoryParts } from './directories.js'
 import { addEvents } from './events.js'
 import { addConsentLinks, addSyncExternal, type ExternalRouteParts } from './external.js'
@@ -25,6 +26,7 @@ export const managementPaths = ['/api/v1/directory-sync', '/api/v1/dsync'] as co
 export function addManagement(server: Server, parts: ManagementParts): void {
   const { store, keyHashes, wrongKey, baseUrl } = parts
   acceptJson(server, ['application/json'])
+  checkBodies(server)
   answerManagementErrors(server, parts.log)
   server.addHook('onRequest', async request => {
     if (isKeyOf(credential(request, ['api-key', 'bearer']), keyHashes)) return

@@ -1,6 +1,6 @@
 import type { Directory, DirectoryScope, Scope } from '../model.js'
 import type { Store } from '../store/contract.js'
-import { identifier } from './directory-input.js'
+import { identifier } from './body.js'
 import { HttpError, query, type Request } from './http.js'
 
 /** The query's tenant and product. Throws 400 when one is missing or not a valid name. */

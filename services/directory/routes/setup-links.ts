@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from 'typebox'
 import type { Core } from '../core.js'
+import { type LinkLifetime, lifetimeOf } from '../schemas/directory.js'
 import { maxSetupLinks, setupLinkSeconds } from '../schemas/directory-fields.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import { newSetupLinkSchema, type SetupLinkView, setupLinkSchema } from '../schemas/setup-links.js'
 import { hashKey, newSecret } from '../secrets.js'
 import type { SetupLink } from '../store/setup-link-contract.js'
 import { baseUrlOf } from './base-url.js'
-import { fieldsOf, wholeNumber } from './body.js'
 import { endpoint } from './describe.js'
 import { HttpError, param, type Request, resource, type Server } from './http.js'
 import { findDirectory } from './scope.js'
@@ -18,7 +18,11 @@ export const setupPath = '/api/scim/setup'
 /** The set-up links of directories. All methods throw HttpError. */
 export interface SetupLinks {
   /** `url` contains the token, which is not stored. */
-  create(directoryId: string, body: unknown, baseUrl: string): Promise<SetupLinkView & { url: string }>
+  create(
+    directoryId: string,
+    seconds: number | undefined,
+    baseUrl: string,
+  ): Promise<SetupLinkView & { url: string }>
   list(directoryId: string): Promise<SetupLinkView[]>
   /** Ends all links of the directory, or the one with that id. */
   end(directoryId: string, linkId?: string): Promise<void>
@@ -36,10 +40,7 @@ const view = ({ id, created, until, shown }: SetupLink): SetupLinkView => ({
 
 export function createSetupLinks({ store }: Pick<Core, 'store'>): SetupLinks {
   return {
-    async create(directoryId, body, baseUrl) {
-      const { standard, shortest, longest } = setupLinkSeconds
-      const fields = fieldsOf(body === undefined ? {} : body, ['lifetime_seconds'])
-      const seconds = wholeNumber(fields, 'lifetime_seconds', standard, shortest, longest)
+    async create(directoryId, seconds = setupLinkSeconds.standard, baseUrl) {
       const directory = await findDirectory(store, directoryId)
       if (directory.external) {
         throw new HttpError(400, `This directory is pulled: POST /${directoryId}/consent-link connects it.`)
@@ -86,23 +87,13 @@ export function addSetupLinks(
         description:
           'Whoever opens `url` sees the steps at their identity provider and the SCIM base URL, and can show the SCIM secret once or make a new one.',
         path,
-        body: {
-          type: 'object',
-          additionalProperties: false,
-          properties: {
-            lifetime_seconds: {
-              type: 'integer',
-              minimum: setupLinkSeconds.shortest,
-              maximum: setupLinkSeconds.longest,
-              default: setupLinkSeconds.standard,
-            },
-          },
-        },
+        body: lifetimeOf(setupLinkSeconds),
         data: refTo(newSetupLinkSchema),
         status: 201,
       },
       async (request, reply) => {
-        const made = await links.create(id(request), request.body, baseUrlOf(request, baseUrl))
+        const { lifetime_seconds } = request.body as LinkLifetime
+        const made = await links.create(id(request), lifetime_seconds, baseUrlOf(request, baseUrl))
         reply.code(201)
         return { data: made, error: null }
       },

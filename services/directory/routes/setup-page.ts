@@ -79,8 +79,7 @@ export function addSetupPage(
     const opened = await open(request)
     if (opened.link.shown === undefined) return show(request, reply, opened)
     const renewed = (before: Directory): Directory => {
-      if (goodOnes(before.oldScimSecrets).length < maxOldOfLinks)
-        return rotateScimSecret(before, undefined, box)
+      if (goodOnes(before.oldScimSecrets).length < maxOldOfLinks) return rotateScimSecret(before, {}, box)
       throw new HttpError(
         409,
         'Too many recent tokens are still valid: ask the person who sent you this link.',

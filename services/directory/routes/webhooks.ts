@@ -8,7 +8,9 @@ import { laneOf } from '../lane.js'
 import { type Directory, type EventName, eventNames, type NamedWebhook } from '../model.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import {
+  type NewWebhook,
   newWebhookSchema,
+  type WebhookChange,
   type WebhookTrial,
   webhookChangeSchema,
   webhookSchema,
@@ -35,9 +37,9 @@ export interface NamedWebhookView extends WebhookView {
 /** The webhooks of a directory. All methods throw HttpError. */
 export interface Webhooks {
   list(directoryId: string): Promise<NamedWebhookView[]>
-  create(directoryId: string, body: unknown): Promise<NamedWebhookView>
+  create(directoryId: string, body: NewWebhook): Promise<NamedWebhookView>
   get(directoryId: string, webhookId: string): Promise<NamedWebhookView>
-  update(directoryId: string, webhookId: string, body: unknown): Promise<NamedWebhookView>
+  update(directoryId: string, webhookId: string, body: WebhookChange): Promise<NamedWebhookView>
   delete(directoryId: string, webhookId: string): Promise<void>
   /** Calls it once with a `webhook.test` event and waits for the response. */
   test(directoryId: string, webhookId: string): Promise<WebhookTrial>
@@ -126,7 +128,7 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         status: 201,
       },
       async (request, reply) => {
-        const made = await webhooks.create(param(request, 'directoryId'), request.body)
+        const made = await webhooks.create(param(request, 'directoryId'), request.body as NewWebhook)
         reply.code(201)
         return { data: made, error: null }
       },
@@ -146,7 +148,10 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         body: refTo(webhookChangeSchema),
         data,
       },
-      async request => ({ data: await webhooks.update(...ids(request), request.body), error: null }),
+      async request => ({
+        data: await webhooks.update(...ids(request), request.body as WebhookChange),
+        error: null,
+      }),
     ),
     DELETE: endpoint(
       { tag, summary: 'Remove a webhook and the events that wait for it', path, data: Type.Null() },

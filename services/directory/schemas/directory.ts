@@ -135,9 +135,12 @@ export const newDirectorySchema = component(
 /** The fields of a new directory. */
 export type NewDirectory = Static<typeof newDirectorySchema>
 
+const asItIs = Type.Optional(Type.Unknown({ description: 'As it is, if sent' }))
+const unchanged = { id: asItIs, tenant: asItIs, product: asItIs, type: asItIs }
+
 export const directoryChangeSchema = component(
   'DirectoryChange',
-  closed({ ...changeable, ...overlapField }, { minProperties: 1 }),
+  closed({ ...changeable, ...unchanged, ...overlapField }, { minProperties: 1 }),
 )
 /** The fields of a directory that may be changed; those not named stay as they are. */
 export type DirectoryChange = Static<typeof directoryChangeSchema>
@@ -146,17 +149,20 @@ export const rotationSchema = closed(overlapField)
 /** How long the replaced secret stays valid. */
 export type SecretRotation = Static<typeof rotationSchema>
 
-export const newLinkSchema = closed({
-  lifetime_seconds: Type.Optional(
-    Type.Integer({
-      minimum: linkSeconds.shortest,
-      maximum: linkSeconds.longest,
-      default: linkSeconds.standard,
-    }),
-  ),
-})
+/** The body that makes a link. */
+export const lifetimeOf = ({
+  standard,
+  shortest,
+  longest,
+}: Readonly<Record<'standard' | 'shortest' | 'longest', number>>) =>
+  closed({
+    lifetime_seconds: Type.Optional(Type.Integer({ minimum: shortest, maximum: longest, default: standard })),
+  })
 /** How long a link stays valid. */
-export type NewConsentLink = Static<typeof newLinkSchema>
+export type LinkLifetime = Static<ReturnType<typeof lifetimeOf>>
+
+export const newLinkSchema = lifetimeOf(linkSeconds)
+export type NewConsentLink = LinkLifetime
 
 export const linkSchema = Type.Object({ url: text('Shown once'), expires_at: moment() })
 /** A one-time link to a consent; its token is shown once. */
