@@ -9,7 +9,7 @@ import { createPoster } from './events/post.js'
 import { startRetention } from './events/retention.js'
 import { bounds } from './external/bounds.js'
 import { type ExternalService, startExternal } from './external/service.js'
-import { createMetrics, type Metrics } from './metrics.js'
+import { createMetrics, type DirectoryMetrics } from './metrics.js'
 import { createSecretBox, type SecretBox } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import type { Store } from './store/contract.js'
@@ -20,7 +20,7 @@ import { createSearchQueue, type SearchQueue } from './sync/search-queue.js'
 import { type Committed, createWriters, type WriterFactory } from './sync/writers.js'
 
 /** The service without its HTTP side. */
-export interface Core {
+export interface DirectoryCore {
   readonly settings: Settings
   readonly store: Store
   readonly box: SecretBox
@@ -30,7 +30,7 @@ export interface Core {
   readonly searches: SearchQueue
   readonly courier: Courier
   readonly external: ExternalService
-  readonly metrics: Metrics
+  readonly metrics: DirectoryMetrics
   readonly health: StoreHealth
   readonly log: ServiceLog
   /** Called in reverse order on close; every part that needs cleanup registers it here. */
@@ -39,15 +39,21 @@ export interface Core {
 }
 
 /** Opens the data folder and the database, and starts the background work. Throws as `start` does. */
-export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: ServiceLog }): Promise<Core> {
+export async function openCore({
+  env,
+  log,
+}: {
+  env: NodeJS.ProcessEnv
+  log: ServiceLog
+}): Promise<DirectoryCore> {
   const settings = readSettings(env)
   openFolder(settings.dataDir)
   const keys = settings.encryptionKeys ?? [encryptionKey(settings.dataDir)]
   const box = createSecretBox(keys)
   const health = createStoreHealth({ name: 'directory', log })
-  const store = await openStore({ ...settings, tell: health.failed })
+  const store = await openStore({ ...settings, reportFault: health.failed })
   health.watch(store.restore)
-  const closers: Core['closers'] = [() => store.close(), () => health.close()]
+  const closers: DirectoryCore['closers'] = [() => store.close(), () => health.close()]
   const close = async (): Promise<void> => {
     for (const closer of closers.splice(0).reverse()) await closer()
   }

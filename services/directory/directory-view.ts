@@ -1,6 +1,6 @@
+import { firstWebhook } from './events/queue.js'
 import { viewWebhook } from './events/webhook.js'
 import { openTokens } from './external/connection.js'
-import { firstWebhook } from './lane.js'
 import type { Directory } from './model.js'
 import { overlapOf } from './old-secrets.js'
 import type { DirectoryView, PullView } from './schemas/directory.js'

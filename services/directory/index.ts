@@ -1,7 +1,7 @@
 /** The package's `./directory`: the embedded directory service, by HTTP and as a library. */
 import { type CountWrongKey, countWrongKeys } from '../http/wrong-keys.js'
 import type { ServiceLog } from '../log.js'
-import { type Core, openCore } from './core.js'
+import { type DirectoryCore, openCore } from './core.js'
 import { managementKey } from './data-folder.js'
 import { oauthPath } from './external/service.js'
 import { type EmbeddedDirectory, embed } from './library/embedded.js'
@@ -19,11 +19,11 @@ import { createIntake } from './sync/intake.js'
 export type { ServiceLog as Log } from '../log.js'
 export type { EventCallback } from './events/callback.js'
 export type { TokenSet } from './external/oauth.js'
-export type { Answer, Listed } from './library/calls.js'
+export type { LibraryAnswer as Answer, Listed } from './library/calls.js'
 export type { EmbeddedDirectory, SyncResult } from './library/embedded.js'
 export type { DirectoryRequest, DirectoryResponse } from './library/handler.js'
 export type { Feed, Management } from './library/management.js'
-export { type Rotation, rotateKeys } from './rotate-keys.js'
+export { type KeyRotation as Rotation, rotateKeys } from './rotate-keys.js'
 export type { Paging, Where } from './routes/describe.js'
 export type {
   ConsentLinkView,
@@ -62,7 +62,7 @@ export interface OpenOptions {
   readonly log: ServiceLog
 }
 
-export interface StartOptions extends OpenOptions {
+interface DirectoryStartOptions extends OpenOptions {
   /** Counts wrong keys; by default within this process. */
   readonly wrongKey?: CountWrongKey<KeyArea>
   /**
@@ -73,6 +73,8 @@ export interface StartOptions extends OpenOptions {
   /** By default a free port of this machine's loopback, for a gateway in the same process. */
   readonly listen?: { readonly host: string; readonly port: number }
 }
+
+export type { DirectoryStartOptions as StartOptions }
 
 /**
  * Opens the service within this process, without a listener, for callers that pass SCIM requests on themselves. Throws
@@ -86,7 +88,7 @@ export async function open(options: OpenOptions): Promise<EmbeddedDirectory> {
  * Starts the directory service. It runs behind the gateway and knows nothing of rate limits. Throws an Error with a
  * sentence for the operator when a setting or the database is unusable.
  */
-export async function start(options: StartOptions): Promise<DirectoryService> {
+export async function start(options: DirectoryStartOptions): Promise<DirectoryService> {
   const core = await openCore(options)
   try {
     const keyHashes: Buffer[] = []
@@ -115,7 +117,7 @@ type KeyArea = 'management' | 'scim'
 
 function addRoutes(
   server: Server,
-  core: Core,
+  core: DirectoryCore,
   keyHashes: readonly Buffer[],
   wrongKey: CountWrongKey<KeyArea>,
 ): void {

@@ -1,9 +1,8 @@
 /** The data model of the directory service. Types only. */
 
-export type Json = null | boolean | number | string | Json[] | JsonObject
-export interface JsonObject {
-  [key: string]: Json
-}
+import type { JsonObject } from '../json.js'
+
+export type { JsonObject, JsonValue } from '../json.js'
 
 /** Provider types; `google` is an alias of `external` and kept as it was sent. */
 export const directoryTypes = [
@@ -115,7 +114,7 @@ export interface Resource {
   readonly raw: JsonObject
 }
 
-export interface Member {
+export interface GroupMember {
   readonly userId: string
   /** What the group shows as `display`: as it was sent, else the user's label. */
   readonly label: string
@@ -125,16 +124,16 @@ export interface Member {
 export type Scope = { readonly directoryId: string } | { readonly tenant: string; readonly product: string }
 
 /** A position in the order of creation: time (ISO 8601), then id. Members have no time of their own: theirs is ''. */
-export interface Place {
+export interface ListPlace {
   readonly created: string
   readonly id: string
 }
 
 /** Part of a list: `limit` items after a place, or after `offset` items. */
-export interface Page {
+export interface ListPage {
   readonly offset: number
   readonly limit: number
-  readonly after?: Place | undefined
+  readonly after?: ListPlace | undefined
 }
 
 /** Directories of a product, of all tenants or of one. */

@@ -25,7 +25,7 @@ export interface PageKind {
 }
 
 /** One page. */
-export interface Page {
+export interface HtmlPage {
   readonly title: string
   readonly content: Html
   /** By default the title. */
@@ -57,7 +57,7 @@ export function pageKind({ style, script, policy, referrer }: PageKind) {
       .join('; '),
     'referrer-policy': referrer,
   }
-  const write = ({ title, content, heading = title, language = 'en' }: Page): string =>
+  const write = ({ title, content, heading = title, language = 'en' }: HtmlPage): string =>
     html`<!doctype html>
 <html lang="${language}">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -17,12 +17,12 @@ import type { ServiceLog } from '../log.js'
 import type { StoreHealth } from '../storage/health.js'
 import type { FieldError } from './form/errors.js'
 import {
-  type Answer,
   FieldsRefused,
-  type Handler,
+  type HttpAnswer,
+  type IdentityHandler,
+  type IdentityRoutes,
   type Methods,
   prefers,
-  type Routes,
   refusal,
 } from './http.js'
 import { PreconditionFailed } from './identities.js'
@@ -39,7 +39,7 @@ const DEFAULT_PROJECT = 'default'
 const RETRY_AFTER_SECONDS = 5
 /** Builds the server; it does not listen yet. `secret` is the gateway's. */
 export function buildApp(
-  routes: Routes,
+  routes: IdentityRoutes,
   languages: Languages,
   log: ServiceLog,
   failed: StoreHealth['failed'],
@@ -76,7 +76,12 @@ function addRoute(app: Server, url: string, methods: Methods, languageOf: Langua
   refuseOtherMethods(app, url, allowed, (_method, allow) => `Only ${allow} can be used here.`)
 }
 
-async function run(handler: Handler, request: Request, reply: Reply, language: Language): Promise<Reply> {
+async function run(
+  handler: IdentityHandler,
+  request: Request,
+  reply: Reply,
+  language: Language,
+): Promise<Reply> {
   const header = (name: string) => {
     const value = request.headers[name]
     return Array.isArray(value) ? value.join(', ') : value
@@ -96,7 +101,7 @@ async function run(handler: Handler, request: Request, reply: Reply, language: L
 }
 
 /** Personal data: no cache may store a response, and its content depends on Accept and Accept-Language. */
-function send(reply: Reply, { status, headers, body }: Answer, { say }: Language): Reply {
+function send(reply: Reply, { status, headers, body }: HttpAnswer, { say }: Language): Reply {
   reply.status(status).headers({
     'cache-control': 'no-store',
     vary: 'accept, accept-language',
@@ -117,17 +122,17 @@ function isRefusal(body: unknown): body is { readonly errors: readonly FieldErro
 function said(status: number, list: readonly FieldError[], say: Language['say']): object {
   const errors = list.map(error => ({ ...error, message: say(error.message) }))
   const [first] = errors
-  const told = { status, detail: first?.message, code: first?.code }
-  return { type: 'about:blank', title: STATUS_CODES[status], ...told, errors }
+  const summary = { status, detail: first?.message, code: first?.code }
+  return { type: 'about:blank', title: STATUS_CODES[status], ...summary, errors }
 }
 
-function problem(refused: HttpError): Answer {
+function problem(refused: HttpError): HttpAnswer {
   const { status, code, message } = refused
   return refusal(status, refused instanceof FieldsRefused ? refused.errors : [{ path: '', code, message }])
 }
 
 /** An error as a page, for a person with a browser. */
-function inWords(request: Request, answer: Answer, language: Language): Answer {
+function inWords(request: Request, answer: HttpAnswer, language: Language): HttpAnswer {
   if (!prefers(request.headers.accept, 'text/html', 'application/json')) return answer
   const { errors } = answer.body as { errors: readonly FieldError[] }
   const body = renderPage(
@@ -139,7 +144,7 @@ function inWords(request: Request, answer: Answer, language: Language): Answer {
   return { ...answer, headers: { ...PAGE_HEADERS, ...answer.headers }, body }
 }
 
-/** Refusals for what the store throws; `failed` is told of its faults. */
+/** Refusals for what the store throws; `failed` counts its faults. */
 function refusalOf(error: unknown, failed: StoreHealth['failed']): HttpError | undefined {
   if (error instanceof IdentifierTaken) return new FieldsRefused(409, takenError(error))
   if (error instanceof PreconditionFailed) return new FieldsRefused(412, CHANGED_MEANWHILE)

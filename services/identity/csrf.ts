@@ -7,8 +7,8 @@ import { randomBytes } from 'node:crypto'
 import { HttpError } from '../http/errors.js'
 import { mediaTypeOf } from '../http/server.js'
 import { readCookie, setCookie } from './cookies.js'
-import type { Entry } from './form/entry.js'
-import type { Request } from './http.js'
+import type { FormEntry } from './form/entry.js'
+import type { IdentityRequest } from './http.js'
 import type { Signer } from './secret.js'
 
 const COOKIE = 'sluice_csrf'
@@ -23,7 +23,7 @@ export interface FormToken {
 }
 
 /** Throws HttpError when the request was made by another site's page. */
-export function refuseForeign(request: Request): void {
+export function refuseForeign(request: IdentityRequest): void {
   const site = request.header('sec-fetch-site')
   if (site !== undefined ? site === 'same-origin' || site === 'none' : isOwnOrigin(request)) return
   throw new HttpError(
@@ -33,7 +33,7 @@ export function refuseForeign(request: Request): void {
   )
 }
 
-function isOwnOrigin(request: Request): boolean {
+function isOwnOrigin(request: IdentityRequest): boolean {
   const origin = request.header('origin')
   if (origin === undefined) return true
   const [scheme = ''] = origin.split('://', 1)
@@ -43,7 +43,7 @@ function isOwnOrigin(request: Request): boolean {
 }
 
 /** The token for a form that is about to be shown. */
-export function issueToken(signer: Signer, request: Request): FormToken {
+export function issueToken(signer: Signer, request: IdentityRequest): FormToken {
   const known = readCookie(request, COOKIE)
   const half = known ?? randomBytes(18).toString('base64url')
   const token = signer.sign(PURPOSE, half)
@@ -56,7 +56,7 @@ export function issueToken(signer: Signer, request: Request): FormToken {
  * True unless a browser that was shown a form posts one without its token. Other sites cannot post JSON without our
  * consent.
  */
-export function hasToken(signer: Signer, request: Request, entries: readonly Entry[]): boolean {
+export function hasToken(signer: Signer, request: IdentityRequest, entries: readonly FormEntry[]): boolean {
   const half = readCookie(request, COOKIE)
   if (half === undefined || mediaTypeOf(request.header('content-type')) === 'application/json') return true
   return entries.some(

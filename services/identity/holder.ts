@@ -3,7 +3,7 @@
  * that registered it, for a limited time.
  */
 import { readCookie, setCookie } from './cookies.js'
-import type { Request } from './http.js'
+import type { IdentityRequest } from './http.js'
 import type { Signer } from './secret.js'
 
 const COOKIE = 'sluice_identity'
@@ -12,7 +12,7 @@ const SECONDS = 3600
 /** The header fields that tie the client to the identity `id`. `now` is in milliseconds. */
 export function holdIdentity(
   signer: Signer,
-  request: Request,
+  request: IdentityRequest,
   id: string,
   now: number,
 ): Record<string, string> {
@@ -22,7 +22,7 @@ export function holdIdentity(
 }
 
 /** The id of the identity the client is tied to; undefined when there is none or its time has expired. */
-export function heldIdentity(signer: Signer, request: Request, now: number): string | undefined {
+export function heldIdentity(signer: Signer, request: IdentityRequest, now: number): string | undefined {
   const [id = '', expires = '', signed = ''] = (readCookie(request, COOKIE) ?? '').split('.')
   if (!signer.hasSigned(signed, 'holder', request.project, id, expires)) return undefined
   return now < Number(expires) ? id : undefined

@@ -7,7 +7,7 @@ import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './form/j
 import type { Submission } from './form/parse.js'
 import type { Language } from './languages.js'
 
-export interface Request {
+export interface IdentityRequest {
   readonly query: URLSearchParams
   /** A header field's value by lowercase name. */
   readonly header: (name: string) => string | undefined
@@ -28,18 +28,18 @@ export interface Request {
   readonly params: Readonly<Record<string, string>>
 }
 
-export interface Answer {
+export interface HttpAnswer {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
   /** A JSON value, or the text of a page when `content-type` is set. */
   readonly body?: unknown
 }
 
-export type Handler = (request: Request) => Promise<Answer>
+export type IdentityHandler = (request: IdentityRequest) => Promise<HttpAnswer>
 /** Handlers by method. */
-export type Methods = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', Handler>>>
+export type Methods = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', IdentityHandler>>>
 /** The service's routes: paths with `:name` parameters. */
-export type Routes = ReadonlyMap<string, Methods>
+export type IdentityRoutes = ReadonlyMap<string, Methods>
 
 /** A refusal of single fields. */
 export class FieldsRefused extends HttpError {
@@ -56,7 +56,7 @@ export function noIdentity(): HttpError {
 }
 
 /** A refusal: sent as problem details, with `errors: [{path, code, message}]` (see app.ts). */
-export function refusal(status: number, errors: readonly FieldError[]): Answer {
+export function refusal(status: number, errors: readonly FieldError[]): HttpAnswer {
   return { status, body: { errors } }
 }
 
@@ -68,7 +68,7 @@ export function statusOf(errors: readonly FieldError[]): number {
 }
 
 /** The request's form. Of a media type that no form has it is left unread, as it is refused whatever it says. */
-export async function submissionOf(request: Request): Promise<Submission> {
+export async function submissionOf(request: IdentityRequest): Promise<Submission> {
   const isForm = FORM_TYPES.some(type => type === mediaTypeOf(request.header('content-type')))
   return {
     contentType: request.header('content-type'),
@@ -77,7 +77,7 @@ export async function submissionOf(request: Request): Promise<Submission> {
 }
 
 /** The request's body as a JSON object. Throws HttpError. */
-export async function jsonBody(request: Request): Promise<Record<string, JsonValue>> {
+export async function jsonBody(request: IdentityRequest): Promise<Record<string, JsonValue>> {
   if (mediaTypeOf(request.header('content-type')) !== 'application/json') {
     throw new HttpError(415, 'Send application/json.')
   }

@@ -27,7 +27,7 @@ export interface Running {
   close(): Promise<void>
 }
 
-export interface StartOptions {
+export interface IdentityStartOptions {
   /**
    * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder),
    * IDENTITY_LANGUAGES (a folder), IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine
@@ -54,7 +54,7 @@ export async function startService({
   wrongKey,
   gatewaySecret,
   listen = { host: '127.0.0.1', port: 0 },
-}: StartOptions): Promise<Running> {
+}: IdentityStartOptions): Promise<Running> {
   const env = withFiles(given)
   const { adminKeys, publicHost, schemas, identifiers, languages } = readSettings(env)
   const signer = new Signer(serviceSecrets(env))

@@ -4,7 +4,7 @@ import type { Directory } from '../model.js'
 import type { GroupView, UserView } from '../schemas/people.js'
 import { ScimError } from '../scim/error.js'
 import type { Head } from '../store/contract.js'
-import type { ToldEvent } from '../store/event-contract.js'
+import type { QueuedEvent } from '../store/event-contract.js'
 import { previousAttributes } from './previous.js'
 import { receivers } from './webhooks.js'
 
@@ -51,9 +51,9 @@ export async function toEvents(
   head: Head,
   happenings: Happenings,
   now: string,
-): Promise<ToldEvent[]> {
+): Promise<QueuedEvent[]> {
   const { id: directory_id, tenant, product } = directory
-  const events: ToldEvent[] = []
+  const events: QueuedEvent[] = []
   let bytes = 0
   for await (const happening of happenings) {
     const { event, data } = happening
@@ -61,8 +61,8 @@ export async function toEvents(
     const sequence = head.sequence + events.length + 1
     const changed =
       'before' in happening ? { previous_attributes: previousAttributes(happening.before, data) } : {}
-    const told = { event, tenant, product, directory_id, data, ...changed, id, created_at: now, sequence }
-    const body = JSON.stringify(told)
+    const fields = { event, tenant, product, directory_id, data, ...changed, id, created_at: now, sequence }
+    const body = JSON.stringify(fields)
     bytes += Buffer.byteLength(body)
     if (bytes > limits.eventBytes) {
       const detail = `The webhook events of this change exceed ${limits.eventBytes} bytes: name fewer members in one request.`

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { sentId } from '../lane.js'
 import type { StoredEvent } from '../store/event-contract.js'
+import { sentId } from './queue.js'
 
 /** The content of one webhook call: an event, or in batch mode an array of events. */
 export interface Message<Event extends StoredEvent = StoredEvent> {

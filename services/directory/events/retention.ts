@@ -1,5 +1,5 @@
 import { setInterval } from 'node:timers'
-import { setImmediate as breathe } from 'node:timers/promises'
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type { ServiceLog } from '../../log.js'
 import type { Store } from '../store/contract.js'
 import { retentionMs } from './retry.js'
@@ -18,7 +18,7 @@ export function startRetention(store: Store, logTtlMs: number, log: ServiceLog):
   const prune = async (): Promise<void> => {
     try {
       const bounds = { log: before(logTtlMs), events: before(retentionMs), dead: before(retentionMs) }
-      while (!closed && (await store.pruneSome(bounds))) await breathe()
+      while (!closed && (await store.pruneSome(bounds))) await yieldToOthers()
     } catch (error) {
       log.error({ err: (error as Error).message }, 'old events cannot be deleted')
     } finally {

@@ -1,7 +1,7 @@
-import { firstWebhook } from '../lane.js'
 import type { Directory, NamedWebhook, SealedHeader, Webhook } from '../model.js'
 import { goodOnes, overlapOf } from '../old-secrets.js'
 import type { SecretBox } from '../secrets.js'
+import { firstWebhook } from './queue.js'
 import { webhooksOf } from './webhooks.js'
 
 /** The purpose that a webhook's secret is encrypted for. */

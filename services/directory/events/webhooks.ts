@@ -1,5 +1,5 @@
-import { firstWebhook } from '../lane.js'
 import type { Directory, EventName, NamedWebhook } from '../model.js'
+import { firstWebhook } from './queue.js'
 
 /** All webhooks of a directory, that of `webhook_url` first. */
 export const webhooksOf = ({ webhook, webhooks = [] }: Directory): NamedWebhook[] => [

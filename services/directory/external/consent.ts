@@ -1,6 +1,6 @@
 import { hashKey, newSecret } from '../secrets.js'
 import type { ConsentLink, LinkStore } from '../store/link-contract.js'
-import type { Connection } from './connection.js'
+import type { ProviderConnection } from './connection.js'
 import { ConnectionError } from './error.js'
 import type { StateSigner } from './state.js'
 
@@ -31,7 +31,7 @@ export interface Resumed {
 
 export interface ConsentParts {
   readonly store: LinkStore
-  readonly connection: Connection
+  readonly connection: ProviderConnection
   readonly states: StateSigner
 }
 

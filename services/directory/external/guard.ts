@@ -15,12 +15,12 @@ export function refusal(work: Work, share: number): string | undefined {
     { name: 'groups', going: groups.gone.length, all: groups.gone.length + groups.ids.size },
     { name: 'memberships', going: leaving, all: memberships },
   ] as const
-  const told = losses
+  const reasons = losses
     .filter(
       ({ name, going, all }) =>
         going > all * share && (going > always[name] || (going === all && name === 'users')),
     )
     .map(({ name, going, all }) => `${going} of ${all} ${name}`)
-  if (told.length === 0) return undefined
-  return `Nothing was deleted: ${told.join(' and ')} would be deleted, more than ${Math.round(share * 100)} % at once; if that is intended, pull once with allowDeletions=true`
+  if (reasons.length === 0) return undefined
+  return `Nothing was deleted: ${reasons.join(' and ')} would be deleted, more than ${Math.round(share * 100)} % at once; if that is intended, pull once with allowDeletions=true`
 }

@@ -11,13 +11,13 @@ import { apply } from './apply.js'
 import type { Bounds } from './bounds.js'
 import type { Caller } from './call.js'
 import { compare } from './compare.js'
-import type { Connection } from './connection.js'
+import type { ProviderConnection } from './connection.js'
 import { refusal } from './guard.js'
 import { createProvider } from './provider.js'
 import { readProvider } from './read.js'
 import type { ExternalSettings } from './settings.js'
 
-export interface PullWish {
+export interface PullOptions {
   /** Pulls only if no pull began after this time (epoch ms). */
   readonly idleSince?: number
   /** Lifts the limit on deletions for this pull. */
@@ -28,7 +28,7 @@ export interface PullWish {
 export interface PullParts {
   readonly store: Store
   readonly writers: WriterFactory
-  readonly connection: Connection
+  readonly connection: ProviderConnection
   readonly call: Caller
   readonly settings: Pick<ExternalSettings, 'apiUrl' | 'maxDeletions'>
   readonly bounds: Bounds
@@ -40,7 +40,7 @@ export interface PullParts {
  * Pulls one directory. Undefined when there is nothing to do: deactivated, not connected, not due, or being pulled by
  * another process.
  */
-export type Pull = (directoryId: string, wish: PullWish) => Promise<PullState | undefined>
+export type Pull = (directoryId: string, options: PullOptions) => Promise<PullState | undefined>
 
 /**
  * A pull reads the provider, compares, and then writes the differences as SCIM would. Nothing is deleted when the read
@@ -52,7 +52,7 @@ export function createPull(parts: PullParts): Pull {
 
   async function work(
     directory: Directory,
-    { allowDeletions = false, callback }: PullWish,
+    { allowDeletions = false, callback }: PullOptions,
     listen: Listener,
     requireLease: () => void,
     before: PullState['usersFrom'],
@@ -69,7 +69,7 @@ export function createPull(parts: PullParts): Pull {
     const isWhole = snapshot.problems.length === 0
     const refused = isWhole && !allowDeletions ? refusal(difference, settings.maxDeletions) : undefined
     const written = async (): Promise<void> => {
-      await listen.told()
+      await listen.passOn()
       requireLease()
     }
     // Written one by one, so that a callback that throws does not miss events of changes already stored.
@@ -85,16 +85,16 @@ export function createPull(parts: PullParts): Pull {
     return { outcome: refused ? 'refused' : isEmpty ? 'failed' : 'incomplete', problem, usersFrom }
   }
 
-  return async (directoryId, wish) => {
+  return async (directoryId, options) => {
     const directory = await store.directory(directoryId)
     if (!directory?.external?.tokens || directory.deactivated) return undefined
     const last = (await store.pullStates([directoryId])).get(directoryId)?.state
     const now = Date.now()
     const until = now + leaseMs
-    const fence = await store.claimPull(directoryId, { now, until, idleSince: wish.idleSince })
+    const fence = await store.claimPull(directoryId, { now, until, idleSince: options.idleSince })
     if (fence === undefined) return undefined
 
-    const listen = createListener(wish.callback)
+    const listen = createListener(options.callback)
     const started = new Date(now).toISOString()
     const before = last?.usersFrom ?? null
     let end: Pick<PullState, 'outcome' | 'finished' | 'problem' | 'usersFrom'> = {
@@ -108,7 +108,7 @@ export function createPull(parts: PullParts): Pull {
       if (!lease.held()) throw new Error('Another process has taken over this pull')
     }
     try {
-      const { outcome, problem, usersFrom } = await work(directory, wish, listen, requireLease, before)
+      const { outcome, problem, usersFrom } = await work(directory, options, listen, requireLease, before)
       end = { outcome, problem, usersFrom, finished: new Date().toISOString() }
     } catch (error) {
       const problem = closing.aborted ? 'The service was stopped during the pull' : (error as Error).message
@@ -129,15 +129,15 @@ const writtenAtOnce = 20
 const longestSummary = 5
 
 function summary(problems: readonly string[]): string {
-  const told = problems.slice(0, longestSummary).join('. ')
+  const passOn = problems.slice(0, longestSummary).join('. ')
   const more = problems.length - longestSummary
-  return more > 0 ? `${told}. And ${more} more problems.` : `${told}.`
+  return more > 0 ? `${passOn}. And ${more} more problems.` : `${passOn}.`
 }
 
 interface Listener {
   readonly hear: (directory: Directory, events: readonly StoredEvent[]) => void
   /** Hands the events heard so far to the callback. */
-  told(): Promise<void>
+  passOn(): Promise<void>
   counts(): PullCounts
 }
 
@@ -158,7 +158,7 @@ function createListener(callback: EventCallback | undefined): Listener {
         if (callback) waiting.push(event)
       }
     },
-    async told() {
+    async passOn() {
       const events = waiting
       waiting = []
       try {

@@ -4,7 +4,7 @@ import type { Store } from '../store/contract.js'
 import type { WriterFactory } from '../sync/writers.js'
 import type { Bounds } from './bounds.js'
 import { createCaller } from './call.js'
-import { type Connection, createConnection } from './connection.js'
+import { createConnection, type ProviderConnection } from './connection.js'
 import { type Consent, createConsent } from './consent.js'
 import { createOAuth } from './oauth.js'
 import { createPull } from './pull.js'
@@ -14,7 +14,7 @@ import { createStateSigner } from './state.js'
 
 /** The parts of the external provider that the rest of the service uses. */
 export interface ExternalService {
-  readonly connection: Connection
+  readonly connection: ProviderConnection
   readonly consent: Consent
   readonly puller: Puller
   /**

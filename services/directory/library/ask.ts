@@ -1,9 +1,9 @@
 import { METHODS } from 'node:http'
-import type { Core } from '../core.js'
+import type { DirectoryCore } from '../core.js'
 import { createServer, HttpError, type Server } from '../routes/http.js'
 
 /** A request to routes of this process. It may come from anywhere, so all of it is checked. */
-export interface Question {
+export interface LocalRequest {
   readonly method: string
   /** The path segments, not yet encoded. */
   readonly path: readonly unknown[]
@@ -23,13 +23,13 @@ export interface Answered {
 }
 
 /** Makes one request. Throws HttpError: 400 and 405 for what HTTP could not express, 503 once the service is closed. */
-export type Ask = (question: Question) => Promise<Answered>
+export type AskRoutes = (question: LocalRequest) => Promise<Answered>
 
 /**
  * Calls routes in this process, without a listener: the same input checks, messages and responses as over HTTP, so
  * that the library can neither lack a rule nor have its own. The routes are created on the first request.
  */
-export function createAsk(core: Core, add: (server: Server) => void): Ask {
+export function createAsk(core: DirectoryCore, add: (server: Server) => void): AskRoutes {
   let server: Server | undefined
   let closed = false
   core.closers.push(async () => {

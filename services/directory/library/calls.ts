@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Core } from '../core.js'
+import type { DirectoryCore } from '../core.js'
 import { HttpError, type Method } from '../routes/http.js'
 import { addManagement } from '../routes/management.js'
 import type { Refusal } from '../schemas/refusals.js'
@@ -7,19 +7,19 @@ import { hashKey } from '../secrets.js'
 import { createAsk } from './ask.js'
 
 /** What the library returns, in the form of the management API; `code` is an HTTP status. */
-export type Answer<Data> = { readonly data: Data; readonly error: null } | Refusal
+export type LibraryAnswer<Data> = { readonly data: Data; readonly error: null } | Refusal
 /** A page of a list; continue with `pageToken` while there is one. */
-export type Listed<Item> = (Answer<Item[]> & { readonly pageToken?: string }) | Refusal
+export type Listed<Item> = (LibraryAnswer<Item[]> & { readonly pageToken?: string }) | Refusal
 
 /** One call of the management API. `path` holds the segments below `/api/v1/directory-sync`. */
-export type Call = <Result>(
+export type CallManagement = <Result>(
   method: Method,
   path: readonly string[],
   sent?: { readonly query?: object | undefined; readonly body?: unknown },
 ) => Promise<Result | Refusal>
 
 /** Calls the routes of the management API in this process, with a key that nobody else knows. */
-export function createCalls(core: Core): Call {
+export function createCalls(core: DirectoryCore): CallManagement {
   const key = randomBytes(32).toString('base64url')
   const headers = { authorization: `Api-Key ${key}` }
   const ask = createAsk(core, server => {

@@ -2,7 +2,7 @@ import swagger from '@fastify/swagger'
 import { API_PAGE_HEADERS, apiPage } from '../../http/api-page.js'
 import { components } from '../schemas/index.js'
 import { operationId, withGatewayAnswers } from './api-operation.js'
-import { type Handler, resource, type Server } from './http.js'
+import { type RouteHandler, resource, type Server } from './http.js'
 
 /** Paths of the document and of the page that shows it. */
 export const apiDocumentPath = '/api/v1/openapi.json'
@@ -55,7 +55,7 @@ export function addApiDocument(server: Server, alias: string, baseUrl: string | 
   })
   for (const schema of components) server.addSchema(schema)
   server.register(async scope => {
-    const get = (path: string, handler: Handler): void => resource(scope, path, { GET: handler })
+    const get = (path: string, handler: RouteHandler): void => resource(scope, path, { GET: handler })
     get(apiDocumentPath, async () => scope.swagger())
     get(apiPagePath, async (_request, reply) =>
       reply.headers(API_PAGE_HEADERS).serializer(String).send(apiPage(scope.swagger(), apiDocumentPath)),

@@ -11,10 +11,10 @@ import { baseUrlOf } from './base-url.js'
 import {
   type Endpoint,
   errorAnswers,
-  type Handler,
   query,
   type Reply,
   type Request,
+  type RouteHandler,
   resource,
   type Server,
 } from './http.js'
@@ -145,7 +145,7 @@ function page(
   summary: string,
   parameters: Record<string, string>,
   answers: Record<number, string>,
-  handler: Handler,
+  handler: RouteHandler,
 ): Endpoint {
   const described = Object.entries(answers).map(([status, description]) => [
     status,

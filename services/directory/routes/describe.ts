@@ -2,7 +2,7 @@ import { type Static, type TObject, type TProperties, type TSchema, Type } from 
 import { refTo, text } from '../schemas/parts.js'
 import { errorSchema } from '../schemas/refusals.js'
 import { mayBeAbsent, unknownName } from './body.js'
-import { type Endpoint, type Handler, HttpError, query as queryParameter, type Request } from './http.js'
+import { type Endpoint, HttpError, query as queryParameter, type Request, type RouteHandler } from './http.js'
 
 /** The description of a management endpoint in the API document. */
 export interface About {
@@ -52,7 +52,7 @@ export const pageQuery = {
 export type Paging = Static<TObject<typeof pageQuery>>
 
 /** An endpoint of the management API whose response has the envelope `{data, error}`. */
-export function endpoint(about: About, handler: Handler): Endpoint {
+export function endpoint(about: About, handler: RouteHandler): Endpoint {
   const { tag, summary, description, path = [], query, body, data, status = 200, paged, answer } = about
   const more: TProperties = paged ? { pageToken: Type.Optional(text('When there is a next page')) } : {}
   const envelope = Type.Object({ data, error: Type.Null(), ...more })

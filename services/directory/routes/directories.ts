@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Type } from 'typebox'
-import type { Core } from '../core.js'
+import type { DirectoryCore } from '../core.js'
 import { viewDirectories, viewDirectory } from '../directory-view.js'
+import { firstWebhook, queueOf } from '../events/queue.js'
 import type { TargetRules } from '../events/target.js'
-import { firstWebhook, laneOf } from '../lane.js'
 import type { Directory, DirectoryScope } from '../model.js'
 import {
   type DirectoryChange,
@@ -27,7 +27,7 @@ import { HttpError, param, query, type Reply, type Request, resource, type Serve
 import { readOn } from './paging.js'
 import { findDirectory, readTenantProduct } from './scope.js'
 
-export type DirectoryParts = Pick<Core, 'store' | 'box' | 'courier' | 'directories'> & {
+export type DirectoryParts = Pick<DirectoryCore, 'store' | 'box' | 'courier' | 'directories'> & {
   readonly baseUrl: string | undefined
   readonly webhookTargets: TargetRules
 }
@@ -116,7 +116,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
           return after
         })
         // Failed events may succeed with the changed webhook; events for a removed one are dropped.
-        if (isOther) courier.hasten(laneOf(param(request, 'directoryId'), firstWebhook))
+        if (isOther) courier.hasten(queueOf(param(request, 'directoryId'), firstWebhook))
         return changed
       },
     ),

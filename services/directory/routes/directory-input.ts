@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { firstWebhook } from '../events/queue.js'
 import type { TargetRules } from '../events/target.js'
-import { firstWebhook } from '../lane.js'
 import type { Directory, DirectoryType, External } from '../model.js'
 import { goodOnes } from '../old-secrets.js'
 import type { DirectoryChange, NewDirectory, SecretRotation } from '../schemas/directory.js'

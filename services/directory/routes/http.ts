@@ -18,13 +18,13 @@ export { HttpError } from '../../http/errors.js'
 export type { Reply, Request, Server } from '../../http/server.js'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-export type Handler = (request: Request, reply: Reply) => Promise<unknown>
+export type RouteHandler = (request: Request, reply: Reply) => Promise<unknown>
 /** A handler with its description in the API document; a bare handler stays out of it (see api-document.ts). */
 export interface Endpoint {
   readonly schema: Schema
   /** Runs after the body was read, before it is checked. */
   readonly preValidation?: (request: Request) => Promise<void>
-  readonly handler: Handler
+  readonly handler: RouteHandler
 }
 
 /** All methods that a path may have. */
@@ -69,7 +69,7 @@ function parseJson(body: Buffer): unknown {
 export function resource(
   server: Server,
   url: string,
-  handlers: Partial<Record<Method, Handler | Endpoint>>,
+  handlers: Partial<Record<Method, RouteHandler | Endpoint>>,
 ): void {
   for (const [method, given] of Object.entries(handlers)) {
     const endpoint = typeof given === 'function' ? { handler: given } : given

@@ -1,8 +1,8 @@
-import type { Page, Place, Scope } from '../model.js'
+import type { ListPage, ListPlace, Scope } from '../model.js'
 import type { Store } from '../store/contract.js'
 import { baseUrlOf } from './base-url.js'
 import { aliases } from './describe.js'
-import { type Handler, HttpError, query, queryInteger, type Reply, type Request } from './http.js'
+import { HttpError, query, queryInteger, type Reply, type Request, type RouteHandler } from './http.js'
 import { readScope } from './scope.js'
 
 const defaultPage = 50
@@ -10,7 +10,7 @@ const largestPage = 500
 const maxTokenLength = 512
 
 /** `pageOffset` from 0 or `pageToken`, and `pageLimit` (default 50; more than 500 counts as 500). */
-export function readPage(request: Request): Page {
+export function readPage(request: Request): ListPage {
   const offset = queryInteger(request, nameOf(request, 'pageOffset')) ?? 0
   const limit = queryInteger(request, nameOf(request, 'pageLimit')) ?? defaultPage
   const token = query(request, nameOf(request, 'pageToken'))
@@ -37,8 +37,8 @@ export async function readOn<Item>(
   request: Request,
   reply: Reply,
   baseUrl: string | undefined,
-  read: (page: Page) => Promise<Item[]>,
-  placeOf: (item: Item) => Place,
+  read: (page: ListPage) => Promise<Item[]>,
+  placeOf: (item: Item) => ListPlace,
 ): Promise<{ items: Item[]; more: { pageToken?: string } }> {
   const page = readPage(request)
   const found = await read({ ...page, limit: page.limit + 1 })
@@ -57,22 +57,22 @@ export async function readOn<Item>(
 export const listOfScope =
   <Item>(
     { store, baseUrl }: { store: Pick<Store, 'directory'>; baseUrl: string | undefined },
-    read: (scope: Scope, page: Page) => Promise<Item[]>,
+    read: (scope: Scope, page: ListPage) => Promise<Item[]>,
     view: (item: Item) => object,
-    placeOf: (item: Item) => Place,
-  ): Handler =>
+    placeOf: (item: Item) => ListPlace,
+  ): RouteHandler =>
   async (request, reply) => {
     const scope = await readScope(request, store)
     const { items, more } = await readOn(request, reply, baseUrl, page => read(scope, page), placeOf)
     return { data: items.map(view), error: null, ...more }
   }
 
-function writeToken({ created, id }: Place): string {
+function writeToken({ created, id }: ListPlace): string {
   return Buffer.from(JSON.stringify([created, id])).toString('base64url')
 }
 
 /** A token only says where to continue in a list that the caller may read anyway, so it needs no signature. */
-function readToken(token: string): Place {
+function readToken(token: string): ListPlace {
   try {
     if (token.length > maxTokenLength) throw new Error('too long')
     const [created, id] = JSON.parse(Buffer.from(token, 'base64url').toString()) as unknown[]

@@ -9,7 +9,7 @@ import {
   scimSearchSchema,
 } from '../schemas/scim.js'
 import { parameters } from './describe.js'
-import type { Endpoint, Handler } from './http.js'
+import type { Endpoint, RouteHandler } from './http.js'
 
 type ScimBody =
   | typeof scimResourceSchema
@@ -54,7 +54,7 @@ function anyCase(word: string): string {
 }
 
 /** An endpoint of the SCIM intake. */
-export function scimEndpoint(summary: string, handler: Handler, about: ScimAbout = {}): Endpoint {
+export function scimEndpoint(summary: string, handler: RouteHandler, about: ScimAbout = {}): Endpoint {
   const { path = [], body, status = 200, list, discovery } = about
   const asksInBody = body === scimSearchSchema || body === scimBulkSchema
   const querystring = Type.Object({ ...(list ? listQuery : {}), ...shownQuery })

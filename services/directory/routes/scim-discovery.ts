@@ -1,12 +1,12 @@
 import { discover } from '../scim/discovery.js'
 import { ScimError } from '../scim/error.js'
-import { type Handler, methods, param, query, type Request, resource, type Server } from './http.js'
+import { methods, param, query, type Request, type RouteHandler, resource, type Server } from './http.js'
 import { scimEndpoint } from './scim-describe.js'
 
 /** The discovery endpoints (RFC 7644, section 4); `baseOf` returns the URL of the request's directory. */
 export function addDiscovery(server: Server, baseOf: (request: Request) => string): void {
-  const told =
-    (path: string): Handler =>
+  const answering =
+    (path: string): RouteHandler =>
     async request =>
       discover(
         path.toLowerCase(),
@@ -17,14 +17,14 @@ export function addDiscovery(server: Server, baseOf: (request: Request) => strin
 
   const config = 'ServiceProviderConfig'
   resource(server, `/:directoryId/${config}`, {
-    GET: scimEndpoint('What the intake can do', told(config), { discovery: true }),
+    GET: scimEndpoint('What the intake can do', answering(config), { discovery: true }),
   })
   for (const path of ['ResourceTypes', 'Schemas']) {
     resource(server, `/:directoryId/${path}`, {
-      GET: scimEndpoint(`List ${path}`, told(path), { list: true, discovery: true }),
+      GET: scimEndpoint(`List ${path}`, answering(path), { list: true, discovery: true }),
     })
     resource(server, `/:directoryId/${path}/:id`, {
-      GET: scimEndpoint(`Read one of ${path}`, told(path), { path: ['id'], discovery: true }),
+      GET: scimEndpoint(`Read one of ${path}`, answering(path), { path: ['id'], discovery: true }),
     })
   }
 

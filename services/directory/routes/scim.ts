@@ -2,7 +2,7 @@ import { answerErrors } from '../../http/errors.js'
 import { sourceOf } from '../../http/server.js'
 import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
 import type { ServiceLog } from '../../log.js'
-import type { Metrics } from '../metrics.js'
+import type { DirectoryMetrics } from '../metrics.js'
 import type { Directory, ResourceType } from '../model.js'
 import { scimBulkSchema, scimPatchSchema, scimResourceSchema, scimSearchSchema } from '../schemas/scim.js'
 import { errorBody, ScimError } from '../scim/error.js'
@@ -11,18 +11,18 @@ import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import { admit } from '../sync/admission.js'
 import { runBulk } from '../sync/bulk.js'
-import type { Intake, ScimAnswer, ScimRequest } from '../sync/intake.js'
+import type { ScimAnswer, ScimIntake, ScimRequest } from '../sync/intake.js'
 import { bearer } from './auth.js'
 import { baseUrlOf } from './base-url.js'
 import {
   acceptJson,
   clientLeaves,
   errorAnswers,
-  type Handler,
   type Method,
   param,
   type Reply,
   type Request,
+  type RouteHandler,
   resource,
   type Server,
 } from './http.js'
@@ -33,9 +33,9 @@ import { addDiscovery } from './scim-discovery.js'
 export interface ScimParts {
   readonly store: Store
   readonly box: SecretBox
-  readonly intake: Intake
+  readonly intake: ScimIntake
   readonly baseUrl: string | undefined
-  readonly metrics: Metrics
+  readonly metrics: DirectoryMetrics
   readonly wrongKey: CountWrongKey<'scim'>
   readonly log: ServiceLog
 }
@@ -78,7 +78,7 @@ export function addScim(server: Server, parts: ScimParts): void {
     `${baseUrlOf(request, baseUrl)}${scimPath}/${directoryOf(request).id}`
 
   const handle =
-    (type: ResourceType): Handler =>
+    (type: ResourceType): RouteHandler =>
     async (request, reply) => {
       const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
       const asked: ScimRequest = {
@@ -95,7 +95,7 @@ export function addScim(server: Server, parts: ScimParts): void {
     }
 
   const search =
-    (...types: ResourceType[]): Handler =>
+    (...types: ResourceType[]): RouteHandler =>
     async (request, reply) => {
       const asked = request.method === 'POST' ? readSearch(request.body) : readAsked(request)
       return intake.search(directoryOf(request), types, asked, baseOf(request), clientLeaves(reply))

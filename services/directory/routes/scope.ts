@@ -15,13 +15,15 @@ export function readTenantProduct(request: Request): Required<DirectoryScope> {
 export type Lookup = Pick<Store, 'directory' | 'directories'>
 
 /** Also finds removed directories with undelivered events; by tenant and product only if no present one matches. */
-export const withDeparted = (store: Store): Lookup => ({
-  directory: async id => (await store.directory(id)) ?? (await store.departed(id)),
+export const withDeleted = (store: Store): Lookup => ({
+  directory: async id => (await store.directory(id)) ?? (await store.deletedDirectory(id)),
   async directories(scope, page) {
     const found = await store.directories(scope, page)
     if (found.length > 0) return found
     const { tenant, product } = scope
-    return (await store.everyDeparted()).filter(each => each.product === product && each.tenant === tenant)
+    return (await store.deletedDirectories()).filter(
+      each => each.product === product && each.tenant === tenant,
+    )
   },
 })
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from 'typebox'
-import type { Core } from '../core.js'
+import type { DirectoryCore } from '../core.js'
 import { type LinkLifetime, lifetimeOf } from '../schemas/directory.js'
 import { maxSetupLinks, setupLinkSeconds } from '../schemas/directory-fields.js'
 import { listOf, refTo } from '../schemas/parts.js'
@@ -38,7 +38,7 @@ const view = ({ id, created, until, shown }: SetupLink): SetupLinkView => ({
   token_shown_at: shown === undefined ? null : time(shown),
 })
 
-export function createSetupLinks({ store }: Pick<Core, 'store'>): SetupLinks {
+export function createSetupLinks({ store }: Pick<DirectoryCore, 'store'>): SetupLinks {
   return {
     async create(directoryId, seconds = setupLinkSeconds.standard, baseUrl) {
       const directory = await findDirectory(store, directoryId)
@@ -48,11 +48,11 @@ export function createSetupLinks({ store }: Pick<Core, 'store'>): SetupLinks {
       const now = Date.now()
       const token = newSecret()
       const link = { id: `lnk_${randomUUID()}`, hash: hashOfLink(token), directoryId, created: now }
-      const kept = { ...link, until: now + seconds * 1000 }
-      if (!(await store.addSetupLink(kept, now))) {
+      const stored = { ...link, until: now + seconds * 1000 }
+      if (!(await store.addSetupLink(stored, now))) {
         throw new HttpError(409, `A directory has at most ${maxSetupLinks} set-up links: end one.`)
       }
-      return { ...view(kept), url: `${baseUrl}${setupPath}/page?link=${token}` }
+      return { ...view(stored), url: `${baseUrl}${setupPath}/page?link=${token}` }
     },
     async list(directoryId) {
       await findDirectory(store, directoryId)
@@ -74,7 +74,7 @@ const path = ['directoryId']
 /** Links to the page on which a customer's admin connects their provider. Part of the management API. */
 export function addSetupLinks(
   server: Server,
-  { store, baseUrl }: Pick<Core, 'store'> & { readonly baseUrl: string | undefined },
+  { store, baseUrl }: Pick<DirectoryCore, 'store'> & { readonly baseUrl: string | undefined },
 ): void {
   const links = createSetupLinks({ store })
   const id = (request: Request): string => param(request, 'directoryId')

@@ -1,5 +1,5 @@
 import { answerErrors, HttpError } from '../../http/errors.js'
-import type { Core } from '../core.js'
+import type { DirectoryCore } from '../core.js'
 import type { Directory } from '../model.js'
 import { goodOnes } from '../old-secrets.js'
 import { maxNewTokens, maxOldOfLinks } from '../schemas/directory-fields.js'
@@ -9,10 +9,18 @@ import { providerOf } from '../setup/steps.js'
 import type { SetupLink } from '../store/setup-link-contract.js'
 import { baseUrlOf } from './base-url.js'
 import { rotateScimSecret } from './directory-input.js'
-import { errorAnswers, type Handler, query, type Reply, type Request, resource, type Server } from './http.js'
+import {
+  errorAnswers,
+  query,
+  type Reply,
+  type Request,
+  type RouteHandler,
+  resource,
+  type Server,
+} from './http.js'
 import { hashOfLink } from './setup-links.js'
 
-export type SetupPageParts = Pick<Core, 'store' | 'box' | 'directories' | 'log'> & {
+export type SetupPageParts = Pick<DirectoryCore, 'store' | 'box' | 'directories' | 'log'> & {
   readonly baseUrl: string | undefined
 }
 
@@ -68,14 +76,14 @@ export function addSetupPage(
 
   const secretOf = ({ id, scimSecret }: Directory): string => box.open(scimSecret, id, 'scim')
 
-  const showSecret: Handler = async (request, reply) => {
+  const showSecret: RouteHandler = async (request, reply) => {
     const opened = await open(request)
     const isFirst = await store.showOnce(opened.link.hash, Date.now())
     return show(request, reply, await open(request), isFirst ? secretOf(opened.directory) : undefined)
   }
 
   /** Only after the first secret was shown: until then the page offers that one. */
-  const makeSecret: Handler = async (request, reply) => {
+  const makeSecret: RouteHandler = async (request, reply) => {
     const opened = await open(request)
     if (opened.link.shown === undefined) return show(request, reply, opened)
     const renewed = (before: Directory): Directory => {

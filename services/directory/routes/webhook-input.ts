@@ -83,7 +83,7 @@ export function resealed(
   target: Parameters<typeof sealWebhook>[3],
   current: Webhook | undefined,
 ): Webhook {
-  const webhook = sealWebhook(box, directoryId, webhookId, target, keptAt(target.endpoint, current))
+  const webhook = sealWebhook(box, directoryId, webhookId, target, webhookAt(target.endpoint, current))
   if ((webhook.oldSecrets?.length ?? 0) <= maxOldSecrets) return webhook
   throw new HttpError(
     409,
@@ -103,10 +103,10 @@ export function readOverlap(seconds: number | undefined, missing: string | undef
  * What a new address takes over from the webhook: on another origin not its headers, as their values were meant for
  * the old one.
  */
-function keptAt(endpoint: string, current: Webhook | undefined): Webhook | undefined {
+function webhookAt(endpoint: string, current: Webhook | undefined): Webhook | undefined {
   if (!current || new URL(endpoint).origin === new URL(current.endpoint).origin) return current
-  const { headers: _headers, ...kept } = current
-  return kept
+  const { headers: _headers, ...rest } = current
+  return rest
 }
 
 /** Throws 400 for an address that the service does not call. */

@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
-import type { Core } from '../core.js'
+import type { DirectoryCore } from '../core.js'
+import { queueOf } from '../events/queue.js'
 import type { TargetRules } from '../events/target.js'
 import { testMessage } from '../events/test-event.js'
 import { viewWebhook, type WebhookView } from '../events/webhook.js'
 import { webhookOf, webhooksOf, withoutWebhook, withWebhook } from '../events/webhooks.js'
-import { laneOf } from '../lane.js'
 import { type Directory, type EventName, eventNames, type NamedWebhook } from '../model.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import {
@@ -21,7 +21,10 @@ import { param, type Request, resource, type Server } from './http.js'
 import { findDirectory } from './scope.js'
 import { changeWebhook, noWebhook, readWebhook } from './webhook-input.js'
 
-export type WebhookParts = Pick<Core, 'store' | 'box' | 'courier' | 'directories' | 'call' | 'settings'> & {
+export type WebhookParts = Pick<
+  DirectoryCore,
+  'store' | 'box' | 'courier' | 'directories' | 'call' | 'settings'
+> & {
   readonly webhookTargets: TargetRules
 }
 
@@ -70,7 +73,7 @@ export function createWebhooks(parts: WebhookParts): Webhooks {
     })
     if (!webhook) throw noWebhook()
     // Failed events may succeed with the changed webhook.
-    courier.hasten(laneOf(directoryId, webhook.id))
+    courier.hasten(queueOf(directoryId, webhook.id))
     return view(directoryId, webhook)
   }
 
@@ -89,7 +92,7 @@ export function createWebhooks(parts: WebhookParts): Webhooks {
         return withoutWebhook(directory, webhookId)
       })
       // Makes the courier drop the events that wait for it.
-      courier.hasten(laneOf(directoryId, webhookId))
+      courier.hasten(queueOf(directoryId, webhookId))
     },
     async test(directoryId, webhookId) {
       const { directory, webhook } = await find(directoryId, webhookId)

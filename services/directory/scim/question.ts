@@ -4,7 +4,7 @@ import { type Filter, parseAttributePath, parseFilter } from './filter.js'
 import type { Order } from './sort.js'
 
 /** The parameters of a list (RFC 7644, section 3.4.2), from the query of a GET or the body of a search. */
-export interface Asked {
+export interface ListParameters {
   readonly filter?: string | undefined
   readonly sortBy?: string | undefined
   readonly sortOrder?: string | undefined
@@ -15,7 +15,7 @@ export interface Asked {
 }
 
 /** A parsed list query with the window of the results that is wanted: `start` counts from 1. */
-export interface Question {
+export interface SearchQuery {
   readonly filter: Filter | undefined
   readonly order: Order | undefined
   readonly start: number
@@ -27,7 +27,7 @@ const defaultCount = 100
 export const maxCount = 200
 
 /** Parses a list query for resources of a type. Throws 400. */
-export function readQuestion(asked: Asked, type: ResourceType): Question {
+export function readQuestion(asked: ListParameters, type: ResourceType): SearchQuery {
   const { filter: text = '', startIndex = 1, count = defaultCount } = asked
   const filter = text.trim() === '' ? undefined : parseFilter(text)
   if (filter && type === 'user' && asksForGroups(filter)) {
@@ -42,7 +42,7 @@ export function readQuestion(asked: Asked, type: ResourceType): Question {
   }
 }
 
-function readOrder({ sortBy = '', sortOrder = '' }: Asked): Order | undefined {
+function readOrder({ sortBy = '', sortOrder = '' }: ListParameters): Order | undefined {
   if (!/^(ascending|descending)?$/i.test(sortOrder)) {
     throw new ScimError(400, 'sortOrder must be ascending or descending.', 'invalidValue')
   }

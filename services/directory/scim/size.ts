@@ -1,5 +1,5 @@
 import { limits } from '../limits.js'
-import type { Json } from '../model.js'
+import type { JsonValue } from '../model.js'
 import { ScimError } from './error.js'
 import { isObject } from './json.js'
 
@@ -7,7 +7,7 @@ import { isObject } from './json.js'
  * The number of values in a resource or a part of one. Throws 413, or 400 invalidValue, as soon as a limit is
  * exceeded, so that far too large a value costs no more than one just too large.
  */
-export function countValues(value: Json): number {
+export function countValues(value: JsonValue): number {
   let count = 0
   let bytes = 0
 
@@ -17,7 +17,7 @@ export function countValues(value: Json): number {
       throw new ScimError(413, `A user or group may have at most ${limits.resourceBytes} bytes of JSON.`)
     }
   }
-  function walk(each: Json): void {
+  function walk(each: JsonValue): void {
     count++
     if (Array.isArray(each)) {
       if (each.length > limits.valuesPerList) throw tooMany('values in a list', limits.valuesPerList)

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../model.js'
+import type { JsonObject, JsonValue } from '../model.js'
 import type { AttributePath } from './filter.js'
 import { attributeValue, isObject } from './json.js'
 import { isExact } from './match.js'
@@ -13,7 +13,7 @@ export type SortKey = string | number | undefined
 
 /** The sort key (RFC 7644, section 3.4.2.3): of several values the primary one, else the first. */
 export function sortKey(resource: JsonObject, { path }: Order): SortKey {
-  let value: Json | undefined = resource
+  let value: JsonValue | undefined = resource
   for (const name of path) {
     value = preferred(value)
     value = isObject(value) ? attributeValue(value, name) : undefined
@@ -25,7 +25,7 @@ export function sortKey(resource: JsonObject, { path }: Order): SortKey {
   return isExact(path.at(-1) ?? '') ? String(value) : String(value).toLowerCase()
 }
 
-const preferred = (value: Json | undefined): Json | undefined =>
+const preferred = (value: JsonValue | undefined): JsonValue | undefined =>
   Array.isArray(value) ? (value.find(item => isObject(item) && item.primary === true) ?? value[0]) : value
 
 /** Compares two keys: missing values come last in ascending, first in descending order. Equal keys keep their order. */

@@ -1,11 +1,11 @@
 import { Html, html } from '../../http/html.js'
 import { setupPages } from './assets.js'
-import { type Provider, providers } from './steps.js'
+import { providers, type SetupProvider } from './steps.js'
 
 /** What the page shows of a directory. */
 export interface SetupPage {
   readonly name: string
-  readonly provider: Provider
+  readonly provider: SetupProvider
   /** The SCIM base address. */
   readonly endpoint: string
   /** The link's own token, which every URL of the page carries. */

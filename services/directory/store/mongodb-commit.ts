@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Filter } from 'mongodb'
-import { chunks } from '../chunks.js'
-import { laneOf } from '../lane.js'
-import type { Change, Head, Made, Write } from './contract.js'
+import { batchesOf } from '../batches.js'
+import { queueOf } from '../events/queue.js'
+import type { AppliedChange, Head, ResourceChange, Write } from './contract.js'
 import { type Collections, insertIfNew, insertNew } from './mongodb-connection.js'
 import type {
   CommitDocument,
@@ -31,7 +31,11 @@ export function createCommitter(collections: Collections) {
   const { journals, commits, resources, memberships, events, outbox, parts } = collections
   const { directories, removed } = collections
 
-  async function commit(directory: string, head: Head, change: Journaled): Promise<Made | undefined> {
+  async function commit(
+    directory: string,
+    head: Head,
+    change: Journaled,
+  ): Promise<AppliedChange | undefined> {
     const id = randomUUID()
     const [body = '[]', ...more] = splitJournal(change)
     const part = (text: string, index: number) => ({ _id: `${id}/${padded(index)}`, commit: id, body: text })
@@ -45,7 +49,7 @@ export function createCommitter(collections: Collections) {
       return undefined
     }
     await spread(document, [body, ...more])
-    return { kept: Promise.resolve() }
+    return { durable: Promise.resolve() }
   }
 
   async function head(directory: string): Promise<Head | undefined> {
@@ -87,7 +91,7 @@ export function createCommitter(collections: Collections) {
     texts: string[],
   ): Promise<void> {
     const { _id, directory, version, sequence, pending } = document
-    const told: EventDocument[] = []
+    const forFeed: EventDocument[] = []
     const forWebhook: EventDocument[] = []
     const removals: DirectoryStep[] = []
     for (const text of texts) {
@@ -95,16 +99,16 @@ export function createCommitter(collections: Collections) {
         if (item.kind === 'event') {
           const { id: event, to, ...fields } = item.event
           const document = { _id: keyOf(directory, fields.sequence), directory, event, ...fields }
-          told.push(document)
+          forFeed.push(document)
           for (const webhook of to) {
-            const lane = laneOf(directory, webhook)
-            forWebhook.push({ ...document, _id: keyOf(lane, fields.sequence), directory: lane })
+            const queue = queueOf(directory, webhook)
+            forWebhook.push({ ...document, _id: keyOf(queue, fields.sequence), directory: queue })
           }
         } else if (item.kind === 'removal') removals.push(item)
         else await write(directory, version, item)
       }
     }
-    await Promise.all([insertNew(events, told), insertNew(outbox, forWebhook)])
+    await Promise.all([insertNew(events, forFeed), insertNew(outbox, forWebhook)])
     // Last: once the removal is marked, the purge may delete this very change.
     for (const removal of removals) await write(directory, version, removal)
     await journals.updateOne({ _id: directory, version: { $lt: version } }, { $set: { version, sequence } })
@@ -122,10 +126,14 @@ export function createCommitter(collections: Collections) {
         )
         return
       case 'removal': {
-        const { told } = step
-        const kept = told === undefined ? {} : { told, body: step.directory }
+        const { firstUndelivered } = step
+        const undelivered = firstUndelivered === undefined ? {} : { firstUndelivered, body: step.directory }
         // The mark is the moment of the removal: everything after it may be repeated, even by another process.
-        await removed.updateOne({ _id: directory }, { $set: { purgedAt: null, ...kept } }, { upsert: true })
+        await removed.updateOne(
+          { _id: directory },
+          { $set: { purgedAt: null, ...undelivered } },
+          { upsert: true },
+        )
         await forgiveLeases(collections, directory)
         await directories.deleteOne({ _id: directory })
         return
@@ -153,7 +161,7 @@ export function createCommitter(collections: Collections) {
         return insertNew(memberships, userIds.map(pair))
       }
       case 'display':
-        for (const some of chunks(Object.entries(step.displays), 1000)) {
+        for (const some of batchesOf(Object.entries(step.displays), 1000)) {
           await memberships.bulkWrite(
             some.map(([user, display]) => ({
               updateOne: {
@@ -166,7 +174,7 @@ export function createCommitter(collections: Collections) {
         }
         return
       case 'leave':
-        for (const users of chunks(step.userIds, 1000)) {
+        for (const users of batchesOf(step.userIds, 1000)) {
           await end(version, { group: step.groupId, user: { $in: users } })
         }
     }
@@ -197,7 +205,7 @@ function toDocument(
 }
 
 /** A change of users and groups, or of the directory itself. */
-type Journaled = Omit<Change, 'writes'> & { readonly writes: readonly (Write | DirectoryStep)[] }
+type Journaled = Omit<ResourceChange, 'writes'> & { readonly writes: readonly (Write | DirectoryStep)[] }
 
 /** The change as JSON texts of bounded size; each text is a list of journal items. */
 function splitJournal({ writes, events }: Journaled): string[] {

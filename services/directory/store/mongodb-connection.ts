@@ -7,7 +7,7 @@ import {
   type OptionalUnlessRequiredId,
 } from 'mongodb'
 import { claimVersion, databaseOf, patienceOf } from '../../storage/mongodb.js'
-import type { Place, Scope } from '../model.js'
+import type { ListPlace, Scope } from '../model.js'
 import type {
   CommitDocument,
   DirectoryDocument,
@@ -113,7 +113,7 @@ async function createIndexes(collections: Collections): Promise<void> {
   await webhookLog.createIndex({ created: 1 })
   await parts.createIndex({ commit: 1, _id: 1 })
   await removed.createIndex({ purgedAt: 1 })
-  await removed.createIndex({ told: 1 }, { sparse: true })
+  await removed.createIndex({ firstUndelivered: 1 }, { sparse: true })
   await pulls.createIndex({ directory: 1, fence: 1 })
   await links.createIndex({ directory: 1 })
   await links.createIndex({ until: 1 })
@@ -125,7 +125,7 @@ async function createIndexes(collections: Collections): Promise<void> {
 export const byAge = { created: 1, _id: 1 } as const
 
 /** Matches documents after a place in the order of creation; the first bound lets an index start there. */
-export const placedAfter = (after: Place | undefined): object =>
+export const placedAfter = (after: ListPlace | undefined): object =>
   after
     ? {
         created: { $gte: after.created },

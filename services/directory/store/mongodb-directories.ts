@@ -1,5 +1,5 @@
 import type { Directory } from '../model.js'
-import { type DirectoryStore, purgeBatch, type Told } from './contract.js'
+import { type Announcement, type DirectoryStore, purgeBatch } from './contract.js'
 import type { Committer } from './mongodb-commit.js'
 import { byAge, type Collections, placedAfter } from './mongodb-connection.js'
 import type { DirectoryStep } from './mongodb-documents.js'
@@ -23,7 +23,7 @@ export function createDirectoryStore(collections: Collections, { commit, head }:
     for (const collection of [directories, journals]) {
       await collection.deleteOne({ _id: directory } as object)
     }
-    const told = (await removed.findOne({ _id: directory }))?.told
+    const firstUndelivered = (await removed.findOne({ _id: directory }))?.firstUndelivered
     await pulls.deleteMany({ directory })
     await links.deleteMany({ directory })
     await setupLinks.deleteMany({ directory })
@@ -44,21 +44,21 @@ export function createDirectoryStore(collections: Collections, { commit, head }:
       if (pending) await parts.deleteMany({ commit: pending.id })
     }
     const { deletedCount } = await commits.deleteMany(own)
-    return deletedCount + (await purgeEvents(collections, directory, told)) > 0
+    return deletedCount + (await purgeEvents(collections, directory, firstUndelivered)) > 0
   }
 
-  /** False when there is no directory or no step, or when `told` has a stale head. */
+  /** False when there is no directory or no step, or when `announcement` has a stale head. */
   async function change(
     id: string,
-    told: Told | undefined,
+    announcement: Announcement | undefined,
     stepOf: (directory: Directory) => DirectoryStep | undefined,
   ): Promise<boolean> {
-    for (let attempt = 0; attempt < (told ? 1 : maxAttempts); attempt++) {
-      const from = told?.head ?? (await head(id))
+    for (let attempt = 0; attempt < (announcement ? 1 : maxAttempts); attempt++) {
+      const from = announcement?.head ?? (await head(id))
       const directory = (await directories.findOne({ _id: id }))?.body
       const step = directory && stepOf(directory)
       if (!from || !step) return false
-      if (await commit(id, from, { writes: [step], events: told?.events ?? [] })) return true
+      if (await commit(id, from, { writes: [step], events: announcement?.events ?? [] })) return true
     }
     return false
   }
@@ -84,18 +84,24 @@ export function createDirectoryStore(collections: Collections, { commit, head }:
     oldestDirectory: async () => (await directories.find().sort(byAge).limit(1).next())?.body,
     newestDirectory: async () =>
       (await directories.find().sort({ created: -1, _id: -1 }).limit(1).next())?.body,
-    replaceDirectory: (before, after, told) =>
-      change(before.id, told, directory =>
+    replaceDirectory: (before, after, announcement) =>
+      change(before.id, announcement, directory =>
         isSame(directory, before) ? { kind: 'directory', directory: after } : undefined,
       ),
-    removeDirectory: (id, told) => {
-      const kept = told?.events.find(event => event.to.length > 0)
-      return change(id, told, directory => ({ kind: 'removal', directory, told: kept?.sequence }))
+    removeDirectory: (id, announcement) => {
+      const queued = announcement?.events.find(event => event.to.length > 0)
+      return change(id, announcement, directory => ({
+        kind: 'removal',
+        directory,
+        firstUndelivered: queued?.sequence,
+      }))
     },
-    departed: async id => (await removed.findOne({ _id: id }))?.body,
-    everyDeparted: async () =>
-      (await removed.find({ told: { $exists: true } }).toArray()).flatMap(({ body }) => body ?? []),
-    replaceDeparted: async (before, after) =>
+    deletedDirectory: async id => (await removed.findOne({ _id: id }))?.body,
+    deletedDirectories: async () =>
+      (await removed.find({ firstUndelivered: { $exists: true } }).toArray()).flatMap(
+        ({ body }) => body ?? [],
+      ),
+    replaceDeletedDirectory: async (before, after) =>
       (await removed.updateOne({ _id: before.id, body: before }, { $set: { body: after } })).matchedCount ===
       1,
     async purgeSome() {
@@ -112,7 +118,7 @@ export function createDirectoryStore(collections: Collections, { commit, head }:
     for (const { _id } of await removed.find({ purgedAt }).toArray()) {
       while (await purge(_id));
       // While its removal is still to be delivered, the directory as it was is needed for that.
-      await removed.deleteOne({ _id, purgedAt, told: { $exists: false } })
+      await removed.deleteOne({ _id, purgedAt, firstUndelivered: { $exists: false } })
     }
   }
   return { ofDirectories, purgeAgain }

@@ -1,7 +1,7 @@
 /** The documents of the directory's collections, but for those of events, links and pulls. */
 import type { Directory, ResourceType } from '../model.js'
 import type { Write } from './contract.js'
-import type { ToldEvent } from './event-contract.js'
+import type { QueuedEvent } from './event-contract.js'
 
 export interface DirectoryDocument {
   _id: string
@@ -73,20 +73,20 @@ export interface RemovedDocument {
   purgedAt: Date | null
   /** The directory as it was, and the sequence of the event about its removal, until that is delivered. */
   body?: Directory
-  told?: number
+  firstUndelivered?: number
 }
 
 /**
- * A change of the directory itself; a removal keeps the directory until its event, with the sequence `told`, is
+ * A change of the directory itself; a removal keeps the directory until its event, with the sequence `firstUndelivered`, is
  * delivered.
  */
 export type DirectoryStep =
   | { kind: 'directory'; directory: Directory }
-  | { kind: 'removal'; directory: Directory; told: number | undefined }
+  | { kind: 'removal'; directory: Directory; firstUndelivered: number | undefined }
 
 /** One item of a change's journal text. */
 export type JournalItem = Write | DirectoryStep | JournalEvent
 interface JournalEvent {
   kind: 'event'
-  event: ToldEvent
+  event: QueuedEvent
 }

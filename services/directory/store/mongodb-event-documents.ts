@@ -3,7 +3,7 @@ import type { Leased } from './mongodb-leases.js'
 
 /**
  * An event, in the feed and, until it is delivered, in the outbox. `_id` is made of directory and sequence; in the
- * outbox `directory` is a lane (lane.ts), also within `_id`.
+ * outbox `directory` is a queue (events/queue.ts), also within `_id`.
  */
 export interface EventDocument {
   _id: string
@@ -14,7 +14,7 @@ export interface EventDocument {
   body: string
 }
 
-/** A lease on a queue's deliveries; its `directory` is a lane (lane.ts). */
+/** A lease on a queue's deliveries; its `directory` is a queue (events/queue.ts). */
 export interface LeaseDocument extends Leased {
   /** Sequence up to which events are delivered or dead. */
   delivered: number
@@ -23,12 +23,12 @@ export interface LeaseDocument extends Leased {
 }
 
 /** A dead letter or log entry as it is stored, with `_id` and `directory` for its ids. */
-type Kept<Item> = Omit<Item, 'id' | 'directoryId'> & {
+type Stored<Item> = Omit<Item, 'id' | 'directoryId'> & {
   _id: string
   directory: string
 }
-export type DeadDocument = Kept<DeadLetter>
-export type LogDocument = Kept<LogEntry>
+export type DeadDocument = Stored<DeadLetter>
+export type LogDocument = Stored<LogEntry>
 
 /** The event of a document. */
 export const toEvent = ({ event, sequence, created, body }: EventDocument): StoredEvent => ({
@@ -36,7 +36,7 @@ export const toEvent = ({ event, sequence, created, body }: EventDocument): Stor
 })
 
 /** The dead letter or log entry of a document. */
-export const fromDocument = <Item>({ _id: id, directory: directoryId, ...rest }: Kept<Item>): Item =>
+export const fromDocument = <Item>({ _id: id, directory: directoryId, ...rest }: Stored<Item>): Item =>
   ({ id, directoryId, ...rest }) as Item
 
 /** The document of a dead letter or log entry. */
@@ -44,4 +44,4 @@ export const toDocument = <Item extends { id: string; directoryId: string }>({
   id: _id,
   directoryId: directory,
   ...rest
-}: Item): Kept<Item> => ({ _id, directory, ...rest }) as Kept<Item>
+}: Item): Stored<Item> => ({ _id, directory, ...rest }) as Stored<Item>

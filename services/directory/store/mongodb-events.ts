@@ -1,6 +1,6 @@
 import type { Collection, Filter, WithId } from 'mongodb'
-import { laneOf, lanesOf, ownerOf } from '../lane.js'
-import type { Page, Scope } from '../model.js'
+import { ownerOf, queueOf, queueRange } from '../events/queue.js'
+import type { ListPage, Scope } from '../model.js'
 import type { Claim, DeadLetter, EventStore, LogEntry } from './event-contract.js'
 import { type Collections, scoped } from './mongodb-connection.js'
 import {
@@ -12,40 +12,40 @@ import {
 } from './mongodb-event-documents.js'
 import { leaseId, newestLease, takeLease } from './mongodb-leases.js'
 
-/** All lanes of a directory. */
-const lanesWithin = (directory: string) => {
-  const [$gte, $lt] = lanesOf(directory)
+/** All queues of a directory. */
+const queuesWithin = (directory: string) => {
+  const [$gte, $lt] = queueRange(directory)
   return { directory: { $gte, $lt } }
 }
 
 /** Whether a directory has events waiting or dead letters. */
 async function isOwed({ outbox, deadLetters }: Collections, directory: string): Promise<boolean> {
-  const found = (await outbox.findOne(lanesWithin(directory))) ?? (await deadLetters.findOne({ directory }))
+  const found = (await outbox.findOne(queuesWithin(directory))) ?? (await deadLetters.findOne({ directory }))
   return found !== null
 }
 
 /** Resets the attempts, so that the event of a removal has all of its own. */
 export async function forgiveLeases({ leases }: Collections, directory: string): Promise<void> {
-  await leases.updateMany(lanesWithin(directory), { $set: { attempts: 0, due: 0 } })
+  await leases.updateMany(queuesWithin(directory), { $set: { attempts: 0, due: 0 } })
 }
 
 /**
- * Deletes what is left of a removed directory's events, except those from the sequence `told` on, and returns how
+ * Deletes what is left of a removed directory's events, except those from the sequence `firstUndelivered` on, and returns how
  * many.
  */
 export async function purgeEvents(
   collections: Collections,
   directory: string,
-  told: number | undefined,
+  firstUndelivered: number | undefined,
 ): Promise<number> {
   const { events, outbox, leases, deadLetters, webhookLog } = collections
-  const before = told === undefined ? {} : { sequence: { $lt: told } }
+  const before = firstUndelivered === undefined ? {} : { sequence: { $lt: firstUndelivered } }
   const deletions = await Promise.all([
     events.deleteMany({ directory, ...before }),
-    outbox.deleteMany({ ...lanesWithin(directory), ...before }),
+    outbox.deleteMany({ ...queuesWithin(directory), ...before }),
     deadLetters.deleteMany({ directory, ...before }),
     webhookLog.deleteMany({ directory }),
-    ...(told === undefined ? [leases.deleteMany(lanesWithin(directory))] : []),
+    ...(firstUndelivered === undefined ? [leases.deleteMany(queuesWithin(directory))] : []),
   ])
   return deletions.reduce((sum, { deletedCount }) => sum + deletedCount, 0)
 }
@@ -55,7 +55,7 @@ function newestFirst<T extends { _id: string }>(
   collection: Collection<T>,
   time: 'created' | 'failed',
   scope: Scope,
-  { after, offset, limit }: Page,
+  { after, offset, limit }: ListPage,
 ): Promise<WithId<T>[]> {
   const placed = after && {
     [time]: { $lte: after.created },
@@ -70,11 +70,11 @@ function newestFirst<T extends { _id: string }>(
 }
 
 /** Passes removed directories with no events left to deliver on to the purge. */
-async function settleDeparted(collections: Collections): Promise<void> {
+async function purgeDelivered(collections: Collections): Promise<void> {
   const { removed } = collections
-  for (const { _id } of await removed.find({ told: { $exists: true } }).toArray()) {
+  for (const { _id } of await removed.find({ firstUndelivered: { $exists: true } }).toArray()) {
     if (await isOwed(collections, _id)) continue
-    await removed.updateOne({ _id }, { $set: { purgedAt: null }, $unset: { told: '', body: '' } })
+    await removed.updateOne({ _id }, { $set: { purgedAt: null }, $unset: { firstUndelivered: '', body: '' } })
   }
 }
 
@@ -86,9 +86,9 @@ async function settleDeparted(collections: Collections): Promise<void> {
 export function createEventStore(collections: Collections, finishAbandoned: () => Promise<void>): EventStore {
   const { journals, leases, outbox, events, deadLetters, webhookLog, removed } = collections
 
-  async function newest(lane: string): Promise<LeaseDocument> {
-    const none = { _id: '', directory: lane, fence: 0, until: 0, delivered: 0, attempts: 0, due: 0 }
-    return (await newestLease(leases, lane)) ?? none
+  async function newest(queue: string): Promise<LeaseDocument> {
+    const none = { _id: '', directory: queue, fence: 0, until: 0, delivered: 0, attempts: 0, due: 0 }
+    return (await newestLease(leases, queue)) ?? none
   }
 
   /**
@@ -97,31 +97,31 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
    */
   async function lastOf(directory: string): Promise<number | undefined> {
     const journal = await journals.findOne({ _id: directory })
-    return journal?.sequence ?? (await removed.findOne({ _id: directory }))?.told
+    return journal?.sequence ?? (await removed.findOne({ _id: directory }))?.firstUndelivered
   }
 
-  async function queued(lane: string, delivered: number, limit: number) {
-    const range = { $gt: delivered, $lte: (await lastOf(ownerOf(lane).directoryId)) ?? 0 }
-    return outbox.find({ directory: lane, sequence: range }).sort({ sequence: 1 }).limit(limit).toArray()
+  async function queued(queue: string, delivered: number, limit: number) {
+    const range = { $gt: delivered, $lte: (await lastOf(ownerOf(queue).directoryId)) ?? 0 }
+    return outbox.find({ directory: queue, sequence: range }).sort({ sequence: 1 }).limit(limit).toArray()
   }
 
-  const claim: EventStore['claimDelivery'] = async (lane, { now, until, limit, fence, hasten }) => {
-    const state = await newest(lane)
+  const claim: EventStore['claimDelivery'] = async (queue, { now, until, limit, fence, hasten }) => {
+    const state = await newest(queue)
     const own = state.fence === fence && state.until > now
     if (!own && state.until > now) return { kind: 'held' }
     const waits = state.due > now && !hasten
-    const { directoryId: directory, webhookId } = ownerOf(lane)
-    const wished = { directory, replay: true, webhookId } as Filter<DeadDocument>
+    const { directoryId: directory, webhookId } = ownerOf(queue)
+    const requested = { directory, replay: true, webhookId } as Filter<DeadDocument>
     const [found, replays] = await Promise.all([
-      queued(lane, state.delivered, waits ? 1 : limit),
-      deadLetters.find(wished).sort({ sequence: 1 }).limit(limit).toArray(),
+      queued(queue, state.delivered, waits ? 1 : limit),
+      deadLetters.find(requested).sort({ sequence: 1 }).limit(limit).toArray(),
     ])
     if (replays.length === 0 && (found.length === 0 || waits)) {
       if (own) await leases.updateOne({ _id: state._id }, { $set: { until: 0 } })
       if (found.length > 0) return { kind: 'later', at: state.due }
       // A late repeat of a change (see mongodb-commit.ts) may have restored delivered events, or a directory's.
       const done = (await lastOf(directory)) === undefined ? {} : { sequence: { $lte: state.delivered } }
-      await outbox.deleteMany({ directory: lane, ...done })
+      await outbox.deleteMany({ directory: queue, ...done })
       return { kind: 'nothing' }
     }
     const held = own ? await renew(state, until) : await takeLease(leases, state, until)
@@ -141,8 +141,8 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     return (await newest(directory)).fence === fence ? fence : undefined
   }
 
-  const report: EventStore['reportDelivery'] = async (lane, fence, done) => {
-    if ((await newest(lane)).fence !== fence) return false
+  const report: EventStore['reportDelivery'] = async (queue, fence, done) => {
+    if ((await newest(queue)).fence !== fence) return false
     const { delivered, attempts, due, until, dead = [], failedAgain = [], revived = [], log = [] } = done
     // Before the event counts as done, so that a crash in between repeats an event and loses none.
     const buried = [...dead, ...failedAgain].map((letter, i) => {
@@ -158,23 +158,23 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     }))
     if (noted.length > 0) await webhookLog.bulkWrite(noted)
     const progress = { attempts, due, until, ...(delivered === undefined ? {} : { delivered }) }
-    const { matchedCount } = await leases.updateOne({ _id: leaseId(lane, fence) }, { $set: progress })
+    const { matchedCount } = await leases.updateOne({ _id: leaseId(queue, fence) }, { $set: progress })
     if (matchedCount === 0) return false
-    if (delivered !== undefined) await outbox.deleteMany({ directory: lane, sequence: { $lte: delivered } })
+    if (delivered !== undefined) await outbox.deleteMany({ directory: queue, sequence: { $lte: delivered } })
     return true
   }
 
   return {
     waitingEvents: () => outbox.estimatedDocumentCount(),
-    async lanesWithEvents() {
+    async queuesWithEvents() {
       await finishAbandoned()
       const waiting = await outbox.distinct('directory')
-      const wished = await deadLetters.distinct('directory', { replay: true })
-      const lanes = wished.map(async directory => {
+      const requested = await deadLetters.distinct('directory', { replay: true })
+      const queues = requested.map(async directory => {
         const webhooks = await deadLetters.distinct('webhookId', { directory, replay: true })
-        return webhooks.map(webhook => laneOf(directory, webhook))
+        return webhooks.map(webhook => queueOf(directory, webhook))
       })
-      return [...new Set([...waiting, ...(await Promise.all(lanes)).flat()])]
+      return [...new Set([...waiting, ...(await Promise.all(queues)).flat()])]
     },
     claimDelivery: claim,
     reportDelivery: report,
@@ -223,7 +223,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
       await webhookLog.deleteMany({ created: { $lt: before.log } })
       await deadLetters.deleteMany({ failed: { $lt: before.dead } })
       await events.deleteMany({ created: { $lt: before.events } })
-      await settleDeparted(collections)
+      await purgeDelivered(collections)
       return false
     },
   }

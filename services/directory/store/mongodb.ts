@@ -1,7 +1,7 @@
 import { mongodbFault } from '../../storage/mongodb.js'
 import type { Resource, ResourceType } from '../model.js'
 import type { Store } from './contract.js'
-import { guarded, type TellFault } from './guarded.js'
+import { guarded, type ReportFault } from './guarded.js'
 import { createCommitter } from './mongodb-commit.js'
 import { byAge, connectMongodb, placedAfter, scoped } from './mongodb-connection.js'
 import { createDirectoryStore } from './mongodb-directories.js'
@@ -19,7 +19,7 @@ const tombstoneMs = 60 * 60 * 1000
  */
 export async function openMongodb(
   url: string,
-  { tell = () => undefined }: { readonly tell?: TellFault | undefined } = {},
+  { reportFault = () => undefined }: { readonly reportFault?: ReportFault | undefined } = {},
 ): Promise<Store> {
   const { client, collections } = await connectMongodb(url)
   const { commits, resources, memberships } = collections
@@ -102,7 +102,7 @@ export async function openMongodb(
     },
     close: () => client.close(),
   }
-  return guarded(store, mongodbFault, tell)
+  return guarded(store, mongodbFault, reportFault)
 }
 
 function toResource(document: ResourceDocument): Resource {

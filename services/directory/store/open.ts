@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { loadAdapter } from '../../storage/driver.js'
 import type { Store } from './contract.js'
-import type { TellFault } from './guarded.js'
+import type { ReportFault } from './guarded.js'
 
 /** The embedded database's file in the data folder. */
 export const databaseFile = (dataDir: string): string => join(dataDir, 'directory.db')
@@ -10,20 +10,20 @@ export const databaseFile = (dataDir: string): string => join(dataDir, 'director
 export async function openStore({
   mongodbUrl,
   dataDir,
-  tell,
+  reportFault,
 }: {
   /** Empty: SQLite in `dataDir`. */
   readonly mongodbUrl: string
   readonly dataDir: string
-  readonly tell?: TellFault
+  readonly reportFault?: ReportFault
 }): Promise<Store> {
   if (mongodbUrl !== '') {
     const { openMongodb } = await loadAdapter('mongodb', () => import('./mongodb.js'))
-    return openMongodb(mongodbUrl, { tell })
+    return openMongodb(mongodbUrl, { reportFault })
   }
   const { openSqlite } = await loadAdapter('libsql', () => import('./sqlite.js'))
   try {
-    return openSqlite(databaseFile(dataDir), { tell })
+    return openSqlite(databaseFile(dataDir), { reportFault })
   } catch (error) {
     throw new Error(`DATA_DIR ${dataDir}: directory.db cannot be opened: ${(error as Error).message}`)
   }

@@ -1,9 +1,14 @@
-import type { Change, Head, Write } from './contract.js'
+import type { Head, ResourceChange, Write } from './contract.js'
 import { deleteResource, deleteTerms, type Sql } from './sql.js'
 import { insertEvents } from './sqlite-events.js'
 
 /** Applies a change, its events and the new head, within a transaction of the caller. False when `head` is stale. */
-export function applyChange(sql: Sql, directoryId: string, head: Head, { writes, events }: Change): boolean {
+export function applyChange(
+  sql: Sql,
+  directoryId: string,
+  head: Head,
+  { writes, events }: ResourceChange,
+): boolean {
   const moved = sql.run(
     'UPDATE directories SET version = version + 1, sequence = ? WHERE id = ? AND version = ?',
     ...[head.sequence + events.length, directoryId, head.version],

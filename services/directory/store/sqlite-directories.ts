@@ -1,8 +1,8 @@
-import { lanesOf } from '../lane.js'
+import { queueRange } from '../events/queue.js'
 import type { Directory } from '../model.js'
-import { type DirectoryStore, purgeBatch, type Told } from './contract.js'
+import { type Announcement, type DirectoryStore, purgeBatch } from './contract.js'
 import { deleteResource, type Sql } from './sql.js'
-import { createDepartedStore, depart, toldFrom } from './sqlite-departed.js'
+import { createDeletedStore, firstUndelivered, keepUntilDelivered } from './sqlite-deleted.js'
 import { insertEvents, purgeEvents } from './sqlite-events.js'
 
 interface Row {
@@ -24,17 +24,17 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
     run('DELETE FROM pulls WHERE directory_id = ?', id)
     run('DELETE FROM consent_links WHERE directory_id = ?', id)
     run('DELETE FROM setup_links WHERE directory_id = ?', id)
-    const told = toldFrom(sql, id)
-    const last = told === undefined ? Number.MAX_SAFE_INTEGER : told - 1
+    const first = firstUndelivered(sql, id)
+    const last = first === undefined ? Number.MAX_SAFE_INTEGER : first - 1
     if (resources.length + purgeEvents(sql, id, last) > 0) return true
-    if (told === undefined) {
-      run('DELETE FROM deliveries WHERE directory_id >= ? AND directory_id < ?', ...lanesOf(id))
+    if (first === undefined) {
+      run('DELETE FROM deliveries WHERE directory_id >= ? AND directory_id < ?', ...queueRange(id))
     }
     return false
   }
 
   /** False when the head is stale. */
-  const tell = (id: string, { head, events }: Told): boolean => {
+  const announce = (id: string, { head, events }: Announcement): boolean => {
     const moved = run(
       'UPDATE directories SET version = version + 1, sequence = ? WHERE id = ? AND version = ?',
       ...[head.sequence + events.length, id, head.version],
@@ -73,25 +73,26 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
       read(one('SELECT body FROM directories ORDER BY created DESC, id DESC LIMIT 1')),
     // A directory is always written as the text of the object it was read as, so equal text means an unchanged
     // directory.
-    replaceDirectory: async (before, after, told) =>
+    replaceDirectory: async (before, after, announcement) =>
       together(() => {
         const { id } = before
         const row = one<Row>('SELECT body FROM directories WHERE id = ?', id)
-        if (row?.body !== JSON.stringify(before) || (told && !tell(id, told))) return false
+        if (row?.body !== JSON.stringify(before) || (announcement && !announce(id, announcement)))
+          return false
         run('UPDATE directories SET body = ? WHERE id = ?', JSON.stringify(after), id)
         return true
       }),
-    removeDirectory: async (id, told) =>
+    removeDirectory: async (id, announcement) =>
       together(() => {
         const row = one<Row>('SELECT body FROM directories WHERE id = ?', id)
-        if (!row || (told && !tell(id, told))) return false
-        const kept = told?.events.find(event => event.to.length > 0)
-        if (kept) depart(sql, id, row.body, kept.sequence)
+        if (!row || (announcement && !announce(id, announcement))) return false
+        const queued = announcement?.events.find(event => event.to.length > 0)
+        if (queued) keepUntilDelivered(sql, id, row.body, queued.sequence)
         run('DELETE FROM directories WHERE id = ?', id)
         run('INSERT INTO removed_directories VALUES (?)', id)
         return true
       }),
-    ...createDepartedStore(sql),
+    ...createDeletedStore(sql),
     purgeSome: async () =>
       together(() => {
         const removed = one<{ id: string }>('SELECT id FROM removed_directories LIMIT 1')

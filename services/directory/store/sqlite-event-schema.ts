@@ -2,7 +2,7 @@ import type { DeadLetter, LogEntry, StoredEvent } from './event-contract.js'
 
 /**
  * Tables of events. `event_queue` lists the events that are neither delivered nor dead; its `directory_id`, like that
- * of `deliveries`, is a lane (lane.ts), so that each webhook has its own queue.
+ * of `deliveries`, is a queue of one webhook (events/queue.ts).
  */
 export const eventSchema = `
 CREATE TABLE events (

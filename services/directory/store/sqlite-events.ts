@@ -1,15 +1,15 @@
-import { laneOf, lanesOf, ownerOf } from '../lane.js'
-import type { Page, Scope } from '../model.js'
+import { ownerOf, queueOf, queueRange } from '../events/queue.js'
+import type { ListPage, Scope } from '../model.js'
 import {
   type Claim,
   type DeadLetter,
   type EventStore,
   type LogEntry,
   pruneBatch,
-  type ToldEvent,
+  type QueuedEvent,
 } from './event-contract.js'
 import { type Sql, scoped } from './sql.js'
-import { settleDeparted } from './sqlite-departed.js'
+import { purgeDelivered } from './sqlite-deleted.js'
 import {
   type DeadRow,
   type EventRow,
@@ -27,18 +27,18 @@ interface DeliveryRow {
 }
 
 /** Stores the events of a change, and queues them for their webhooks. Runs in the change's transaction. */
-export function insertEvents({ run }: Sql, directoryId: string, events: readonly ToldEvent[]): void {
+export function insertEvents({ run }: Sql, directoryId: string, events: readonly QueuedEvent[]): void {
   for (const { sequence, id, created, body, to } of events) {
     run('INSERT INTO events VALUES (?, ?, ?, ?, ?)', directoryId, sequence, id, created, body)
     for (const webhook of to) {
-      run('INSERT INTO event_queue VALUES (?, ?)', laneOf(directoryId, webhook), sequence)
+      run('INSERT INTO event_queue VALUES (?, ?)', queueOf(directoryId, webhook), sequence)
     }
   }
 }
 
 /** Deletes some of what is left of a removed directory's events up to a sequence, and returns how many rows. */
 export function purgeEvents({ run }: Sql, directoryId: string, last: number): number {
-  const lanes = lanesOf(directoryId)
+  const queues = queueRange(directoryId)
   const some = (table: string, where: string, ...values: unknown[]): number =>
     run(
       `DELETE FROM ${table} WHERE (directory_id, sequence) IN (
@@ -49,45 +49,45 @@ export function purgeEvents({ run }: Sql, directoryId: string, last: number): nu
   const log = 'SELECT id FROM webhook_log WHERE directory_id = ? LIMIT ?'
   return [
     some('events', 'directory_id = ?', directoryId),
-    some('event_queue', 'directory_id >= ? AND directory_id < ?', ...lanes),
+    some('event_queue', 'directory_id >= ? AND directory_id < ?', ...queues),
     run(`DELETE FROM dead_letters WHERE id IN (${dead})`, directoryId, last, pruneBatch),
     run(`DELETE FROM webhook_log WHERE id IN (${log})`, directoryId, pruneBatch),
   ].reduce((sum, count) => sum + count, 0)
 }
 
 /** Lists the queues by stepping from one to the next along the key, however many events each one has. */
-const lanes = `WITH RECURSIVE step (lane) AS (
+const queues = `WITH RECURSIVE step (queue) AS (
     SELECT min(directory_id) FROM event_queue UNION ALL
-    SELECT (SELECT min(directory_id) FROM event_queue WHERE directory_id > step.lane)
-    FROM step WHERE lane IS NOT NULL
-  ), lanes AS MATERIALIZED (SELECT lane FROM step WHERE lane IS NOT NULL)`
+    SELECT (SELECT min(directory_id) FROM event_queue WHERE directory_id > step.queue)
+    FROM step WHERE queue IS NOT NULL
+  ), queues AS MATERIALIZED (SELECT queue FROM step WHERE queue IS NOT NULL)`
 
 /** Events in the embedded database: claiming a delivery and reporting on it are one transaction each. */
 export function createEventStore(sql: Sql): EventStore {
   const { run, all, one, together } = sql
 
-  const stateOf = (lane: string): DeliveryRow =>
-    one<DeliveryRow>('SELECT * FROM deliveries WHERE directory_id = ?', lane) ?? {
+  const stateOf = (queue: string): DeliveryRow =>
+    one<DeliveryRow>('SELECT * FROM deliveries WHERE directory_id = ?', queue) ?? {
       ...{ fence: 0, until: 0, attempts: 0, due: 0 },
     }
 
-  const saveState = (lane: string, { fence, until, attempts, due }: DeliveryRow): void => {
+  const saveState = (queue: string, { fence, until, attempts, due }: DeliveryRow): void => {
     run(
       `INSERT INTO deliveries (directory_id, fence, until, attempts, due) VALUES (?, ?, ?, ?, ?)
        ON CONFLICT (directory_id) DO UPDATE SET
          fence = excluded.fence, until = excluded.until, attempts = excluded.attempts, due = excluded.due`,
-      ...[lane, fence, until, attempts, due],
+      ...[queue, fence, until, attempts, due],
     )
   }
 
-  const claim: EventStore['claimDelivery'] = async (lane, { now, until, limit, fence, hasten }) =>
+  const claim: EventStore['claimDelivery'] = async (queue, { now, until, limit, fence, hasten }) =>
     together((): Claim => {
-      const { directoryId, webhookId } = ownerOf(lane)
-      const state = stateOf(lane)
+      const { directoryId, webhookId } = ownerOf(queue)
+      const state = stateOf(queue)
       const own = state.fence === fence
       if (!own && state.until > now) return { kind: 'held' }
       const giveBack = (): void => {
-        if (own) saveState(lane, { ...state, until: 0 })
+        if (own) saveState(queue, { ...state, until: 0 })
       }
       const replays = all<DeadRow>(
         `SELECT * FROM dead_letters WHERE directory_id = ? AND replay = 1 AND webhook_id = ?
@@ -98,14 +98,14 @@ export function createEventStore(sql: Sql): EventStore {
       const events = all<EventRow>(
         `SELECT events.* FROM event_queue JOIN events USING (sequence)
          WHERE event_queue.directory_id = ? AND events.directory_id = ? ORDER BY event_queue.sequence LIMIT ?`,
-        ...[lane, directoryId, waits ? 1 : limit],
+        ...[queue, directoryId, waits ? 1 : limit],
       ).map(toEvent)
       if (replays.length === 0 && (events.length === 0 || waits)) {
         giveBack()
         return events.length === 0 ? { kind: 'nothing' } : { kind: 'later', at: state.due }
       }
       const taken = { ...state, fence: own ? state.fence : state.fence + 1, until }
-      saveState(lane, taken)
+      saveState(queue, taken)
       const { attempts, due } = state
       return {
         kind: 'delivery',
@@ -113,13 +113,13 @@ export function createEventStore(sql: Sql): EventStore {
       }
     })
 
-  const report: EventStore['reportDelivery'] = async (lane, fence, done) =>
+  const report: EventStore['reportDelivery'] = async (queue, fence, done) =>
     together(() => {
-      if (stateOf(lane).fence !== fence) return false
+      if (stateOf(queue).fence !== fence) return false
       const { delivered, attempts, due, until, dead = [], failedAgain = [], revived = [], log = [] } = done
-      saveState(lane, { fence, attempts, due, until })
+      saveState(queue, { fence, attempts, due, until })
       if (delivered !== undefined) {
-        run('DELETE FROM event_queue WHERE directory_id = ? AND sequence <= ?', lane, delivered)
+        run('DELETE FROM event_queue WHERE directory_id = ? AND sequence <= ?', queue, delivered)
       }
       for (const letter of dead) bury(letter)
       for (const { id, attempts, problem, failed } of failedAgain) {
@@ -171,7 +171,12 @@ export function createEventStore(sql: Sql): EventStore {
   }
 
   /** A page of a table, newest first by the given time column. */
-  const newest = <Row>(table: string, time: string, scope: Scope, { after, offset, limit }: Page): Row[] => {
+  const newest = <Row>(
+    table: string,
+    time: string,
+    scope: Scope,
+    { after, offset, limit }: ListPage,
+  ): Row[] => {
     const { where, values } = scoped(scope)
     return all<Row>(
       `SELECT * FROM ${table} WHERE ${where} ${after ? `AND (${time}, id) < (?, ?)` : ''}
@@ -182,12 +187,12 @@ export function createEventStore(sql: Sql): EventStore {
 
   return {
     waitingEvents: async () => one<{ n: number }>('SELECT count(*) AS n FROM event_queue')?.n ?? 0,
-    lanesWithEvents: async () => [
+    queuesWithEvents: async () => [
       ...new Set([
-        ...all<{ lane: string }>(`${lanes} SELECT lane FROM lanes`).map(row => row.lane),
+        ...all<{ queue: string }>(`${queues} SELECT queue FROM queues`).map(row => row.queue),
         ...all<Pick<DeadRow, 'directory_id' | 'webhook_id'>>(
           'SELECT DISTINCT directory_id, webhook_id FROM dead_letters WHERE replay = 1',
-        ).map(row => laneOf(row.directory_id, row.webhook_id)),
+        ).map(row => queueOf(row.directory_id, row.webhook_id)),
       ]),
     ],
     claimDelivery: claim,
@@ -239,15 +244,15 @@ export function createEventStore(sql: Sql): EventStore {
           ...[before.dead, pruneBatch],
         )
         const events = run(
-          `${lanes} DELETE FROM events WHERE (directory_id, sequence) IN (
+          `${queues} DELETE FROM events WHERE (directory_id, sequence) IN (
              SELECT directory_id, sequence FROM events WHERE created < ? AND NOT EXISTS (
-               SELECT 1 FROM lanes CROSS JOIN event_queue AS queue ON queue.directory_id = lane
-               WHERE (lane = events.directory_id OR lane LIKE events.directory_id || '.%')
-               AND queue.sequence = events.sequence)
+               SELECT 1 FROM queues CROSS JOIN event_queue AS queued ON queued.directory_id = queue
+               WHERE (queue = events.directory_id OR queue LIKE events.directory_id || '.%')
+               AND queued.sequence = events.sequence)
              ORDER BY created LIMIT ?)`,
           ...[before.events, pruneBatch],
         )
-        settleDeparted(sql)
+        purgeDelivered(sql)
         return Math.max(log, dead, events) === pruneBatch
       }),
   }

@@ -1,7 +1,7 @@
 /** Groups changes that are flushed to disk together; the flush is the most expensive part of a change. */
-export interface Group {
-  /** Applies the change at once, all or nothing. `kept` is fulfilled when it is on disk. */
-  join<Result>(work: () => Result): { readonly result: Result; readonly kept: Promise<void> }
+export interface GroupCommit {
+  /** Applies the change at once, all or nothing. `durable` is fulfilled when it is on disk. */
+  join<Result>(work: () => Result): { readonly result: Result; readonly durable: Promise<void> }
   /** Runs work that does not change users or groups: it is on disk on return, and so are all changes before it. */
   alone<Result>(work: () => Result): Result
   /** Flushes all changes made so far. Must be called before changes are revealed. */
@@ -22,8 +22,8 @@ export interface Disk {
 }
 
 interface Open {
-  readonly kept: Promise<void>
-  readonly keep: () => void
+  readonly durable: Promise<void>
+  readonly confirm: () => void
   readonly lose: (error: unknown) => void
 }
 
@@ -33,7 +33,7 @@ interface Open {
  * build on them: if the commit fails, all are undone. If the flush fails after it, none is confirmed, and no change is
  * accepted until `mend`.
  */
-export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
+export function createGroup(exec: (sql: string) => void, disk: Disk): GroupCommit {
   let open: Open | undefined
   let waiting: Open[] = []
   let flushing: Promise<void> | undefined
@@ -48,15 +48,15 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
       waiting.push(group)
       flushing ??= flushWaiting()
     })
-    let keep: Open['keep'] = () => undefined
+    let confirm: Open['confirm'] = () => undefined
     let lose: Open['lose'] = () => undefined
-    const kept = new Promise<void>((resolve, reject) => {
-      keep = resolve
+    const durable = new Promise<void>((resolve, reject) => {
+      confirm = resolve
       lose = reject
     })
     // Each change awaits it separately; this keeps a failure from being an unhandled rejection.
-    kept.catch(() => undefined)
-    return { kept, keep, lose }
+    durable.catch(() => undefined)
+    return { durable, confirm, lose }
   }
 
   function commit(): Open | undefined {
@@ -82,7 +82,7 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
       try {
         refuseBroken()
         await disk.flush()
-        for (const { keep } of groups) keep()
+        for (const { confirm } of groups) confirm()
       } catch (error) {
         broken ??= { error }
         for (const { lose } of groups) lose(error)
@@ -98,7 +98,7 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
     if (!group && !flushing) return
     try {
       flushNow()
-      group?.keep()
+      group?.confirm()
     } catch (error) {
       group?.lose(error)
       throw error
@@ -167,12 +167,12 @@ export function createGroup(exec: (sql: string) => void, disk: Disk): Group {
       // The first change of a group has no earlier ones to protect, so it needs no savepoint.
       const alone = open === undefined
       open ??= begin()
-      const { kept } = open
+      const { durable } = open
       if (!alone) exec('SAVEPOINT change')
       try {
         const result = work()
         if (!alone) exec('RELEASE change')
-        return { result, kept }
+        return { result, durable }
       } catch (error) {
         if (alone) undoAll(error)
         else undoLast(error)

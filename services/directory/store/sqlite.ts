@@ -2,13 +2,13 @@ import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import Database from 'libsql'
 import { atomically, openTables, sqliteFault, type Tables } from '../../storage/sqlite.js'
-import type { Member } from '../model.js'
+import type { GroupMember } from '../model.js'
 import type { Head, Store } from './contract.js'
-import { guarded, type TellFault } from './guarded.js'
+import { guarded, type ReportFault } from './guarded.js'
 import { type Sql, scoped } from './sql.js'
 import { createCheckpoints, otherConnection } from './sqlite-checkpoints.js'
 import { applyChange } from './sqlite-commit.js'
-import { departedSchema } from './sqlite-departed.js'
+import { deletedSchema } from './sqlite-deleted.js'
 import { createDirectoryStore } from './sqlite-directories.js'
 import { eventSchema } from './sqlite-event-schema.js'
 import { createEventStore } from './sqlite-events.js'
@@ -22,7 +22,7 @@ import { createSetupLinkStore, setupLinkSchema } from './sqlite-setup-links.js'
 /** Lower versions are those of builds before the first release. */
 const tables: Tables = {
   one: 'resources',
-  create: [sqliteSchema, eventSchema, departedSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'),
+  create: [sqliteSchema, eventSchema, deletedSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'),
   version: 4,
 }
 
@@ -36,7 +36,7 @@ const tables: Tables = {
  */
 export function openSqlite(
   file: string,
-  { tell = () => undefined }: { readonly tell?: TellFault | undefined } = {},
+  { reportFault = () => undefined }: { readonly reportFault?: ReportFault | undefined } = {},
 ): Store {
   // Created by us first, as SQLite's side files take over the mode of the database file.
   closeSync(openSync(file, 'a', 0o600))
@@ -108,8 +108,8 @@ export function openSqlite(
       return row && { version: row.version, sequence: row.sequence }
     },
     async commit(directoryId, head, change) {
-      const { result, kept } = group.join(() => applyChange(sql, directoryId, head, change))
-      return result ? { kept } : undefined
+      const { result, durable } = group.join(() => applyChange(sql, directoryId, head, change))
+      return result ? { durable } : undefined
     },
 
     async resource(scope, type, id) {
@@ -153,7 +153,7 @@ export function openSqlite(
     scan: async scan => (scan.terms ? scanTerms(sql, scan, scan.terms) : scanAll(sql, scan)).map(toResource),
 
     members: async (groupId, { after, offset, limit }) =>
-      all<Member>(
+      all<GroupMember>(
         `SELECT user_id AS userId, COALESCE(display, label) AS label FROM memberships JOIN resources ON id = user_id
          WHERE group_id = ? AND user_id > ? ORDER BY user_id LIMIT ? OFFSET ?`,
         ...[groupId, after?.id ?? '', limit, offset],
@@ -200,5 +200,5 @@ export function openSqlite(
       db.close()
     },
   }
-  return guarded(store, sqliteFault, tell)
+  return guarded(store, sqliteFault, reportFault)
 }

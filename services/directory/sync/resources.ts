@@ -53,14 +53,14 @@ export async function load(
 }
 
 /** Throws when a resource is not in the state that a request expects. */
-export type Check = (current: Resource) => void
+export type WriteCheck = (current: Resource) => void
 
 /** Changes of one type of resource as SCIM defines them. All methods throw ScimError. */
 export interface ResourceSync {
   create(directory: Directory, body: unknown): Promise<Resource>
-  replace(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
-  patch(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
-  remove(directory: Directory, id: string, check?: Check): Promise<void>
+  replace(directory: Directory, id: string, body: unknown, check?: WriteCheck): Promise<Resource>
+  patch(directory: Directory, id: string, body: unknown, check?: WriteCheck): Promise<Resource>
+  remove(directory: Directory, id: string, check?: WriteCheck): Promise<void>
 }
 
 /**

@@ -1,4 +1,4 @@
-import { chunks } from '../chunks.js'
+import { batchesOf } from '../batches.js'
 import { limits } from '../limits.js'
 import type { JsonObject, Resource } from '../model.js'
 import { ScimError } from '../scim/error.js'
@@ -8,10 +8,10 @@ import type { Store } from '../store/contract.js'
 export type GroupsOf = (user: Resource, base: string) => Promise<JsonObject[]>
 
 /**
- * For the users of one response: a group that they share is read once. `pace` is called between the reads. Throws 400
+ * For the users of one response: a group that they share is read once. `yieldNow` is called between the reads. Throws 400
  * tooMany (RFC 7644, section 3.12).
  */
-export function createGroupsOf(store: Store, pace: () => Promise<void>): GroupsOf {
+export function createGroupsOf(store: Store, yieldNow: () => Promise<void>): GroupsOf {
   const names = new Map<string, string>()
   return async ({ id, directoryId }, base) => {
     const ids = await store.groupIdsOf(id)
@@ -20,11 +20,11 @@ export function createGroupsOf(store: Store, pace: () => Promise<void>): GroupsO
       throw new ScimError(400, detail, 'tooMany')
     }
     const unread = ids.filter(groupId => !names.has(groupId))
-    for (const some of chunks(unread, limits.resourcesAtOnce)) {
+    for (const some of batchesOf(unread, limits.resourcesAtOnce)) {
       for (const group of await store.resourcesById(directoryId, 'group', some)) {
         names.set(group.id, group.label)
       }
-      await pace()
+      await yieldNow()
     }
     return ids
       .filter(groupId => names.has(groupId))

@@ -3,15 +3,15 @@
  */
 import { arrangeRows, type Given, isLeftBlank } from './blank.js'
 import { decodeProblem, keepDeclared, type Problems } from './declared.js'
-import type { Entry } from './entry.js'
-import { type Field, findPath, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
+import type { FormEntry } from './entry.js'
+import { type FormField, findPath, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
 import { typeMessage, validationMessage } from './messages.js'
 import { typeScalar } from './type.js'
 
 /** What was sent for one place of the table. Created only for names in the table. */
 interface Slot extends Given {
-  readonly field: Field
+  readonly field: FormField
   readonly texts: string[]
   readonly values: JsonValue[]
   file: boolean
@@ -23,24 +23,24 @@ interface Slot extends Given {
  * may contain less than they require.
  */
 export function assembleTraits(
-  root: Field,
-  entries: readonly Entry[],
+  root: FormField,
+  entries: readonly FormEntry[],
   problems: Problems,
   stored?: JsonObject,
 ): JsonValue {
   const document = newSlot(root)
   for (const entry of entries) place(document, entry)
   const traits = document.inner.get('traits')
-  const field = root.children.get('traits') as Field
+  const field = root.children.get('traits') as FormField
   const value = build(traits ?? newSlot(field), 'traits', true, problems, stored)
   return value === undefined ? {} : value
 }
 
-function newSlot(field: Field): Slot {
+function newSlot(field: FormField): Slot {
   return { field, texts: [], values: [], file: false, inner: new Map() }
 }
 
-function place(document: Slot, entry: Entry): void {
+function place(document: Slot, entry: FormEntry): void {
   const steps = findPath(document.field, entry.name)
   if (!steps) return
   let slot = document
@@ -115,7 +115,7 @@ function buildObject(
 }
 
 /** An object that is required in one that exists does too, so that missing values are reported at its leaves. */
-function emptyRequired(field: Field, depth = 0): JsonObject | undefined {
+function emptyRequired(field: FormField, depth = 0): JsonObject | undefined {
   if (field.kind !== 'object' || field.nullable || depth > MAX_SEGMENTS) return undefined
   const object: JsonObject = {}
   for (const [name, child] of field.children) {
@@ -152,14 +152,14 @@ function buildArray(
   return array.length === 0 && optional ? undefined : array
 }
 
-function repeatedRows(field: Field, given: readonly string[]): (Slot | undefined)[] {
+function repeatedRows(field: FormField, given: readonly string[]): (Slot | undefined)[] {
   return given.map((text, position) => {
     const item = itemField(field, position)
     return item && { ...newSlot(item), texts: [text] }
   })
 }
 
-function fromJsonText(field: Field, text: string, path: string, problems: Problems): JsonValue {
+function fromJsonText(field: FormField, text: string, path: string, problems: Problems): JsonValue {
   const value = decodeProblem(text, path, problems)
   if (value === undefined) return null
   const fits = field.kind === 'array' ? Array.isArray(value) : isJsonObject(value)

@@ -2,7 +2,7 @@
  * Finds the places of a form that were left blank. The parser leaves their rows out, and the form that is shown again
  * numbers its rows in the same way, so that an error appears in the row it refers to (docs/forms.md).
  */
-import { type Field, itemField } from './field.js'
+import { type FormField, itemField } from './field.js'
 import type { JsonValue } from './json.js'
 
 /** What was sent for one place of the table, and below it. */
@@ -18,7 +18,7 @@ export interface Given {
  * True when this place was not filled in. Unticked checkboxes send `false`, which must not create an object that would
  * then lack required values.
  */
-export function isLeftBlank(field: Field | undefined, given: Given): boolean {
+export function isLeftBlank(field: FormField | undefined, given: Given): boolean {
   if (given.file || given.values?.length || given.texts.some(text => text !== '')) return false
   const filled = new Map(
     [...given.inner].filter(([key, inner]) => !isLeftBlank(field && fieldBelow(field, key), inner)),
@@ -33,7 +33,7 @@ export function isLeftBlank(field: Field | undefined, given: Given): boolean {
  * filled one, or up to `minItems`, has its own meaning and keeps its place; undefined where nothing was sent for it.
  */
 export function arrangeRows<Row extends Given>(
-  array: Field,
+  array: FormField,
   rows: ReadonlyMap<string | number, Row>,
 ): (Row | undefined)[] {
   if (isLeftBlank(array, { texts: [], inner: rows })) return []
@@ -49,17 +49,17 @@ export function arrangeRows<Row extends Given>(
   ]
 }
 
-function fieldBelow(field: Field, key: string | number): Field | undefined {
+function fieldBelow(field: FormField, key: string | number): FormField | undefined {
   return typeof key === 'number' ? itemField(field, key) : field.children.get(key)
 }
 
-function requiredKeys(field: Field): (string | number)[] {
+function requiredKeys(field: FormField): (string | number)[] {
   return field.kind === 'array' ? [...field.tuple.keys()] : [...field.required]
 }
 
 /** True when `key` has no value: it was not sent, or it is blank and blank means no value there. */
 function isLacking(
-  field: Field,
+  field: FormField,
   key: string | number,
   given: Given,
   filled: ReadonlyMap<string | number, Given>,
@@ -71,7 +71,7 @@ function isLacking(
   return !(takesBlank && given.inner.has(key))
 }
 
-function isUnticked(field: Field | undefined, given: Given): boolean {
+function isUnticked(field: FormField | undefined, given: Given): boolean {
   const isBoolean = field?.scalars.has('boolean') || field?.choices?.some(({ value }) => value === false)
   return (
     isBoolean === true && !given.values?.length && given.texts.every(text => text === '' || text === 'false')

@@ -1,10 +1,10 @@
 /** The fixed values a path allows by enum and const. */
 import type { Choice } from './field.js'
 import { isJsonObject, type JsonValue, own } from './json.js'
-import { type Fragment, list, type Resolve, referenced } from './kinds.js'
+import { type Fragment, list, type ResolveSchema, referenced } from './kinds.js'
 
 /** The values that all fragments of one path allow; undefined when any value is allowed. */
-export function agreedChoices(fragments: readonly Fragment[], resolve: Resolve): Choice[] | undefined {
+export function agreedChoices(fragments: readonly Fragment[], resolve: ResolveSchema): Choice[] | undefined {
   const found = fragments.map(({ schema, role }) => ({ role, choices: choicesOf(schema, resolve) }))
   const always = found.filter(({ role, choices }) => role === 'always' && choices)
   if (always.length > 0) {
@@ -27,7 +27,7 @@ export function agreedChoices(fragments: readonly Fragment[], resolve: Resolve):
  */
 function choicesOf(
   schema: JsonValue | undefined,
-  resolve: Resolve,
+  resolve: ResolveSchema,
 ): Map<string, { value: JsonValue; label: string }> | undefined {
   if (!isJsonObject(schema)) return undefined
   const values = own(schema, 'enum')

@@ -1,6 +1,6 @@
 /** JSON values with their types: only what the table declares is kept (rules 6, 8, 11). */
 import { type FieldError, MAX_ERRORS } from './errors.js'
-import { type Field, itemField, MAX_ITEMS } from './field.js'
+import { type FormField, itemField, MAX_ITEMS } from './field.js'
 import { isJsonObject, type JsonObject, JsonTextError, type JsonValue, parseJson } from './json.js'
 import { INEXACT, TOO_LARGE } from './messages.js'
 
@@ -30,7 +30,7 @@ export function decodeProblem(text: string, path: string, problems: Problems): J
  * properties.
  */
 export function keepDeclared(
-  field: Field | undefined,
+  field: FormField | undefined,
   value: JsonValue,
   path: string,
   problems: Problems,

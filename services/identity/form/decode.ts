@@ -1,7 +1,7 @@
 /**
  * Decodes bytes into entries: the media types a form or a client may send (docs/forms.md). Independent of the schema.
  */
-import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES, MAX_NAMES, tooManyEntries } from './entry.js'
+import { BodyError, type FormEntry, MAX_BODY_BYTES, MAX_ENTRIES, MAX_NAMES, tooManyEntries } from './entry.js'
 import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './json.js'
 import { decodeMultipart } from './multipart.js'
 
@@ -17,7 +17,7 @@ export const FORM_TYPES = [
 ] as const
 
 /** Reads a body by its media type. Throws BodyError. */
-export async function decodeBody(contentType: string | undefined, body: Buffer): Promise<Entry[]> {
+export async function decodeBody(contentType: string | undefined, body: Buffer): Promise<FormEntry[]> {
   const mediaType = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase()
   if (body.length > MAX_BODY_BYTES) throw new BodyError('too_large', 'The body is larger than 1 MiB.')
   const entries = await decodeAs(mediaType, contentType ?? '', body)
@@ -28,7 +28,11 @@ export async function decodeBody(contentType: string | undefined, body: Buffer):
   return entries
 }
 
-async function decodeAs(mediaType: string | undefined, contentType: string, body: Buffer): Promise<Entry[]> {
+async function decodeAs(
+  mediaType: string | undefined,
+  contentType: string,
+  body: Buffer,
+): Promise<FormEntry[]> {
   switch (mediaType) {
     case 'application/x-www-form-urlencoded':
       return decodeUrlEncoded(body)
@@ -45,8 +49,8 @@ async function decodeAs(mediaType: string | undefined, contentType: string, body
 }
 
 /** The parser of application/x-www-form-urlencoded (WHATWG URL standard, section 5.1). */
-export function decodeUrlEncoded(body: Buffer): Entry[] {
-  const entries: Entry[] = []
+export function decodeUrlEncoded(body: Buffer): FormEntry[] {
+  const entries: FormEntry[] = []
   // Decoded as latin1, so that malformed UTF-8 is replaced only after the percent signs are decoded.
   for (const [piece] of body.toString('latin1').matchAll(/[^&]+/g)) {
     const equals = piece.indexOf('=')
@@ -85,7 +89,7 @@ function hexDigit(text: string, at: number): number {
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN
 }
 
-function decodeJson(body: Buffer): Entry[] {
+function decodeJson(body: Buffer): FormEntry[] {
   let document: JsonValue
   try {
     document = parseJson(body.toString('utf8'))

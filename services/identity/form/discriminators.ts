@@ -3,7 +3,7 @@
  * they would report the fields of every branch that was not chosen (docs/forms.md).
  */
 import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
-import { list, type Resolve } from './kinds.js'
+import { list, type ResolveSchema } from './kinds.js'
 
 /** Keywords that do not constrain the value: a branch with only these is nothing but a reference. */
 const WORDS = new Set(['$ref', 'title', 'description'])
@@ -12,7 +12,7 @@ const WORDS = new Set(['$ref', 'title', 'description'])
  * Marks in `schema` which property distinguishes its branches, so that the validator checks only the chosen one. No
  * value becomes valid by this: each branch requires the property, and no two share a string for it.
  */
-export function markDiscriminator(schema: JsonObject, resolve: Resolve): void {
+export function markDiscriminator(schema: JsonObject, resolve: ResolveSchema): void {
   // Draft-07 has no such keyword; OpenAPI's may contradict the branches.
   delete schema.discriminator
   const branches = list(schema, 'oneOf').map(branch => behindReference(branch, resolve))
@@ -26,7 +26,7 @@ export function markDiscriminator(schema: JsonObject, resolve: Resolve): void {
   Object.assign(schema, { type: 'object', discriminator: { propertyName } })
 }
 
-function behindReference(branch: JsonValue, resolve: Resolve): JsonObject | undefined {
+function behindReference(branch: JsonValue, resolve: ResolveSchema): JsonObject | undefined {
   if (!isJsonObject(branch)) return undefined
   const reference = own(branch, '$ref')
   const isOnlyThat = typeof reference === 'string' && Object.keys(branch).every(key => WORDS.has(key))

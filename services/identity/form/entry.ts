@@ -3,7 +3,7 @@ import type { FieldError } from './errors.js'
 import type { JsonValue } from './json.js'
 
 /** One submitted name with its text, a JSON value that keeps its type, or a chosen file. */
-export type Entry =
+export type FormEntry =
   | { readonly name: string; readonly text: string }
   | { readonly name: string; readonly json: JsonValue }
   | { readonly name: string; readonly file: true }

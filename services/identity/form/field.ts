@@ -30,22 +30,22 @@ export interface Display {
 }
 
 /** One place of the table. In a recursive schema a field is its own descendant. */
-export interface Field {
+export interface FormField {
   readonly kind: 'object' | 'array' | 'scalar'
   /** Types a scalar's text may become; empty when only `choices` decide. */
   readonly scalars: ReadonlySet<Scalar>
   readonly nullable: boolean
   readonly choices: readonly Choice[] | undefined
   readonly display: Display
-  readonly children: ReadonlyMap<string, Field>
+  readonly children: ReadonlyMap<string, FormField>
   /** Names of children that are required in any case (not only in a branch). */
   readonly required: ReadonlySet<string>
   /** True when JSON may have properties that the table does not name; a form never may. */
   readonly open: boolean
   /** Fields of the first items of a tuple; empty for a plain list. */
-  readonly tuple: readonly Field[]
+  readonly tuple: readonly FormField[]
   /** Field of every further item; undefined when there may be none. */
-  readonly items: Field | undefined
+  readonly items: FormField | undefined
   /** True when two identities of one project may not share this value (`x-identifier`). */
   readonly identifier: boolean
   /** How times without a zone are interpreted (`x-timezone`). */
@@ -60,25 +60,25 @@ export const MAX_NAME_BYTES = 512
 export const MAX_ITEMS = 1000
 
 /** The field of an array's item at `index`, undefined beyond the end of a closed tuple. */
-export function itemField(array: Field, index: number): Field | undefined {
+export function itemField(array: FormField, index: number): FormField | undefined {
   return array.tuple[index] ?? array.items
 }
 
 /** True for an object that is entered as one JSON text because the schema names no properties of it. */
-export function isFreeObject(field: Field): boolean {
+export function isFreeObject(field: FormField): boolean {
   return field.kind === 'object' && field.children.size === 0
 }
 
 /** One step from a field to the next: a property's name, or an array index. */
 export interface Step {
   readonly key: string | number
-  readonly field: Field
+  readonly field: FormField
 }
 
 const INDEX = /^(?:0|[1-9]\d{0,14})$/
 
 /** Looks up a submitted name below `root`. Undefined when the table does not contain it. */
-export function findPath(root: Field, name: string): Step[] | undefined {
+export function findPath(root: FormField, name: string): Step[] | undefined {
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) return undefined
   const segments = name.split('.')
   if (segments.length > MAX_SEGMENTS) return undefined
@@ -94,7 +94,7 @@ export function findPath(root: Field, name: string): Step[] | undefined {
   return steps
 }
 
-function itemStep(array: Field, segment: string | undefined): Step | undefined {
+function itemStep(array: FormField, segment: string | undefined): Step | undefined {
   if (segment === undefined || !INDEX.test(segment)) return undefined
   const key = Number(segment)
   const field = itemField(array, key)
@@ -102,7 +102,7 @@ function itemStep(array: Field, segment: string | undefined): Step | undefined {
 }
 
 /** A property's own name may contain dots; the compiler ensures that only one reading is possible. */
-function childStep(parent: Field, segments: readonly string[], at: number): Step | undefined {
+function childStep(parent: FormField, segments: readonly string[], at: number): Step | undefined {
   if (parent.children.size === 0) return undefined
   let key = ''
   for (let end = at; end < segments.length; end++) {

@@ -1,12 +1,12 @@
 /**
  * Refuses schemas that no form can serve: those that can never be filled in, and those whose form would be too large.
  */
-import type { Field } from './field.js'
-import { buildNodes, MAX_NODES, type Node } from './nodes.js'
+import type { FormField } from './field.js'
+import { buildNodes, type FormNode, MAX_NODES } from './nodes.js'
 import { SchemaError } from './schema-document.js'
 
 /** Refuses `traits` whose form would be too large, or whose required fields form a cycle. Throws SchemaError. */
-export function refuseEndless(root: Field, traits: Field): void {
+export function refuseEndless(root: FormField, traits: FormField): void {
   refuseRequiredCircles(traits)
   const nodes = buildNodes({ root }, { texts: [], inner: new Map() }, [])
   if (count(nodes) > MAX_NODES) {
@@ -17,10 +17,10 @@ export function refuseEndless(root: Field, traits: Field): void {
 }
 
 /** An object that requires itself at a deeper level can never be filled in. */
-function refuseRequiredCircles(traits: Field): void {
-  const finished = new Set<Field>()
-  const open = new Set<Field>()
-  function follow(field: Field, path: string): void {
+function refuseRequiredCircles(traits: FormField): void {
+  const finished = new Set<FormField>()
+  const open = new Set<FormField>()
+  function follow(field: FormField, path: string): void {
     if (finished.has(field)) return
     if (open.has(field)) {
       throw new SchemaError(`${path} is required inside itself, endlessly; make it optional somewhere`)
@@ -36,9 +36,9 @@ function refuseRequiredCircles(traits: Field): void {
 }
 
 /** Each field once, with one path that leads to it. */
-function everyField(root: Field, path: string): ReadonlyMap<Field, string> {
+function everyField(root: FormField, path: string): ReadonlyMap<FormField, string> {
   const found = new Map([[root, path]])
-  const add = (field: Field | undefined, at: string) => {
+  const add = (field: FormField | undefined, at: string) => {
     if (field && !found.has(field)) found.set(field, at)
   }
   // The loop also visits the entries that it adds.
@@ -49,6 +49,6 @@ function everyField(root: Field, path: string): ReadonlyMap<Field, string> {
   return found
 }
 
-function count(nodes: readonly Node[]): number {
+function count(nodes: readonly FormNode[]): number {
   return nodes.reduce((sum, node) => sum + 1 + (node.type === 'input' ? 0 : count(node.nodes)), 0)
 }

@@ -1,11 +1,11 @@
 /** Which values of the traits identify a person (`x-identifier`). */
-import { type Field, MAX_SEGMENTS } from './field.js'
+import { type FormField, MAX_SEGMENTS } from './field.js'
 import { SchemaError } from './schema-document.js'
 
 /** Paths below `traits` whose values are unique within a project. Throws SchemaError. */
-export function findIdentifiers(traits: Field): string[][] {
+export function findIdentifiers(traits: FormField): string[][] {
   const found: string[][] = []
-  const walk = (field: Field, path: string[], open: ReadonlySet<Field>): void => {
+  const walk = (field: FormField, path: string[], open: ReadonlySet<FormField>): void => {
     if (open.has(field) || open.size >= MAX_SEGMENTS) return
     if (field.identifier) {
       if (!field.scalars.has('string'))

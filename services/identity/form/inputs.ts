@@ -1,7 +1,7 @@
 /** One input for one leaf of the schema (docs/forms.md). */
 import { browserPattern } from './browser-pattern.js'
 import { textOf } from './choices.js'
-import { type Field, isFreeObject } from './field.js'
+import { type FormField, isFreeObject } from './field.js'
 
 /** What all nodes have in common. */
 export interface Described {
@@ -59,7 +59,7 @@ const WRITTEN: Readonly<Record<string, string>> = {
 }
 
 /** The text below a label: the schema's description, else the value's format where a browser cannot help. */
-export function hintOf(field: Field): string | undefined {
+export function hintOf(field: FormField): string | undefined {
   const { description, format } = field.display
   const zone = field.localTime && `Time zone: ${field.localTime.zone}.`
   if (description !== undefined) return zone ? `${description} ${zone}` : description
@@ -71,7 +71,7 @@ export function hintOf(field: Field): string | undefined {
 
 /** The input of a leaf. With `mayStayBlank` a boolean is not a checkbox, which always sends a value. */
 export function inputNode(
-  field: Field,
+  field: FormField,
   described: Described,
   texts: readonly string[],
   required: boolean,
@@ -117,7 +117,12 @@ function stepOf(time: string): Record<string, string> {
 const BLANK = { value: '', label: '' }
 
 /** Ticking is required only where nothing but `true` is accepted. */
-function checkbox(field: Field, described: Described, texts: readonly string[], required: boolean): Input {
+function checkbox(
+  field: FormField,
+  described: Described,
+  texts: readonly string[],
+  required: boolean,
+): Input {
   const ticked = texts.some(text => text === 'true' || text === 'on')
   const onlyTrue = field.choices?.every(({ value }) => value === true) ?? false
   return {
@@ -130,7 +135,7 @@ function checkbox(field: Field, described: Described, texts: readonly string[], 
   }
 }
 
-function textInput(field: Field, value: string): InputType {
+function textInput(field: FormField, value: string): InputType {
   if (field.kind === 'object') return 'textarea'
   const { scalars, display } = field
   if (scalars.size > 0 && [...scalars].every(scalar => scalar === 'number' || scalar === 'integer'))
@@ -141,7 +146,7 @@ function textInput(field: Field, value: string): InputType {
   return (display.maxLength ?? 0) > LONG_TEXT || /[\r\n]/.test(value) ? 'textarea' : 'text'
 }
 
-function numberBounds(field: Field): Record<string, string> {
+function numberBounds(field: FormField): Record<string, string> {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = field.display
   const whole = !field.scalars.has('number')
   // A browser counts steps from `min`, so for whole numbers both ends must be whole.
@@ -172,7 +177,7 @@ function floor(bound: number | undefined): number {
   return bound === undefined ? Number.POSITIVE_INFINITY : Math.floor(bound)
 }
 
-function textBounds(field: Field, input: InputType): Record<string, string> {
+function textBounds(field: FormField, input: InputType): Record<string, string> {
   const { minLength, maxLength, pattern } = field.display
   const completed = COMPLETED[input]
   const written = pattern === undefined || input === 'textarea' ? undefined : browserPattern(pattern)

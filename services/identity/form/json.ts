@@ -1,9 +1,8 @@
 /** JSON values as own data properties only, with bounds on depth (docs/forms.md). */
 
-export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject
-export interface JsonObject {
-  [key: string]: JsonValue
-}
+import type { JsonObject, JsonValue } from '../../json.js'
+
+export type { JsonObject, JsonValue } from '../../json.js'
 export type JsonType = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array'
 
 /** Deepest nesting accepted in any JSON text. */

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue, jsonType, own } from './
 
 export type Type = 'boolean' | 'integer' | 'number' | 'string' | 'object' | 'array' | 'null'
 export type Types = ReadonlySet<Type>
-export type Resolve = (reference: string) => JsonValue
+export type ResolveSchema = (reference: string) => JsonValue
 
 /**
  * How binding a fragment is: always, in one branch (anyOf, oneOf, then, else, dependencies), or only as the test of an
@@ -24,7 +24,7 @@ export class KindConflict extends Error {}
  * `fragments` and everything they include at the same place, through $ref, allOf, anyOf, oneOf, if/then/else and
  * dependencies.
  */
-export function spread(fragments: readonly Fragment[], resolve: Resolve): Fragment[] {
+export function spread(fragments: readonly Fragment[], resolve: ResolveSchema): Fragment[] {
   const found: Fragment[] = []
   const seen = { always: new Set<JsonObject>(), branch: new Set<JsonObject>(), test: new Set<JsonObject>() }
   function add(schema: JsonValue | undefined, role: Role): void {
@@ -49,7 +49,7 @@ export function spread(fragments: readonly Fragment[], resolve: Resolve): Fragme
  * The types that `type`, `const` or `enum` declare below one fragment; undefined when it declares none. Throws
  * KindConflict.
  */
-export function typesOf(schema: JsonValue | undefined, resolve: Resolve): Types | undefined {
+export function typesOf(schema: JsonValue | undefined, resolve: ResolveSchema): Types | undefined {
   if (!isJsonObject(schema)) return undefined
   let types = declared(schema)
   for (const part of [referenced(schema, resolve), ...list(schema, 'allOf')])
@@ -69,7 +69,7 @@ export function typesOf(schema: JsonValue | undefined, resolve: Resolve): Types 
 }
 
 /** The types that all fragments of one path agree on; undefined when none declares any. Throws KindConflict. */
-export function agreedTypes(fragments: readonly Fragment[], resolve: Resolve): Types | undefined {
+export function agreedTypes(fragments: readonly Fragment[], resolve: ResolveSchema): Types | undefined {
   const stated = fragments.map(({ schema, role }) => ({ role, types: typesOf(schema, resolve) }))
   const bindings = stated.filter(({ role }) => role === 'always').map(({ types }) => types)
   const others = stated.filter(({ role }) => role !== 'always').map(({ types }) => types)
@@ -91,7 +91,7 @@ export function list(schema: JsonObject, key: string): JsonValue[] {
 }
 
 /** The schema that a fragment's `$ref` refers to. */
-export function referenced(schema: JsonObject, resolve: Resolve): JsonValue | undefined {
+export function referenced(schema: JsonObject, resolve: ResolveSchema): JsonValue | undefined {
   const reference = own(schema, '$ref')
   return typeof reference === 'string' ? resolve(reference) : undefined
 }

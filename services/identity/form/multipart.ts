@@ -1,12 +1,12 @@
 /** multipart/form-data as browsers send it (WHATWG HTML, "multipart/form-data encoding algorithm"). */
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
-import { BodyError, type Entry, MAX_BODY_BYTES, MAX_ENTRIES, tooManyEntries } from './entry.js'
+import { BodyError, type FormEntry, MAX_BODY_BYTES, MAX_ENTRIES, tooManyEntries } from './entry.js'
 
 /** A boundary as RFC 2046 section 5.1.1 allows it; of several parameters the first one is used. */
 const BOUNDARY = /;[ \t]*boundary=(?:"([\w'()+,./:=? -]{1,70})"|([\w'()+,./:=?-]{1,70})[ \t]*(?:;|$))/i
 
 /** Reads all parts; of a file only the field's name is kept. Throws BodyError on a missing or truncated boundary. */
-export function decodeMultipart(contentType: string, body: Buffer): Promise<Entry[]> {
+export function decodeMultipart(contentType: string, body: Buffer): Promise<FormEntry[]> {
   return new Promise((resolve, reject) => {
     const malformed = () =>
       reject(new BodyError('malformed', 'The multipart body is cut off or does not fit its boundary.'))
@@ -15,7 +15,7 @@ export function decodeMultipart(contentType: string, body: Buffer): Promise<Entr
     if (boundary === undefined) return malformed()
     // Every boundary costs the parser time, even if no part follows it.
     if (hasTooMany(body, boundary)) return reject(tooManyEntries())
-    const entries: Entry[] = []
+    const entries: FormEntry[] = []
     let parser: BusboyInstance
     try {
       parser = new Busboy({

@@ -3,17 +3,17 @@
  * clients that render the form themselves receive it.
  */
 import type { FieldError } from './errors.js'
-import { type Field, isFreeObject, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
+import { type FormField, isFreeObject, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
 import { type Described, hintOf, type Input, inputNode } from './inputs.js'
 import type { CompiledSchema } from './schema.js'
 import { type Sent, traitsField } from './sent.js'
 
 /** An object's fields, or an array's rows; blank rows are left out when the form is read. */
-export interface Group extends Described {
+export interface NodeGroup extends Described {
   readonly type: 'group' | 'list'
-  readonly nodes: readonly Node[]
+  readonly nodes: readonly FormNode[]
 }
-export type Node = Group | Input
+export type FormNode = NodeGroup | Input
 
 /** Fewest rows of a list of plain values; one blank row always follows the last filled one. */
 const MIN_ROWS = 3
@@ -31,7 +31,7 @@ interface Place {
   readonly unused: boolean
   /** True inside an unused repetition of a recursive schema, of which one is offered. */
   readonly repeated: boolean
-  readonly around: ReadonlySet<Field>
+  readonly around: ReadonlySet<FormField>
 }
 
 /** The nodes of `traits`, filled with what was sent and marked with `errors`. */
@@ -39,12 +39,12 @@ export function buildNodes(
   schema: Pick<CompiledSchema, 'root'>,
   sent: Sent,
   errors: readonly FieldError[],
-): readonly Node[] {
+): readonly FormNode[] {
   const messages = new Map<string, string[]>()
   let shown = 0
   for (const { path, message } of errors) messages.set(path, [...(messages.get(path) ?? []), message])
 
-  function children(field: Field, place: Place): Node[] {
+  function children(field: FormField, place: Place): FormNode[] {
     return [...field.children].flatMap(([key, child]) =>
       node(child, {
         ...place,
@@ -57,7 +57,7 @@ export function buildNodes(
     )
   }
 
-  function rows(field: Field, place: Place): Node[] {
+  function rows(field: FormField, place: Place): FormNode[] {
     const filled = 1 + Math.max(-1, ...[...(place.sent?.inner.keys() ?? [])].map(Number))
     const fewest = Math.min(field.display.minItems ?? 0, MAX_ITEMS)
     const plain = itemField(field, filled)?.kind === 'scalar' ? MIN_ROWS : 1
@@ -79,7 +79,7 @@ export function buildNodes(
   }
 
   /** One node, or none where a recursive schema would continue without end. */
-  function node(field: Field, at: Place): Node[] {
+  function node(field: FormField, at: Place): FormNode[] {
     const again = at.around.has(field) && !at.sent
     if (again && at.repeated) return []
     // Deeper names would not be read.
@@ -102,12 +102,12 @@ export function buildNodes(
     return [inputNode(field, described, place.sent?.texts ?? [], place.required, optional)]
   }
 
-  const state = { required: true, unused: false, repeated: false, around: new Set<Field>() }
+  const state = { required: true, unused: false, repeated: false, around: new Set<FormField>() }
   return children(traitsField(schema.root), { name: 'traits', label: '', sent, ...state })
 }
 
 /** The nodes translated. */
-export function saidNodes(nodes: readonly Node[], say: (text: string) => string): Node[] {
+export function saidNodes(nodes: readonly FormNode[], say: (text: string) => string): FormNode[] {
   return nodes.map(node => {
     const said = {
       label: say(node.label),
@@ -121,7 +121,7 @@ export function saidNodes(nodes: readonly Node[], say: (text: string) => string)
 }
 
 /** A tuple position with a title needs no number. */
-function rowLabel(array: Field, item: Field, row: number, label: string): string {
+function rowLabel(array: FormField, item: FormField, row: number, label: string): string {
   const { title } = item.display
   return title !== undefined && row < array.tuple.length ? title : `${title ?? label} ${row + 1}`
 }

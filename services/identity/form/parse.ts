@@ -3,9 +3,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { assembleTraits } from './assemble.js'
 import { keepDeclared, Problems } from './declared.js'
 import { decodeBody } from './decode.js'
-import { BodyError, type Entry } from './entry.js'
+import { BodyError, type FormEntry } from './entry.js'
 import { type FieldError, MAX_ERRORS } from './errors.js'
-import { type Field, findPath } from './field.js'
+import { type FormField, findPath } from './field.js'
 import type { JsonObject, JsonValue } from './json.js'
 import type { CompiledSchema } from './schema.js'
 import { isWithin } from './validate.js'
@@ -29,7 +29,7 @@ export async function parseForm(schema: CompiledSchema, submission: Submission):
 export async function readForm(
   schema: CompiledSchema,
   { contentType, body }: Submission,
-): Promise<{ result: ParseResult; entries: readonly Entry[] }> {
+): Promise<{ result: ParseResult; entries: readonly FormEntry[] }> {
   const entries = await readEntries({ contentType, body })
   if ('errors' in entries) return { result: entries, entries: [] }
   const problems = new Problems()
@@ -53,7 +53,7 @@ export async function parsePatch(
 async function readEntries({
   contentType,
   body,
-}: Submission): Promise<Entry[] | { readonly errors: readonly FieldError[] }> {
+}: Submission): Promise<FormEntry[] | { readonly errors: readonly FieldError[] }> {
   try {
     return await decodeBody(contentType, bufferOf(body))
   } catch (error) {
@@ -70,7 +70,7 @@ function bufferOf(body: Uint8Array | string): Buffer {
 /** Validates traits that came as JSON, keeping only what the schema declares. */
 export function parseTraits(schema: CompiledSchema, traits: JsonValue): ParseResult {
   const problems = new Problems()
-  const field = schema.root.children.get('traits') as Field
+  const field = schema.root.children.get('traits') as FormField
   return judge(schema, keepDeclared(field, traits, 'traits', problems), problems)
 }
 
@@ -95,7 +95,7 @@ function judge(schema: CompiledSchema, traits: JsonValue, problems: Problems): P
 }
 
 /** A missing object is reported at its required leaves. */
-function atLeaves(root: Field, errors: readonly FieldError[]): FieldError[] {
+function atLeaves(root: FormField, errors: readonly FieldError[]): FieldError[] {
   const found: FieldError[] = []
   for (const error of errors) {
     const paths =
@@ -108,15 +108,15 @@ function atLeaves(root: Field, errors: readonly FieldError[]): FieldError[] {
   return found
 }
 
-function fieldAt(root: Field, path: string): Field | undefined {
+function fieldAt(root: FormField, path: string): FormField | undefined {
   return findPath(root, path)?.at(-1)?.field
 }
 
 /** A generator, so that no more leaves are computed than are reported. */
 function* requiredLeaves(
-  field: Field | undefined,
+  field: FormField | undefined,
   path: string,
-  open: ReadonlySet<Field> = new Set(),
+  open: ReadonlySet<FormField> = new Set(),
 ): Generator<string> {
   if (field?.kind !== 'object' || field.required.size === 0 || open.has(field)) yield path
   else {

@@ -3,7 +3,7 @@
 import { attributes, type Html, html } from '../../http/html.js'
 import type { FieldError } from './errors.js'
 import type { Input } from './inputs.js'
-import type { Group, Node } from './nodes.js'
+import type { FormNode, NodeGroup } from './nodes.js'
 
 /** The target of a form, and what it contains besides its nodes. */
 export interface FormFrame {
@@ -19,7 +19,7 @@ export interface FormFrame {
 /** A form; if there are errors, a summary with links to the fields comes first and has the focus. */
 export function renderForm(
   { action, submit, hidden, say }: FormFrame,
-  nodes: readonly Node[],
+  nodes: readonly FormNode[],
   errors: readonly FieldError[],
 ): Html {
   return html`${errors.length > 0 ? summary(nodes, errors, say) : undefined}
@@ -34,7 +34,7 @@ function hiddenInput(name: string, value: string): Html {
   return html`<input${attributes({ type: 'hidden', name, value })}>`
 }
 
-function summary(nodes: readonly Node[], errors: readonly FieldError[], say: FormFrame['say']): Html {
+function summary(nodes: readonly FormNode[], errors: readonly FieldError[], say: FormFrame['say']): Html {
   const fields = flattened(nodes)
   const known = new Set(fields.map(({ name }) => name))
   const items = [
@@ -53,16 +53,16 @@ function summary(nodes: readonly Node[], errors: readonly FieldError[], say: For
 ${items}</ul></div>`
 }
 
-function flattened(nodes: readonly Node[]): Node[] {
+function flattened(nodes: readonly FormNode[]): FormNode[] {
   return nodes.flatMap(node => (node.type === 'input' ? [node] : [node, ...flattened(node.nodes)]))
 }
 
-function renderNode(node: Node, say: FormFrame['say']): Html {
+function renderNode(node: FormNode, say: FormFrame['say']): Html {
   if (node.type !== 'input') return renderGroup(node, say)
   return node.input === 'checkbox' ? renderCheckbox(node, say) : renderField(node, say)
 }
 
-function renderGroup(group: Group, say: FormFrame['say']): Html {
+function renderGroup(group: NodeGroup, say: FormFrame['say']): Html {
   const id = idOf(group.name)
   return html`<fieldset${attributes({ id, tabindex: '-1', 'aria-describedby': describedBy(group) })}>
 <legend>${group.label}</legend>
@@ -123,7 +123,7 @@ function renderCheckbox(node: Input, say: FormFrame['say']): Html {
 ${notes(node)}</div>\n`
 }
 
-function notes(node: Node): Html {
+function notes(node: FormNode): Html {
   const id = idOf(node.name)
   return html`${
     node.description === undefined
@@ -136,7 +136,7 @@ function notes(node: Node): Html {
   }`
 }
 
-function describedBy(node: Node): string | undefined {
+function describedBy(node: FormNode): string | undefined {
   const id = idOf(node.name)
   const ids = [
     ...(node.description === undefined ? [] : [`${id}-hint`]),

@@ -6,7 +6,7 @@
 import { agreedChoices } from './choices.js'
 import { displayOf } from './display.js'
 import { refuseCostly } from './evaluations.js'
-import { type Field, MAX_SEGMENTS, type Scalar } from './field.js'
+import { type FormField, MAX_SEGMENTS, type Scalar } from './field.js'
 import { refuseEndless } from './finite.js'
 import { findIdentifiers } from './identifiers.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from './json.js'
@@ -28,13 +28,13 @@ export interface CompiledSchema {
   /** The document's `$id`, else `default`. */
   readonly id: string
   /** The document; its only child in the table is `traits`. */
-  readonly root: Field
+  readonly root: FormField
   readonly validate: Validate
   /** Dot paths below `traits` whose values are unique within a project. */
   readonly identifiers: readonly (readonly string[])[]
 }
 
-type Draft = { -readonly [Key in keyof Field]: Field[Key] }
+type Draft = { -readonly [Key in keyof FormField]: FormField[Key] }
 
 const MAX_FIELDS = 5000
 const SCALARS: readonly Type[] = ['boolean', 'integer', 'number', 'string']
@@ -50,7 +50,7 @@ export function compileSchema(schema: unknown): CompiledSchema {
   if (traits?.kind !== 'object') {
     throw new SchemaError('the schema must be an object with an object property "traits"')
   }
-  const root: Field = { ...whole, kind: 'object', children: new Map([['traits', traits]]), open: false }
+  const root: FormField = { ...whole, kind: 'object', children: new Map([['traits', traits]]), open: false }
   refuseEndless(root, traits)
   const id = own(document.root, '$id')
   return { id: typeof id === 'string' ? id : 'default', root, validate, identifiers: findIdentifiers(traits) }
@@ -66,7 +66,7 @@ class TableBuilder {
   }
 
   /** The field to which all `given` fragments apply. `path` only names the place in an error. */
-  field(given: readonly Fragment[], path: string): Field {
+  field(given: readonly Fragment[], path: string): FormField {
     const fragments = given.map(fragment => this.#behindReference(fragment))
     const key = [...new Set(fragments.map(({ schema, role }) => `${role}${this.#number(schema)}`))]
       .sort()
@@ -106,7 +106,7 @@ class TableBuilder {
     fragments: readonly Fragment[],
     parts: readonly Fragment[],
     path: string,
-    choices: Field['choices'],
+    choices: FormField['choices'],
   ): Types {
     try {
       const types = agreedTypes(fragments, this.#document.resolve) ?? impliedTypes(parts)

@@ -1,8 +1,8 @@
 /** What a form shows as already filled in: a tree along the path table, whatever its source. */
 import { arrangeRows } from './blank.js'
 import { textOf } from './choices.js'
-import type { Entry } from './entry.js'
-import { type Field, findPath, isFreeObject, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
+import type { FormEntry } from './entry.js'
+import { type FormField, findPath, isFreeObject, itemField, MAX_ITEMS, MAX_SEGMENTS } from './field.js'
 import { isJsonObject, type JsonValue, own } from './json.js'
 
 /** The texts under one name, and what was sent below it. Rows are numbered as the parser numbers them. */
@@ -12,8 +12,8 @@ export interface Sent {
 }
 
 /** From the schema's defaults, for a form that is shown for the first time. */
-export function sentDefaults(root: Field): Sent {
-  const visit = (field: Field, open: ReadonlySet<Field>): Sent => {
+export function sentDefaults(root: FormField): Sent {
+  const visit = (field: FormField, open: ReadonlySet<FormField>): Sent => {
     if (field.display.default !== undefined) return fromValue(field, field.display.default)
     const sent = nothing()
     if (open.has(field) || open.size >= MAX_SEGMENTS) return sent
@@ -25,7 +25,7 @@ export function sentDefaults(root: Field): Sent {
 }
 
 /** From stored traits, for a form that changes them. */
-export function sentTraits(root: Field, traits: JsonValue): Sent {
+export function sentTraits(root: FormField, traits: JsonValue): Sent {
   return fromValue(traitsField(root), traits)
 }
 
@@ -33,7 +33,7 @@ export function sentTraits(root: Field, traits: JsonValue): Sent {
  * From a submission, for a form that is shown again with its errors. `unsent` fills the places for which nothing was
  * sent, not even a blank.
  */
-export function sentEntries(root: Field, entries: readonly Entry[], unsent: Sent = nothing()): Sent {
+export function sentEntries(root: FormField, entries: readonly FormEntry[], unsent: Sent = nothing()): Sent {
   const document = nothing()
   for (const entry of entries) {
     const steps = 'text' in entry ? findPath(root, entry.name) : undefined
@@ -50,7 +50,7 @@ export function sentEntries(root: Field, entries: readonly Entry[], unsent: Sent
   return withoutGaps(traits, completed(traits, document.inner.get('traits') ?? nothing(), unsent))
 }
 
-function completed(field: Field, sent: Sent, unsent: Sent): Sent {
+function completed(field: FormField, sent: Sent, unsent: Sent): Sent {
   if (field.kind !== 'object' || sent.texts.some(text => text !== '')) return sent
   const inner = new Map(sent.inner)
   for (const [name, other] of unsent.inner) {
@@ -62,8 +62,8 @@ function completed(field: Field, sent: Sent, unsent: Sent): Sent {
 }
 
 /** The root field of the traits. */
-export function traitsField(root: Field): Field {
-  return root.children.get('traits') as Field
+export function traitsField(root: FormField): FormField {
+  return root.children.get('traits') as FormField
 }
 
 function nothing(): Sent {
@@ -78,7 +78,7 @@ function isBlank(sent: Sent): boolean {
   return sent.texts.every(text => text === '') && [...sent.inner.values()].every(isBlank)
 }
 
-function fromValue(field: Field, value: JsonValue): Sent {
+function fromValue(field: FormField, value: JsonValue): Sent {
   const sent = nothing()
   if (field.kind === 'scalar' || isFreeObject(field)) sent.texts.push(scalarText(value))
   else if (isJsonObject(value)) {
@@ -98,7 +98,7 @@ function fromValue(field: Field, value: JsonValue): Sent {
 }
 
 /** Arranges rows as the parser does, because its errors refer to those row numbers. */
-function withoutGaps(field: Field, sent: Sent): Sent {
+function withoutGaps(field: FormField, sent: Sent): Sent {
   const closed = { texts: field.kind === 'array' ? [] : sent.texts, inner: new Map<string | number, Sent>() }
   if (field.kind === 'array') {
     const repeats = sent.texts.filter(text => text !== '').map(text => ({ texts: [text], inner: new Map() }))

@@ -1,7 +1,7 @@
 /** Converts one field's texts to its typed value (docs/forms.md). */
 
 import { textOf } from './choices.js'
-import type { Field, Scalar } from './field.js'
+import type { FormField, Scalar } from './field.js'
 import type { JsonValue } from './json.js'
 import { INEXACT, TOO_LARGE, typeMessage } from './messages.js'
 
@@ -15,7 +15,7 @@ const ABSENT: Typed = { absent: true }
 const ORDER: readonly Scalar[] = ['boolean', 'integer', 'number', 'string']
 
 /** Types all texts sent under one scalar's name. */
-export function typeScalar(field: Field, texts: readonly string[]): Typed {
+export function typeScalar(field: FormField, texts: readonly string[]): Typed {
   const given = texts.filter(text => text !== '')
   if (given.length === 0) return typeBlank(field)
   if (field.scalars.has('boolean')) {
@@ -28,7 +28,7 @@ export function typeScalar(field: Field, texts: readonly string[]): Typed {
 }
 
 /** Types one text that is not blank. */
-function typeText(field: Field, text: string): Typed {
+function typeText(field: FormField, text: string): Typed {
   const chosen = field.choices?.find(choice => textOf(choice.value) === text && fits(field, choice.value))
   if (chosen) return { value: chosen.value }
   for (const scalar of ORDER) {
@@ -41,12 +41,12 @@ function typeText(field: Field, text: string): Typed {
 }
 
 /** Blank means "not supplied", unless the schema allows the empty text or null as a value. */
-function typeBlank(field: Field): Typed {
+function typeBlank(field: FormField): Typed {
   if (field.choices?.some(({ value }) => value === '')) return { value: '' }
   return field.nullable ? { value: null } : ABSENT
 }
 
-function fits(field: Field, value: JsonValue): boolean {
+function fits(field: FormField, value: JsonValue): boolean {
   if (field.scalars.size === 0) return true
   const type = typeof value as Scalar
   return field.scalars.has(type) || (Number.isInteger(value) && field.scalars.has('integer'))
@@ -77,7 +77,7 @@ function checkboxValue(texts: readonly string[]): boolean | undefined {
 }
 
 /** The message for a number that is well formed but too large to be stored, or to be stored exactly. */
-function tooLarge(field: Field, text: string): string | undefined {
+function tooLarge(field: FormField, text: string): string | undefined {
   const found = NUMBER.exec(stripBlanks(text))
   if (!found || !(field.scalars.has('integer') || field.scalars.has('number'))) return undefined
   if (!Number.isFinite(Number(found[0]))) return TOO_LARGE

@@ -124,9 +124,9 @@ function fieldErrors(found: readonly ErrorObject[]): FieldError[] {
     const code = CODES[keyword] ?? keyword
     const key = `${path} ${code}`
     // A second `const` at the same place: there is a choice.
-    const told = errors.has(key) && keyword === 'const' ? 'enum' : keyword
-    if (!errors.has(key) || told !== keyword)
-      errors.set(key, { path, code, message: validationMessage(told, error.params) })
+    const shown = errors.has(key) && keyword === 'const' ? 'enum' : keyword
+    if (!errors.has(key) || shown !== keyword)
+      errors.set(key, { path, code, message: validationMessage(shown, error.params) })
     if (errors.size >= MAX_ERRORS) break
   }
   return [...errors.values()]

@@ -4,7 +4,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
 import { HttpError } from '../../http/errors.js'
 import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
-import type { Handler, Methods, Request, Routes } from '../http.js'
+import type { IdentityHandler, IdentityRequest, IdentityRoutes, Methods } from '../http.js'
 
 const THIS_MACHINE = new BlockList()
 THIS_MACHINE.addSubnet('127.0.0.0', 8, 'ipv4')
@@ -39,14 +39,14 @@ export function readPublicHost(text: string | undefined): string {
 
 /** `routes` for administrators only. `publicHost` is another name of this machine; '' for none. */
 export function guardAdmin(
-  routes: Routes,
+  routes: IdentityRoutes,
   keys: readonly string[],
   wrongKey: CountWrongKey<'identity'>,
   publicHost: string,
-): Routes {
+): IdentityRoutes {
   const hashes = keys.map(hash)
   const guarded =
-    (handler: Handler): Handler =>
+    (handler: IdentityHandler): IdentityHandler =>
     async request => {
       if (hashes.length === 0) demandThisMachine(request, publicHost)
       else if (!hasKey(request, hashes)) return refuseKey(request, wrongKey)
@@ -62,14 +62,14 @@ export function guardAdmin(
   )
 }
 
-function hasKey(request: Request, hashes: readonly Buffer[]): boolean {
+function hasKey(request: IdentityRequest, hashes: readonly Buffer[]): boolean {
   // Hashes have equal length and do not reveal how much of a key was right.
   const [, key] = /^(?:Api-Key|Bearer) +(\S+)$/i.exec(request.header('authorization') ?? '') ?? []
   const given = hash(key ?? '')
   return hashes.filter(known => timingSafeEqual(known, given)).length > 0
 }
 
-async function refuseKey(request: Request, wrongKey: CountWrongKey<'identity'>): Promise<never> {
+async function refuseKey(request: IdentityRequest, wrongKey: CountWrongKey<'identity'>): Promise<never> {
   const { source } = request
   await refuseWrongKeys(wrongKey, 'identity', { source, authorization: request.header('authorization') })
   throw new HttpError(401, 'Send "Authorization: Api-Key <key>" with an administration key.', 'unauthorized')
@@ -80,9 +80,9 @@ async function refuseKey(request: Request, wrongKey: CountWrongKey<'identity'>):
  * Another site can make its own name resolve to this machine (DNS rebinding): such a request has that name as its
  * Host.
  */
-function demandThisMachine(request: Request, publicHost: string): void {
-  const told = request.header('x-forwarded-for')?.split(',') ?? []
-  const hops = [...told, request.peer].map(hop => hop.trim())
+function demandThisMachine(request: IdentityRequest, publicHost: string): void {
+  const forwarded = request.header('x-forwarded-for')?.split(',') ?? []
+  const hops = [...forwarded, request.peer].map(hop => hop.trim())
   if (!hops.every(hop => isIP(hop) > 0 && THIS_MACHINE.check(hop, isIP(hop) === 6 ? 'ipv6' : 'ipv4'))) {
     throw new HttpError(
       403,

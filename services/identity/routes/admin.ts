@@ -5,8 +5,16 @@ import { HttpError } from '../../http/errors.js'
 import { etagOf, ifMatch } from '../etag.js'
 import type { FieldError } from '../form/errors.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from '../form/json.js'
-import { type Answer, jsonBody, noIdentity, type Request, type Routes, refusal, statusOf } from '../http.js'
-import type { Identities, Written } from '../identities.js'
+import {
+  type HttpAnswer,
+  type IdentityRequest,
+  type IdentityRoutes,
+  jsonBody,
+  noIdentity,
+  refusal,
+  statusOf,
+} from '../http.js'
+import type { Identities, WrittenIdentity } from '../identities.js'
 import { pageToken, readPageToken } from '../ids.js'
 import { IdentifierTaken } from '../store/contract.js'
 import { takenError } from './self-service.js'
@@ -16,8 +24,8 @@ const PAGE_SIZE = 50
 const MAX_PAGE_SIZE = 500
 const MAX_BATCH = 1000
 
-export function adminRoutes(identities: Identities): Routes {
-  async function list(request: Request): Promise<Answer> {
+export function adminRoutes(identities: Identities): IdentityRoutes {
+  async function list(request: IdentityRequest): Promise<HttpAnswer> {
     const size = pageSize(either(request, 'page_size', 'pageLimit'))
     const token = either(request, 'page_token', 'pageToken')
     const after = token ? readPageToken(token) : undefined
@@ -36,7 +44,7 @@ export function adminRoutes(identities: Identities): Routes {
     }
   }
 
-  async function create(request: Request): Promise<Answer> {
+  async function create(request: IdentityRequest): Promise<HttpAnswer> {
     const written = await identities.create(
       request.project,
       traitsOf(request.project, await jsonBody(request)),
@@ -48,7 +56,7 @@ export function adminRoutes(identities: Identities): Routes {
   }
 
   /** Each entry separately and in order; only an unavailable store fails all of them. */
-  async function createMany(request: Request): Promise<Answer> {
+  async function createMany(request: IdentityRequest): Promise<HttpAnswer> {
     const entries = own(await jsonBody(request), 'identities')
     if (!Array.isArray(entries) || entries.length > MAX_BATCH) {
       throw new HttpError(400, `"identities" has to be a list of at most ${MAX_BATCH} entries.`, 'identities')
@@ -77,21 +85,21 @@ export function adminRoutes(identities: Identities): Routes {
     }
   }
 
-  async function get(request: Request): Promise<Answer> {
+  async function get(request: IdentityRequest): Promise<HttpAnswer> {
     return shown(await identities.find(request.project, idOf(request)), 200)
   }
 
-  async function put(request: Request): Promise<Answer> {
+  async function put(request: IdentityRequest): Promise<HttpAnswer> {
     const traits = traitsOf(request.project, await jsonBody(request))
     return shown(await identities.replace(request.project, idOf(request), traits, known(request)), 200)
   }
 
-  async function patch(request: Request): Promise<Answer> {
+  async function patch(request: IdentityRequest): Promise<HttpAnswer> {
     const traits = traitsOf(request.project, await jsonBody(request))
     return shown(await identities.merge(request.project, idOf(request), traits, known(request)), 200)
   }
 
-  async function remove(request: Request): Promise<Answer> {
+  async function remove(request: IdentityRequest): Promise<HttpAnswer> {
     if (!(await identities.remove(request.project, idOf(request), known(request)))) throw noIdentity()
     return { status: 204 }
   }
@@ -118,7 +126,7 @@ export function adminRoutes(identities: Identities): Routes {
   ])
 }
 
-function shown(written: Written, status: number): Answer {
+function shown(written: WrittenIdentity, status: number): HttpAnswer {
   if (!written) throw noIdentity()
   return 'errors' in written
     ? refusal(statusOf(written.errors), written.errors)
@@ -126,7 +134,7 @@ function shown(written: Written, status: number): Answer {
 }
 
 /** The versions that a write may change; any version without If-Match. */
-function known(request: Request): ReturnType<typeof ifMatch> | undefined {
+function known(request: IdentityRequest): ReturnType<typeof ifMatch> | undefined {
   const field = request.header('if-match')
   return field === undefined ? undefined : ifMatch(field)
 }
@@ -136,12 +144,12 @@ function failed(status: number, errors: readonly FieldError[]) {
   return { action: 'error', error: { status, errors } }
 }
 
-function idOf(request: Request): string {
+function idOf(request: IdentityRequest): string {
   return request.params.id ?? ''
 }
 
 /** A query parameter by its name, or by the one that the directory's management API uses for it. */
-function either(request: Request, name: string, alias: string): string | null {
+function either(request: IdentityRequest, name: string, alias: string): string | null {
   const [own, other] = [request.query.get(name), request.query.get(alias)]
   if (own === null || other === null) return own ?? other
   throw new HttpError(400, `${name} and ${alias} mean the same: send one.`, name)

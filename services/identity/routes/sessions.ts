@@ -1,8 +1,8 @@
 /** Sessions are left to a real identity provider; this service only says so. */
 import { HttpError } from '../../http/errors.js'
-import type { Routes } from '../http.js'
+import type { IdentityRoutes } from '../http.js'
 
-export function sessionRoutes(): Routes {
+export function sessionRoutes(): IdentityRoutes {
   return new Map([
     [
       '/sessions/whoami',

@@ -11,6 +11,7 @@ import {
   mongodbFault,
   patienceOf,
 } from '../../storage/mongodb.js'
+import { createMutex } from '../../storage/mutex.js'
 import {
   type Identifiers,
   IdentifierTaken,
@@ -19,11 +20,10 @@ import {
   StoreUnavailable,
   type UniqueKeys,
 } from './contract.js'
-import { Turns } from './turns.js'
 
 const DUPLICATE_KEY = 11000
 const UNIQUE_PREFIX = 'unique_'
-const KEPT = 'identifiers'
+const IDENTIFIERS = 'identifiers'
 
 interface IdentityDocument {
   _id: string
@@ -41,8 +41,8 @@ interface IdentityDocument {
 const VERSION = 1
 
 /** The revision of the identifier traits from which the unique keys were made. */
-interface KeptIdentifiers {
-  _id: typeof KEPT
+interface IdentifierRevision {
+  _id: typeof IDENTIFIERS
   revision: string
 }
 
@@ -62,16 +62,20 @@ export async function openMongoStore(url: string, identifiers: Identifiers): Pro
 class MongoStore implements IdentityStore {
   readonly #client: MongoClient
   readonly #identities: Collection<IdentityDocument>
-  readonly #kept: Collection<KeptIdentifiers>
+  readonly #revisions: Collection<IdentifierRevision>
   readonly #versions: Collection<DocumentVersion>
   readonly #identifiers: Identifiers
-  readonly #turns = new Turns()
+  /**
+   * MongoDB compares and writes a document in one step; some compatible servers (FerretDB 1) use two, and this keeps
+   * two writers apart there.
+   */
+  readonly #mutex = createMutex()
   readonly #fields: ReadonlyMap<string, `unique_${string}`>
 
   constructor(client: MongoClient, db: Db, identifiers: Identifiers) {
     this.#client = client
     this.#identities = db.collection('identities')
-    this.#kept = db.collection('identity_settings')
+    this.#revisions = db.collection('identity_settings')
     this.#versions = db.collection('identity_settings')
     this.#identifiers = identifiers
     this.#fields = new Map(identifiers.traits.map(trait => [trait, uniqueField(trait)]))
@@ -88,10 +92,10 @@ class MongoStore implements IdentityStore {
         if (name?.startsWith(UNIQUE_PREFIX) && !wanted.has(name)) await this.#identities.dropIndex(name)
       }
       const { revision } = this.#identifiers
-      const isKept = (await this.#kept.findOne({ _id: KEPT, revision })) !== null
-      if (!isKept) {
+      const isCurrent = (await this.#revisions.findOne({ _id: IDENTIFIERS, revision })) !== null
+      if (!isCurrent) {
         // Deleted first, so that an interrupted start is repeated in full.
-        await this.#kept.deleteOne({ _id: KEPT })
+        await this.#revisions.deleteOne({ _id: IDENTIFIERS })
         await this.#renewKeys()
       }
       for (const field of this.#fields.values()) {
@@ -99,7 +103,7 @@ class MongoStore implements IdentityStore {
           .createIndex({ [field]: 1 }, { unique: true, name: field })
           .catch(error => this.#rethrow(error))
       }
-      if (!isKept) await this.#kept.replaceOne({ _id: KEPT }, { revision }, { upsert: true })
+      if (!isCurrent) await this.#revisions.replaceOne({ _id: IDENTIFIERS }, { revision }, { upsert: true })
     })
   }
 
@@ -139,7 +143,7 @@ class MongoStore implements IdentityStore {
 
   async replace(identity: StoredIdentity, keys: UniqueKeys): Promise<boolean> {
     const { id, project, version } = identity
-    const { matchedCount } = await this.#turns.take(id, () =>
+    const { matchedCount } = await this.#mutex(id, () =>
       reached(() =>
         this.#identities
           .replaceOne({ _id: id, project, version: version - 1 }, this.#document(identity, keys))
@@ -151,9 +155,7 @@ class MongoStore implements IdentityStore {
 
   async remove(project: string, id: string, version?: number): Promise<boolean> {
     const wanted = { _id: id, project, ...(version === undefined ? {} : { version }) }
-    const { deletedCount } = await this.#turns.take(id, () =>
-      reached(() => this.#identities.deleteOne(wanted)),
-    )
+    const { deletedCount } = await this.#mutex(id, () => reached(() => this.#identities.deleteOne(wanted)))
     return deletedCount > 0
   }
 

@@ -133,7 +133,7 @@ export function directoryContract(t: Test, store: Store, tools: Tools): void {
     t.same(await held(gone), [0, 0, 0])
     t.same(await store.members(groups[gone.id] ?? '', page), [])
     t.equal(await store.head(gone.id), undefined)
-    t.notOk((await store.lanesWithEvents()).includes(gone.id))
+    t.notOk((await store.queuesWithEvents()).includes(gone.id))
     t.same(await held(kept), [3, 1, 2], 'the other directory of the tenant is unchanged')
     t.equal((await store.members(groups[kept.id] ?? '', page)).length, 3)
     t.same(await store.directories({ tenant, product: 'app' }, page), [kept])

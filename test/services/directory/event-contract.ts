@@ -40,7 +40,7 @@ const logEntry = ({ id: directoryId, tenant, product }: Directory, created: stri
 
 /** Adds the cases to the suite of one store. */
 export function eventContract(t: Test, store: Store, fresh: () => Promise<Directory>): void {
-  const isWaiting = async ({ id }: Directory) => (await store.lanesWithEvents()).includes(id)
+  const isWaiting = async ({ id }: Directory) => (await store.queuesWithEvents()).includes(id)
 
   t.test('a delivery is leased to one holder at a time, whose reports advance the outbox', async t => {
     const directory = await fresh()

@@ -49,7 +49,7 @@ t.test('MongoDB', async t => {
       const rest = { directory: directory.id, version: 2, sequence: 1 }
       await commits.insertOne({ _id, pending, ...rest })
       t.ok(
-        (await store.lanesWithEvents()).includes(directory.id),
+        (await store.queuesWithEvents()).includes(directory.id),
         'the queued event is found without another write',
       )
       t.same(await store.head(directory.id), { version: 2, sequence: 1 })
@@ -60,7 +60,7 @@ t.test('MongoDB', async t => {
       await write(store, directory, [{ kind: 'delete', id: user.id }])
 
       await commits.updateOne({ _id }, { $set: { pending } })
-      await store.lanesWithEvents()
+      await store.queuesWithEvents()
       t.same(await store.head(directory.id), { version: 3, sequence: 1 })
       t.equal(
         await store.resource({ directoryId: directory.id }, 'user', user.id),
@@ -93,7 +93,7 @@ t.test('MongoDB', async t => {
     await store.createDirectory(directory)
     const event = { id: 'evt_gone', sequence: 1, created: early, body: '{"sequence":1}', to: ['default'] }
     const items = [
-      { kind: 'removal', directory, told: 1 },
+      { kind: 'removal', directory, firstUndelivered: 1 },
       { kind: 'event', event },
     ]
     const pending = { id: 'dead', parts: 0, body: JSON.stringify(items), at: Date.now() - 60_000 }
@@ -101,10 +101,10 @@ t.test('MongoDB', async t => {
       _id: `${id}/0000000000000001`,
       ...{ directory: id, version: 1, sequence: 1, pending },
     })
-    t.ok((await store.lanesWithEvents()).includes(id))
+    t.ok((await store.queuesWithEvents()).includes(id))
     while (await store.purgeSome());
     t.equal(await store.directory(id), undefined)
-    t.same((await store.departed(id))?.webhook, directory.webhook)
+    t.same((await store.deletedDirectory(id))?.webhook, directory.webhook)
     t.same(sequences(await claimed(store, directory)), [1])
   })
 
@@ -114,9 +114,9 @@ t.test('MongoDB', async t => {
     const event = { event: 'evt_late', sequence: 3, created: early, body: '{}' }
     const outbox = client.db().collection<{ _id: string }>('directory_outbox')
     await outbox.insertOne({ _id: 'gone/3', ...event, directory: 'gone' } as { _id: string })
-    t.ok((await store.lanesWithEvents()).includes('gone'))
+    t.ok((await store.queuesWithEvents()).includes('gone'))
     t.same(await store.claimDelivery('gone', forAMoment), { kind: 'nothing' })
-    t.notOk((await store.lanesWithEvents()).includes('gone'))
+    t.notOk((await store.queuesWithEvents()).includes('gone'))
   })
 
   t.test('every query of the suite above is served by an index', async t => {

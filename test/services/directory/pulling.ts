@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { type Bounds, bounds } from '../../../services/directory/external/bounds.js'
-import type { PullWish } from '../../../services/directory/external/pull.js'
+import type { PullOptions } from '../../../services/directory/external/pull.js'
 import type { Pulled } from '../../../services/directory/external/puller.js'
 import { startExternal } from '../../../services/directory/external/service.js'
 import { readExternalSettings } from '../../../services/directory/external/settings.js'
@@ -27,8 +27,8 @@ export interface Pulling {
   connect(): Promise<Directory>
   pullAll(): Promise<Pulled[]>
   /** Pulls one directory as endpoint 9 does, and returns the resulting state. */
-  pull(directory: Directory, wish?: PullWish): Promise<PullState>
-  begin(directory: Directory, wish?: PullWish): Promise<void>
+  pull(directory: Directory, wish?: PullOptions): Promise<PullState>
+  begin(directory: Directory, wish?: PullOptions): Promise<void>
   state(directory: Directory): Promise<PullState | undefined>
   /** userNames, with `-` before inactive ones, and the members' userNames of each group. */
   held(directory: Directory): Promise<{ users: string[]; groups: Record<string, string[]> }>
@@ -83,7 +83,7 @@ export async function startPulling(t: Test, options: PullingOptions = {}): Promi
   }
   let told = 0
   const state = async ({ id }: Directory) => (await store.pullStates([id])).get(id)?.state
-  const begin = (directory: Directory, wish: PullWish = {}) =>
+  const begin = (directory: Directory, wish: PullOptions = {}) =>
     puller.begin(directory.id, { callback, ...wish })
 
   return {

@@ -1,10 +1,10 @@
 import t from 'tap'
-import type { Json } from '../../../services/directory/model.js'
+import type { JsonValue } from '../../../services/directory/model.js'
 import { enterpriseUrn } from '../../../services/directory/scim/attributes.js'
 import { base, patched, refuses } from './scim-tools.js'
 
 t.test('PATCH accepts what identity providers send', async t => {
-  const table: [string, Json[], object][] = [
+  const table: [string, JsonValue[], object][] = [
     ['Okta deactivates', [{ op: 'replace', value: { active: false } }], { active: false }],
     ['Entra deactivates', [{ op: 'Replace', path: 'active', value: 'False' }], { active: false }],
     ['lower-case path', [{ op: 'replace', path: 'username', value: 'eve' }], { userName: 'eve' }],
@@ -164,7 +164,7 @@ t.test('PATCH accepts what identity providers send', async t => {
 })
 
 t.test('PATCH refuses invalid operations with the scimType of the RFC', async t => {
-  const table: [Json, string][] = [
+  const table: [JsonValue, string][] = [
     [{ op: 'remove' }, 'noTarget'],
     [{ op: 'replace', path: 'emails[type sw "x"].value', value: 'v' }, 'noTarget'],
     [{ op: 'replace', path: 'id', value: 'x' }, 'mutability'],

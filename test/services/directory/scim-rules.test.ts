@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Directory, Json, JsonObject } from '../../../services/directory/model.js'
+import type { Directory, JsonObject, JsonValue } from '../../../services/directory/model.js'
 import { readGroup } from '../../../services/directory/scim/group.js'
 import { planMembership } from '../../../services/directory/scim/membership.js'
 import { parsePatch } from '../../../services/directory/scim/patch-path.js'
@@ -12,10 +12,11 @@ import { base, patched, refuses } from './scim-tools.js'
 const numbered = (count: number, prefix = 'k'): string[] =>
   Array.from({ length: count }, (_, n) => `${prefix}${n}`)
 const keyed = (count: number): JsonObject => Object.fromEntries(numbered(count).map(key => [key, 1]))
-const many = (count: number, prefix?: string): Json[] => numbered(count, prefix).map(value => ({ value }))
+const many = (count: number, prefix?: string): JsonValue[] =>
+  numbered(count, prefix).map(value => ({ value }))
 
 t.test('the size of a resource is limited, whether it is sent whole or grown by PATCH', async t => {
-  const grow = (...operations: Json[]) => patched(base, ...operations)
+  const grow = (...operations: JsonValue[]) => patched(base, ...operations)
   const whole = (more: JsonObject) => readUser({ userName: 'u', ...more })
   const invalid = { status: 400, scimType: 'invalidValue' }
   const table: [string, () => unknown, object][] = [
@@ -53,7 +54,7 @@ t.test('the size of a resource is limited, whether it is sent whole or grown by 
 t.test('a PATCH of up to 1 MiB takes bounded time', async t => {
   const roles = readUser({ userName: 'u', roles: many(1000, 'r'), name: keyed(400) })
   const wide = `roles[${numbered(80, 'x').join(' pr or ')} pr or value pr].type`
-  const table: [string, Json[]][] = [
+  const table: [string, JsonValue[]][] = [
     ['values that are all new', [{ op: 'add', path: 'roles', value: many(40_000) }]],
     [
       'one list many times',
@@ -101,7 +102,7 @@ t.test('each of several changes within one millisecond gets a version of its own
 })
 
 t.test('the member operations of a PATCH are combined into one plan', async t => {
-  const plan = (...Operations: Json[]) => {
+  const plan = (...Operations: JsonValue[]) => {
     const { reset, add, remove } = planMembership(parsePatch({ Operations }, []))
     return { reset, add: [...add.keys()], remove: [...remove] }
   }
@@ -143,7 +144,7 @@ t.test('the member operations of a PATCH are combined into one plan', async t =>
     ['remove', 'members[display eq "x"]', undefined],
     ['replace', 'members[value eq "a"].display', 'x'],
   ]) {
-    refuses(t, () => plan({ op, path, value } as Json), { status: 400 }, String(path))
+    refuses(t, () => plan({ op, path, value } as JsonValue), { status: 400 }, String(path))
   }
   refuses(
     t,

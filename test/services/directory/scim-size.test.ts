@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Resource } from '../../../services/directory/model.js'
 import { namings } from '../../../services/directory/scim/naming.js'
 import { readProjection } from '../../../services/directory/scim/projection.js'
-import { type Asked, readQuestion } from '../../../services/directory/scim/question.js'
+import { type ListParameters, readQuestion } from '../../../services/directory/scim/question.js'
 import type { Scan, Store } from '../../../services/directory/store/contract.js'
 import { createReader } from '../../../services/directory/sync/read.js'
 import { createSearchQueue } from '../../../services/directory/sync/search-queue.js'
@@ -23,7 +23,7 @@ function readerOf(count: number, scan: (asked: Scan, users: Resource[]) => Resou
   }
   const reader = createReader(store as unknown as Store, namings.user, createSearchQueue())
   const wish = { projection: readProjection(undefined, undefined), base: '' }
-  return (asked: Asked) => reader.list(directory, readQuestion(asked, 'user'), wish)
+  return (asked: ListParameters) => reader.list(directory, readQuestion(asked, 'user'), wish)
 }
 
 const refused = { status: 400, scimType: 'tooMany', message: /More than 200000 users .* by eq/ }

@@ -1,6 +1,6 @@
 /** Shared helpers of the tests of the SCIM rules. */
 import type { Test } from 'tap'
-import type { Json, JsonObject } from '../../../services/directory/model.js'
+import type { JsonObject, JsonValue } from '../../../services/directory/model.js'
 import { applyPatch } from '../../../services/directory/scim/patch.js'
 import { parsePatch } from '../../../services/directory/scim/patch-path.js'
 import { userAttributes } from '../../../services/directory/scim/schema.js'
@@ -22,7 +22,7 @@ export function refuses(
 }
 
 /** The resource after these operations, as it would be stored. */
-export const patched = (raw: JsonObject, ...Operations: Json[]): JsonObject => {
+export const patched = (raw: JsonObject, ...Operations: JsonValue[]): JsonObject => {
   const extensions = Object.keys(raw).filter(key => key.includes(':'))
   return readUser(applyPatch(raw, parsePatch({ Operations }, extensions), userAttributes))
 }

@@ -54,8 +54,8 @@ t.test('SQLite', async t => {
     })
     const told: string[] = []
     const change = (name: string) => {
-      const { kept } = group.join(() => name)
-      return kept.then(() => told.push(name))
+      const { durable } = group.join(() => name)
+      return durable.then(() => told.push(name))
     }
     const changes = ['a', 'b', 'c'].map(change)
     t.throws(
@@ -71,7 +71,7 @@ t.test('SQLite', async t => {
     t.same(statements, ['BEGIN', ...made, ...made, 'SAVEPOINT', 'ROLLBACK', 'COMMIT', 'flush'])
     group.flush()
     t.equal(statements.at(-1), 'flush', 'a flush with nothing to flush does nothing')
-    const later = group.join(() => undefined).kept
+    const later = group.join(() => undefined).durable
     group.alone(() => statements.push('alone'))
     await later
     t.same(statements.slice(9), ['BEGIN', 'COMMIT', 'flush now', 'alone', 'flush now'])
@@ -97,14 +97,14 @@ t.test('SQLite', async t => {
       statements.push(text)
       if (full && text === 'COMMIT') throw new Error('the disk is full')
     }, idle)
-    const changes = [1, 2].map(() => group.join(() => undefined).kept)
+    const changes = [1, 2].map(() => group.join(() => undefined).durable)
     t.same(
       (await Promise.allSettled(changes)).map(({ status }) => status),
       ['rejected', 'rejected'],
     )
     t.equal(statements.at(-1), 'ROLLBACK')
     full = false
-    await group.join(() => undefined).kept
+    await group.join(() => undefined).durable
     t.equal(statements.at(-1), 'COMMIT')
   })
 
@@ -113,7 +113,7 @@ t.test('SQLite', async t => {
       throw new Error('the disk is broken')
     }
     const group = createGroup(() => undefined, { flush: async () => fail(), flushNow: fail })
-    await t.rejects(group.join(() => undefined).kept, { message: 'the disk is broken' })
+    await t.rejects(group.join(() => undefined).durable, { message: 'the disk is broken' })
     await group.settled()
     t.throws(() => group.flush(), { message: 'the disk is broken' })
     t.throws(() => group.join(() => undefined), { message: 'the disk is broken' })
@@ -127,7 +127,7 @@ t.test('SQLite', async t => {
     const turn = () => new Promise(resolve => setImmediate(() => setImmediate(resolve)))
     const kept: string[] = []
     for (const name of ['a', 'b', 'c']) {
-      group.join(() => undefined).kept.then(() => kept.push(name))
+      group.join(() => undefined).durable.then(() => kept.push(name))
       await turn()
     }
     t.equal(flushes.length, 1)
@@ -144,12 +144,12 @@ t.test('SQLite', async t => {
     let done = (): void => undefined
     const disk = { flush: () => new Promise<void>(resolve => (done = resolve)), flushNow: () => void now++ }
     const group = createGroup(() => undefined, disk)
-    const { kept } = group.join(() => undefined)
+    const { durable } = group.join(() => undefined)
     await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
     group.flush()
     t.equal(now, 1)
     done()
-    await kept
+    await durable
     await group.settled()
     group.flush()
     t.equal(now, 1, 'flushed changes are not flushed again')
@@ -162,7 +162,7 @@ t.test('SQLite', async t => {
       const group = createGroup(text => {
         if (broken && text.startsWith('ROLLBACK')) throw new Error('no transaction is active')
       }, idle)
-      const before = group.join(() => undefined).kept
+      const before = group.join(() => undefined).durable
       broken = true
       t.throws(
         () =>
@@ -173,7 +173,7 @@ t.test('SQLite', async t => {
       )
       await t.rejects(before, { message: 'the disk is full' })
       broken = false
-      await group.join(() => undefined).kept
+      await group.join(() => undefined).durable
     },
   )
 })

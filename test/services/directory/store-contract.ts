@@ -6,9 +6,9 @@ import { termsOf } from '../../../services/directory/scim/terms.js'
 import type { Store } from '../../../services/directory/store/contract.js'
 import { directoryContract } from './directory-contract.js'
 import { eventContract } from './event-contract.js'
-import { laneContract } from './lane-contract.js'
 import { linkContract } from './link-contract.js'
 import { pullContract } from './pull-contract.js'
+import { queueContract } from './queue-contract.js'
 import { setupLinkContract } from './setup-link-contract.js'
 import {
   claimed,
@@ -207,7 +207,7 @@ export function storeContract(t: Test, store: Store): void {
 
   directoryContract(t, store, { fresh, newResource, save, write })
   eventContract(t, store, fresh)
-  laneContract(t, store, fresh)
+  queueContract(t, store, fresh)
   pullContract(t, store, fresh)
   linkContract(t, store, fresh)
   setupLinkContract(t, store, fresh)

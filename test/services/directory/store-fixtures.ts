@@ -65,7 +65,7 @@ export async function write(
   })
   const made = await store.commit(directory.id, head, { writes, events })
   if (!made) throw new Error('the head was stale')
-  await made.kept
+  await made.durable
 }
 
 /** A page that holds everything. */
@@ -105,6 +105,6 @@ export async function tell(
   })
   const made = await store.commit(id, head, { writes: [], events: events.map(event => ({ ...event, to })) })
   if (!made) throw new Error('the head was stale')
-  await made.kept
+  await made.durable
   return events
 }

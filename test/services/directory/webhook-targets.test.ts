@@ -3,7 +3,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { createPoster } from '../../../services/directory/events/post.js'
-import { isPublicAddress, type Resolve, refusedTarget } from '../../../services/directory/events/target.js'
+import {
+  isPublicAddress,
+  type ResolveHost,
+  refusedTarget,
+} from '../../../services/directory/events/target.js'
 import { open } from '../../../services/directory/index.js'
 import { startService } from './harness.js'
 
@@ -24,9 +28,9 @@ async function counting(t: Test, host: string, port = 0, location?: string) {
 }
 
 /** A name resolver that gives these answers in order, then the last one forever. */
-function rebinding(...answers: string[]): Resolve & { asked(): number } {
+function rebinding(...answers: string[]): ResolveHost & { asked(): number } {
   let asked = 0
-  const resolve: Resolve = (_hostname, _options, callback) => {
+  const resolve: ResolveHost = (_hostname, _options, callback) => {
     const address = answers[Math.min(asked++, answers.length - 1)] ?? ''
     callback(null, [{ address, family: 4 }])
   }
@@ -69,7 +73,7 @@ t.test('a name that resolves to a private address is refused when connecting', a
 
 t.test('a name is refused when one of its addresses is private', async t => {
   const receiver = await counting(t, '127.0.0.1')
-  const both: Resolve = (_hostname, _options, callback) =>
+  const both: ResolveHost = (_hostname, _options, callback) =>
     callback(
       null,
       ['93.184.216.34', '127.0.0.1'].map(address => ({ address, family: 4 })),

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Directory } from '../../../services/directory/model.js'
 import type { Store } from '../../../services/directory/store/contract.js'
-import type { ToldEvent } from '../../../services/directory/store/event-contract.js'
+import type { QueuedEvent } from '../../../services/directory/store/event-contract.js'
 import { holdClocks } from '../../helpers/clocks.js'
 import {
   claimed,
@@ -19,8 +19,8 @@ import {
 } from './store-fixtures.js'
 
 /** Adds the cases to the suite of one store. */
-export function laneContract(t: Test, store: Store, fresh: () => Promise<Directory>): void {
-  const event = (sequence: number, to = ['default']): ToldEvent => {
+export function queueContract(t: Test, store: Store, fresh: () => Promise<Directory>): void {
+  const event = (sequence: number, to = ['default']): QueuedEvent => {
     const body = JSON.stringify({ sequence })
     return { id: `evt_${randomUUID()}`, sequence, created: early, body, to }
   }
@@ -35,8 +35,8 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
       ...(await tell(store, directory, 1, { to: ['whk_2'] })),
       ...(await tell(store, directory, 1)),
     ]
-    const lanes = await store.lanesWithEvents()
-    t.ok([id, second.id].every(lane => lanes.includes(lane)))
+    const queues = await store.queuesWithEvents()
+    t.ok([id, second.id].every(queue => queues.includes(queue)))
     const [one, two] = [await claimed(store, directory), await claimed(store, second)]
     t.same(
       [sequences(one), sequences(two)],
@@ -91,7 +91,7 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
       'a webhook has no dead letters of another to replay',
     )
     t.equal(await store.replay(id, { webhookId: 'whk_2', after: 0 }), 1)
-    t.ok((await store.lanesWithEvents()).includes(second.id))
+    t.ok((await store.queuesWithEvents()).includes(second.id))
     t.same((await claimed(store, directory)).replays, [], 'the other webhook gets no replay')
     const again = await claimed(store, second)
     t.same(again.replays, [{ ...dead, replay: true }])
@@ -115,17 +115,17 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     const directory = await fresh()
     const head = await headOf(store, directory)
     const after = { ...directory, deactivated: true }
-    const told = { head, events: [event(1)] }
+    const announcement = { head, events: [event(1)] }
     const tries = await Promise.all([
-      store.replaceDirectory(directory, after, told),
-      store.replaceDirectory(directory, after, told),
+      store.replaceDirectory(directory, after, announcement),
+      store.replaceDirectory(directory, after, announcement),
     ])
     t.same(tries.sort(), [false, true])
     t.same(await store.directory(directory.id), after)
     t.same(sequences(await store.feed(directory.id, 0, 9)), [1])
     t.same(sequences(await claimed(store, directory)), [1])
     t.equal(
-      await store.replaceDirectory(after, directory, told),
+      await store.replaceDirectory(after, directory, announcement),
       false,
       'a change with a stale head is refused',
     )
@@ -147,11 +147,14 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     t.equal(await store.removeDirectory(id, { head, events: [event(4, to)] }), true)
     while (await store.purgeSome());
     t.equal(await store.directory(id), undefined)
-    t.same([await store.departed(id), await store.departed('unknown')], [directory, undefined])
-    t.ok((await store.everyDeparted()).some(each => each.id === id))
+    t.same(
+      [await store.deletedDirectory(id), await store.deletedDirectory('unknown')],
+      [directory, undefined],
+    )
+    t.ok((await store.deletedDirectories()).some(each => each.id === id))
     const resealed = { ...directory, scimSecret: 'again' }
-    t.equal(await store.replaceDeparted(directory, resealed), true)
-    t.equal(await store.replaceDeparted(directory, resealed), false)
+    t.equal(await store.replaceDeletedDirectory(directory, resealed), true)
+    t.equal(await store.replaceDeletedDirectory(directory, resealed), false)
 
     const last = await claimed(store, directory)
     t.same(
@@ -166,7 +169,10 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
       while (await store.purgeSome());
     }
     await settle()
-    t.ok(await store.departed(id), 'the directory is kept while the second webhook has not got the event')
+    t.ok(
+      await store.deletedDirectory(id),
+      'the directory is kept while the second webhook has not got the event',
+    )
     const second = { id: `${id}.whk_2` }
     const { tenant, product } = directory
     const about = {
@@ -183,12 +189,12 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     const other = await claimed(store, second)
     await store.reportDelivery(second.id, other.fence, { ...done(4), dead: [dead] })
     await settle()
-    t.ok(await store.departed(id), 'the directory is kept while a dead letter can be replayed')
+    t.ok(await store.deletedDirectory(id), 'the directory is kept while a dead letter can be replayed')
     await store.replay(id, { id: dead.id })
     const replay = await claimed(store, second)
     await store.reportDelivery(second.id, replay.fence, { ...done(4), revived: [dead.id] })
     await settle()
-    t.equal(await store.departed(id), undefined)
+    t.equal(await store.deletedDirectory(id), undefined)
     t.same(await store.claimDelivery(id, forAMoment), { kind: 'nothing' })
   })
 
@@ -208,12 +214,12 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     }
     for (const hours of [2, 4]) {
       await later(hours)
-      t.same([await store.departed(id), sequences(await claimed(store, directory))], [directory, [1]])
+      t.same([await store.deletedDirectory(id), sequences(await claimed(store, directory))], [directory, [1]])
     }
     await store.reportDelivery(id, (await claimed(store, directory)).fence, done(1))
     for (const hours of [5, 7]) await later(hours)
-    t.equal(await store.departed(id), undefined)
-    t.notOk((await store.lanesWithEvents()).includes(id))
+    t.equal(await store.deletedDirectory(id), undefined)
+    t.notOk((await store.queuesWithEvents()).includes(id))
   })
 
   t.test('a removal without receivers leaves nothing', async t => {
@@ -221,7 +227,7 @@ export function laneContract(t: Test, store: Store, fresh: () => Promise<Directo
     const head = await headOf(store, directory)
     t.equal(await store.removeDirectory(directory.id, { head, events: [event(1, [])] }), true)
     while (await store.purgeSome());
-    t.equal(await store.departed(directory.id), undefined)
+    t.equal(await store.deletedDirectory(directory.id), undefined)
     t.same(await store.feed(directory.id, 0, 9), { last: 0, events: [] })
   })
 }

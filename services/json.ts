@@ -1,0 +1,5 @@
+/** A JSON value. */
+export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject
+export interface JsonObject {
+  [key: string]: JsonValue
+}
