@@ -28,7 +28,7 @@ const WORDS = [
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
-const SHARED_BY_SERVICES = ['environment.ts', 'log.ts', 'login-names.ts', 'storage', 'http'].map(
+const SHARED_BY_SERVICES = ['environment.ts', 'json.ts', 'log.ts', 'login-names.ts', 'storage', 'http'].map(
   name => `services/${name}`,
 )
 
@@ -116,6 +116,7 @@ const PLACES: Record<string, Row> = {
   'services/environment.ts': {},
   'services/login-names.ts': {},
   'services/storage': {},
+  'services/json.ts': {},
   'services/log.ts': {},
   // The HTTP edge of all: who is believed, how bodies are read and errors answered, what pages look like.
   'services/http': { types: ['services/log.ts'] },
@@ -136,18 +137,18 @@ const HOMES: Record<string, readonly string[]> = {
   'prom-client': ['gateway/observe/series.ts', 'services/directory/metrics.ts'],
   ...Object.fromEntries(OTEL.map(name => [`@opentelemetry/${name}`, [OTEL_HOME]])),
   yaml: ['config/yaml.ts'],
-  ajv: ['config/validate.ts', 'services/directory/routes/body.ts', 'services/identity/form/validate.ts'],
-  'ajv-formats': ['services/identity/form/validate.ts'],
+  ajv: ['config/validate.ts', 'services/directory/routes/body.ts', 'services/identity/decode/validate.ts'],
+  'ajv-formats': ['services/identity/decode/validate.ts'],
   fastify: ['gateway/admin/server.ts', 'services/http/server.ts'],
   '@fastify/swagger': ['gateway/admin/api-document.ts', 'services/directory/routes/api-document.ts'],
-  '@fastify/busboy': ['services/identity/form/multipart.ts'],
+  '@fastify/busboy': ['services/identity/decode/decode.ts'],
   libsql: [
-    'services/directory/store/sqlite.ts',
-    'services/directory/store/sqlite-checkpoints.ts',
+    'services/directory/store/sqlite/store.ts',
+    'services/directory/store/sqlite/checkpoints.ts',
     'services/identity/store/sqlite.ts',
   ],
   mongodb: [
-    'services/directory/store/mongodb-connection.ts',
+    'services/directory/store/mongodb/connection.ts',
     'services/identity/store/mongodb.ts',
     'services/storage/mongodb.ts',
   ],

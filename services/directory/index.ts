@@ -2,7 +2,6 @@
 import { type CountWrongKey, countWrongKeys } from '../http/wrong-keys.js'
 import type { ServiceLog } from '../log.js'
 import { type DirectoryCore, openCore } from './core.js'
-import { managementKey } from './data-folder.js'
 import { oauthPath } from './external/service.js'
 import { type EmbeddedDirectory, embed } from './library/embedded.js'
 import { addApiDocument } from './routes/api-document.js'
@@ -12,12 +11,12 @@ import { addManagement, answerManagementErrors, managementPaths } from './routes
 import { addScim, scimPath } from './routes/scim.js'
 import { setupPath } from './routes/setup-links.js'
 import { addSetupPage } from './routes/setup-page.js'
-import { hashKey } from './secrets.js'
+import { hashKey, managementKey } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import { createIntake } from './sync/intake.js'
 
 export type { ServiceLog as Log } from '../log.js'
-export type { EventCallback } from './events/callback.js'
+export type { EventCallback } from './events/event.js'
 export type { TokenSet } from './external/oauth.js'
 export type { LibraryAnswer as Answer, Listed } from './library/calls.js'
 export type { EmbeddedDirectory, SyncResult } from './library/embedded.js'
@@ -31,8 +30,10 @@ export type {
   DirectoryView,
   NewConsentLink,
   NewDirectory,
+  NewSetupLinkView,
   PullView,
   SecretRotation,
+  SetupLinkView,
 } from './schemas/directory.js'
 export type {
   DeadLetterView,
@@ -41,9 +42,8 @@ export type {
   Started,
   WebhookEventView,
 } from './schemas/events.js'
+export type { Refusal } from './schemas/parts.js'
 export type { FullGroupView, GroupView, MemberView, UserView } from './schemas/people.js'
-export type { Refusal } from './schemas/refusals.js'
-export type { NewSetupLinkView, SetupLinkView } from './schemas/setup-links.js'
 export type { ListedWebhook, NewWebhook, WebhookChange, WebhookTrial } from './schemas/webhooks.js'
 
 /** The running service. `notes` are lines the operator must see at this start. */

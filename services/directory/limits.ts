@@ -37,3 +37,10 @@ export const limits = {
   /** Resources held in memory at a time while many are processed. */
   resourcesAtOnce: 100,
 } as const
+
+/** Splits a list into pieces of at most `size` items. */
+export function batchesOf<T>(list: readonly T[], size: number): T[][] {
+  const pieces: T[][] = []
+  for (let start = 0; start < list.length; start += size) pieces.push(list.slice(start, start + size))
+  return pieces
+}

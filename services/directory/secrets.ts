@@ -6,6 +6,9 @@ import {
   randomBytes,
   timingSafeEqual,
 } from 'node:crypto'
+import { join } from 'node:path'
+import { storedKey } from '../storage/data-folder.js'
+import type { OldSecret } from './model.js'
 
 /** A new random secret: 32 bytes as base64url. */
 export const newSecret = (): string => randomBytes(32).toString('base64url')
@@ -71,4 +74,33 @@ function openWith(key: Key, parts: readonly string[], data: Buffer): string {
   if (!nonce || tag?.length !== 16 || !text) throw new Error('not an encrypted secret')
   const decipher = createDecipheriv('aes-256-gcm', key.bytes, nonce).setAAD(data).setAuthTag(tag)
   return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8')
+}
+
+/** The replaced secrets that are still valid. */
+export const goodOnes = (secrets: readonly OldSecret[] = []): OldSecret[] =>
+  secrets.filter(({ until }) => Date.parse(until) > Date.now())
+
+/** When the last valid old secret expires, as the API shows it; empty when none is valid any more. */
+export function overlapOf(secrets: readonly OldSecret[] = []): { old_secret_valid_until?: string } {
+  const ends = goodOnes(secrets).map(({ until }) => until)
+  const last = ends.sort().at(-1)
+  return last === undefined ? {} : { old_secret_valid_until: last }
+}
+
+const remedy = 'Restore it from a backup'
+
+/**
+ * The hash of the management key and the file that holds it; `made` is the key itself if this call made it (it is
+ * never shown again).
+ */
+export function managementKey(folder: string): { hash: Buffer; made: string | undefined; file: string } {
+  const key = `sk_${randomBytes(32).toString('base64url')}`
+  const file = join(folder, 'api-key.sha256')
+  const { text, made } = storedKey(file, { remedy, fresh: hashKey(key) })
+  return { hash: Buffer.from(text, 'base64'), made: made ? key : undefined, file }
+}
+
+/** The encryption key of this data folder, made at first start. */
+export function encryptionKey(folder: string): Buffer {
+  return Buffer.from(storedKey(join(folder, 'encryption.key'), { remedy }).text, 'base64')
 }

@@ -15,7 +15,7 @@ import {
 } from '../http/server.js'
 import type { ServiceLog } from '../log.js'
 import type { StoreHealth } from '../storage/health.js'
-import type { FieldError } from './form/errors.js'
+import type { FieldError } from './decode/messages.js'
 import {
   FieldsRefused,
   type HttpAnswer,
@@ -27,7 +27,7 @@ import {
 } from './http.js'
 import { PreconditionFailed } from './identities.js'
 import type { Language, Languages } from './languages.js'
-import { PAGE_HEADERS, renderPage } from './page.js'
+import { PAGE_HEADERS, renderPage } from './routes/page.js'
 import { CHANGED_MEANWHILE, takenError } from './routes/self-service.js'
 import { IdentifierTaken, StoreUnavailable } from './store/contract.js'
 

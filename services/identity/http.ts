@@ -1,10 +1,10 @@
 /** What a handler receives and returns, independent of any web framework; and the common form of a refusal. */
 import { HttpError } from '../http/errors.js'
 import { mediaTypeOf } from '../http/server.js'
-import { FORM_TYPES } from './form/decode.js'
-import type { FieldError } from './form/errors.js'
-import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './form/json.js'
-import type { Submission } from './form/parse.js'
+import { isJsonObject, JsonTextError, type JsonValue, parseJson } from '../json.js'
+import { FORM_TYPES } from './decode/decode.js'
+import type { FieldError } from './decode/messages.js'
+import type { Submission } from './decode/parse.js'
 import type { Language } from './languages.js'
 
 export interface IdentityRequest {
@@ -109,4 +109,22 @@ function quality(accept: string | undefined, mediaType: string): number {
     return Number.isNaN(value) ? 0 : value
   }
   return 0
+}
+
+/** Whether the writer knows the stored version. */
+export type Precondition = (version: number) => boolean
+
+/** The strong entity tag of a version (RFC 9110 section 8.8.3). */
+export function etagOf(version: number): string {
+  return `"${version}"`
+}
+
+/**
+ * What an If-Match field requires (RFC 9110 section 13.1.1); weak tags never match, without the field every version
+ * does.
+ */
+export function ifMatch(field: string | undefined): Precondition {
+  if (field === undefined) return () => true
+  const tags = field.split(',').map(tag => tag.trim())
+  return version => tags.includes('*') || tags.includes(etagOf(version))
 }

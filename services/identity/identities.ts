@@ -1,11 +1,12 @@
 /** Operations on identities, independent of the transport and the store. */
-import type { Precondition } from './etag.js'
-import type { FieldError } from './form/errors.js'
-import { isJsonObject, type JsonObject, type JsonValue, own } from './form/json.js'
-import { findProblems, type ParseResult, parseTraits } from './form/parse.js'
-import type { CompiledSchema } from './form/schema.js'
+
+import { isJsonObject, type JsonObject, type JsonValue, own } from '../json.js'
+import type { FieldError } from './decode/messages.js'
+import { findProblems, type ParseResult, parseTraits } from './decode/parse.js'
+import type { Precondition } from './http.js'
 import { idMaker } from './ids.js'
-import type { Schemas } from './schemas.js'
+import type { Schemas } from './schema/files.js'
+import type { CompiledSchema } from './schema/schema.js'
 import type { Identifiers, IdentityStore, StoredIdentity, UniqueKeys } from './store/contract.js'
 
 /** An identity as the API shows it. */

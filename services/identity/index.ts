@@ -1,12 +1,12 @@
 /** The package's `./identity`: the form parser for embedders, and the embedded identity service. */
 import type { IdentityStartOptions, Running } from './service.js'
 
+export type { JsonObject, JsonValue } from '../json.js'
 export type { ServiceLog as Log } from '../log.js'
-export type { FieldError } from './form/errors.js'
-export type { JsonObject, JsonValue } from './form/json.js'
-export { type ParseResult, parseForm, type Submission } from './form/parse.js'
-export { type CompiledSchema, compileSchema } from './form/schema.js'
-export { SchemaError } from './form/schema-document.js'
+export type { FieldError } from './decode/messages.js'
+export { type ParseResult, parseForm, type Submission } from './decode/parse.js'
+export { SchemaError } from './schema/document.js'
+export { type CompiledSchema, compileSchema } from './schema/schema.js'
 export type { IdentityStartOptions as StartOptions, Running } from './service.js'
 
 /**

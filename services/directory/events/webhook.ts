@@ -1,6 +1,6 @@
 import type { Directory, NamedWebhook, SealedHeader, Webhook } from '../model.js'
-import { goodOnes, overlapOf } from '../old-secrets.js'
 import type { SecretBox } from '../secrets.js'
+import { goodOnes, overlapOf } from '../secrets.js'
 import { firstWebhook } from './queue.js'
 import { webhooksOf } from './webhooks.js'
 

@@ -1,5 +1,5 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
-import { batchesOf } from '../batches.js'
+import { batchesOf } from '../limits.js'
 import type { Directory, JsonObject } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import type { Writers } from '../sync/writers.js'

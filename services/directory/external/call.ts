@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { JsonObject } from '../model.js'
 import { isObject } from '../scim/json.js'
-import type { Bounds } from './bounds.js'
 import { ProviderError } from './error.js'
+import type { Bounds } from './settings.js'
 
 /** One request to the provider. */
 export interface ProviderCall {

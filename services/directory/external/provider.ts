@@ -1,9 +1,9 @@
 import type { JsonObject } from '../model.js'
 import { isObject } from '../scim/json.js'
-import type { Bounds } from './bounds.js'
 import type { Caller } from './call.js'
 import type { AccessToken } from './connection.js'
 import { Forbidden, ProviderError } from './error.js'
+import type { Bounds } from './settings.js'
 
 /** A provider's directory API, one page at a time. All methods throw ProviderError. */
 export interface ProviderReader {

@@ -1,5 +1,5 @@
 import type { ServiceLog } from '../../log.js'
-import type { EventCallback } from '../events/callback.js'
+import type { EventCallback } from '../events/event.js'
 import { keepLease, leaseMs } from '../events/lease.js'
 import type { Directory } from '../model.js'
 import type { DirectoryEvent } from '../schemas/events.js'
@@ -8,14 +8,13 @@ import type { StoredEvent } from '../store/event-contract.js'
 import type { PullCounts, PullState, ResourceCounts } from '../store/pull-contract.js'
 import type { WriterFactory } from '../sync/writers.js'
 import { apply } from './apply.js'
-import type { Bounds } from './bounds.js'
 import type { Caller } from './call.js'
+import type { Work } from './compare.js'
 import { compare } from './compare.js'
 import type { ProviderConnection } from './connection.js'
-import { refusal } from './guard.js'
 import { createProvider } from './provider.js'
 import { readProvider } from './read.js'
-import type { ExternalSettings } from './settings.js'
+import type { Bounds, ExternalSettings } from './settings.js'
 
 export interface PullOptions {
   /** Pulls only if no pull began after this time (epoch ms). */
@@ -173,4 +172,29 @@ function createListener(callback: EventCallback | undefined): Listener {
       memberships: { added: seen['group.user_added'] ?? 0, removed: seen['group.user_removed'] ?? 0 },
     }),
   }
+}
+
+/** Up to these numbers deletions pass: in a small directory every single one is a large share. */
+const always = { users: 1, groups: 1, memberships: 10 }
+
+/**
+ * Why a pull must delete nothing, or undefined. An empty list of users, or the loss of more than `share` (0 to 1) of
+ * the users, groups or memberships at once, is more likely a fault at the provider than intended.
+ */
+function refusal(work: Work, share: number): string | undefined {
+  const { users, groups, moves, memberships } = work
+  const leaving = [...moves.values()].reduce((sum, move) => sum + move.leaving.length, 0)
+  const losses = [
+    { name: 'users', going: users.gone.length, all: users.gone.length + users.ids.size },
+    { name: 'groups', going: groups.gone.length, all: groups.gone.length + groups.ids.size },
+    { name: 'memberships', going: leaving, all: memberships },
+  ] as const
+  const reasons = losses
+    .filter(
+      ({ name, going, all }) =>
+        going > all * share && (going > always[name] || (going === all && name === 'users')),
+    )
+    .map(({ name, going, all }) => `${going} of ${all} ${name}`)
+  if (reasons.length === 0) return undefined
+  return `Nothing was deleted: ${reasons.join(' and ')} would be deleted, more than ${Math.round(share * 100)} % at once; if that is intended, pull once with allowDeletions=true`
 }

@@ -1,6 +1,6 @@
 import { setInterval } from 'node:timers'
 import type { ServiceLog } from '../../log.js'
-import type { EventCallback } from '../events/callback.js'
+import type { EventCallback } from '../events/event.js'
 import type { Store } from '../store/contract.js'
 import type { PullState } from '../store/pull-contract.js'
 import type { Pull, PullOptions } from './pull.js'

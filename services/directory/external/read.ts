@@ -1,9 +1,9 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type { JsonObject, JsonValue } from '../model.js'
 import { ScimError } from '../scim/error.js'
-import type { Bounds } from './bounds.js'
 import { ConnectionError, Forbidden, ProviderError } from './error.js'
 import type { ProviderReader } from './provider.js'
+import type { Bounds } from './settings.js'
 import { distinctName, memberToUser, toGroup, toUser } from './translate.js'
 
 /** A provider's user or group. `body` is the JSON text of the SCIM resource, null when it would not be a valid one. */

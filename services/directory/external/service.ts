@@ -2,15 +2,13 @@ import type { ServiceLog } from '../../log.js'
 import { newSecret, type SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import type { WriterFactory } from '../sync/writers.js'
-import type { Bounds } from './bounds.js'
 import { createCaller } from './call.js'
 import { createConnection, type ProviderConnection } from './connection.js'
-import { type Consent, createConsent } from './consent.js'
+import { type Consent, createConsent, createStateSigner } from './consent.js'
 import { createOAuth } from './oauth.js'
 import { createPull } from './pull.js'
 import { type Puller, startPuller } from './puller.js'
-import type { ExternalSettings } from './settings.js'
-import { createStateSigner } from './state.js'
+import type { Bounds, ExternalSettings } from './settings.js'
 
 /** The parts of the external provider that the rest of the service uses. */
 export interface ExternalService {

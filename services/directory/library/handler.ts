@@ -1,13 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { DirectoryCore } from '../core.js'
-import type { EventCallback } from '../events/callback.js'
+import type { EventCallback } from '../events/event.js'
 import type { JsonObject } from '../model.js'
 import { HttpError } from '../routes/http.js'
 import { addScim } from '../routes/scim.js'
 import type { DirectoryEvent } from '../schemas/events.js'
 import { errorBody } from '../scim/error.js'
 import { createIntake } from '../sync/intake.js'
-import { type AskRoutes, createAsk, type LocalRequest } from './ask.js'
+import { type AskRoutes, createAsk, type LocalRequest } from './calls.js'
 
 /** One SCIM request from the process that embeds the service (the spec's "in-process request handler"). */
 export interface DirectoryRequest {

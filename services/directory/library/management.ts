@@ -5,7 +5,9 @@ import type {
   DirectoryView,
   NewConsentLink,
   NewDirectory,
+  NewSetupLinkView,
   SecretRotation,
+  SetupLinkView,
 } from '../schemas/directory.js'
 import type {
   DeadLetterView,
@@ -15,7 +17,6 @@ import type {
   WebhookEventView,
 } from '../schemas/events.js'
 import type { FullGroupView, GroupView, MemberView, UserView } from '../schemas/people.js'
-import type { NewSetupLinkView, SetupLinkView } from '../schemas/setup-links.js'
 import type { ListedWebhook, NewWebhook, WebhookChange, WebhookTrial } from '../schemas/webhooks.js'
 import type { CallManagement, LibraryAnswer, Listed } from './calls.js'
 

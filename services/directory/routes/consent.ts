@@ -1,22 +1,23 @@
 import { Type } from 'typebox'
 import { answerErrors, HttpError } from '../../http/errors.js'
 import type { ServiceLog } from '../../log.js'
+import { stateLifeMs } from '../external/consent.js'
 import { ConnectionError } from '../external/error.js'
 import type { ExternalService } from '../external/service.js'
-import { stateLifeMs } from '../external/state.js'
-import { refTo, text } from '../schemas/parts.js'
-import { errorSchema } from '../schemas/refusals.js'
-import { credential, isKeyOf, wwwAuthenticate } from './auth.js'
-import { baseUrlOf } from './base-url.js'
+import { errorSchema, refTo, text } from '../schemas/parts.js'
 import {
+  baseUrlOf,
+  credential,
   type Endpoint,
   errorAnswers,
+  isKeyOf,
   query,
   type Reply,
   type Request,
   type RouteHandler,
   resource,
   type Server,
+  wwwAuthenticate,
 } from './http.js'
 
 export interface ConsentRouteParts {

@@ -1,6 +1,5 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
-import { refTo, text } from '../schemas/parts.js'
-import { errorSchema } from '../schemas/refusals.js'
+import { errorSchema, refTo, text } from '../schemas/parts.js'
 import { mayBeAbsent, unknownName } from './body.js'
 import { type Endpoint, HttpError, query as queryParameter, type Request, type RouteHandler } from './http.js'
 

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Type } from 'typebox'
 import type { DirectoryCore } from '../core.js'
-import { viewDirectories, viewDirectory } from '../directory-view.js'
 import { firstWebhook, queueOf } from '../events/queue.js'
 import type { TargetRules } from '../events/target.js'
 import type { Directory, DirectoryScope } from '../model.js'
@@ -17,15 +16,22 @@ import {
 } from '../schemas/directory.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
-import { purgeRemoved } from '../sync/removal.js'
-
-import { baseUrlOf } from './base-url.js'
+import { purgeRemoved } from '../sync/directories.js'
 import { identifier } from './body.js'
 import { endpoint, pageQuery } from './describe.js'
 import { changeDirectory, readDirectory, rotateScimSecret } from './directory-input.js'
-import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
-import { readOn } from './paging.js'
-import { findDirectory, readTenantProduct } from './scope.js'
+import { viewDirectories, viewDirectory } from './directory-view.js'
+import {
+  baseUrlOf,
+  HttpError,
+  param,
+  query,
+  type Reply,
+  type Request,
+  resource,
+  type Server,
+} from './http.js'
+import { findDirectory, readOn, readTenantProduct } from './paging.js'
 
 export type DirectoryParts = Pick<DirectoryCore, 'store' | 'box' | 'courier' | 'directories'> & {
   readonly baseUrl: string | undefined

@@ -5,9 +5,8 @@ import { linkSeconds } from '../schemas/directory-fields.js'
 import { startedSchema } from '../schemas/events.js'
 import { text } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
-import { baseUrlOf } from './base-url.js'
 import { endpoint } from './describe.js'
-import { HttpError, param, query, type Request, resource, type Server } from './http.js'
+import { baseUrlOf, HttpError, param, query, type Request, resource, type Server } from './http.js'
 
 export interface ExternalRouteParts {
   readonly external: ExternalService

@@ -12,6 +12,7 @@ import {
   type Server,
 } from '../../http/server.js'
 import type { ServiceLog } from '../../log.js'
+import { fits } from '../secrets.js'
 import { StoreFailed, Unavailable } from '../store/contract.js'
 
 export { HttpError } from '../../http/errors.js'
@@ -135,4 +136,42 @@ function parseQuery(text: string): Record<string, string[]> {
     values[name].push(value)
   }
   return values
+}
+
+const hostPattern = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
+
+/**
+ * The `{base_url}` of responses: the setting, else what the gateway in front reports about the client's request
+ * (X-Forwarded-Proto and -Host, which it sets from trusted facts), else the Host header.
+ */
+export function baseUrlOf(request: Request, setting: string | undefined): string {
+  if (setting !== undefined) return setting
+  const forwarded = request.headers['x-forwarded-host']
+  const host = [forwarded, request.headers.host].find(
+    candidate => typeof candidate === 'string' && hostPattern.test(candidate),
+  )
+  const protocol = request.headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
+  return `${protocol}://${host ?? 'localhost'}`
+}
+
+/** The challenge of a 401 response of the management API (RFC 9110, section 11.6.1). */
+export const wwwAuthenticate = 'Api-Key realm="management"'
+
+/** The credential of an `Authorization` header with one of these schemes, in any letter case. */
+export function credential(request: Request, schemes: readonly string[]): string | undefined {
+  const [, scheme, value] = /^(\S+) +(\S+)$/.exec(request.headers.authorization ?? '') ?? []
+  return scheme !== undefined && schemes.includes(scheme.toLowerCase()) ? value : undefined
+}
+
+/**
+ * The token of `Authorization: Bearer <token>`, or the token alone: Okta's header authentication sends exactly what
+ * was typed.
+ */
+export const bearer = (request: Request): string | undefined =>
+  /^(?:bearer +)?(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
+
+/** Compares with every key, so that the time taken does not reveal which one was close. */
+export function isKeyOf(presented: string | undefined, hashes: readonly Buffer[]): boolean {
+  if (presented === undefined) return false
+  return hashes.map(hash => fits(presented, hash)).includes(true)
 }

@@ -17,8 +17,7 @@ import { byEmail, byName, lookUp } from '../sync/lookup.js'
 import { allMembers, hasMoreMembers, listedMembers } from '../sync/members.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
-import { readOn } from './paging.js'
-import { readScope } from './scope.js'
+import { readOn, readScope } from './paging.js'
 
 const tag = 'Users and groups'
 const listQuery = { ...scopeQuery, ...pageQuery }

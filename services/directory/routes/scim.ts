@@ -3,32 +3,34 @@ import { sourceOf } from '../../http/server.js'
 import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
 import type { ServiceLog } from '../../log.js'
 import type { DirectoryMetrics } from '../metrics.js'
-import type { Directory, ResourceType } from '../model.js'
+import type { Directory, JsonObject, JsonValue, ResourceType } from '../model.js'
 import { scimBulkSchema, scimPatchSchema, scimResourceSchema, scimSearchSchema } from '../schemas/scim.js'
 import { errorBody, ScimError } from '../scim/error.js'
+import { attributeValue, isObject } from '../scim/json.js'
 import { namings } from '../scim/naming.js'
+import type { ListParameters } from '../scim/question.js'
 import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import { admit } from '../sync/admission.js'
 import { runBulk } from '../sync/bulk.js'
 import type { ScimAnswer, ScimIntake, ScimRequest } from '../sync/intake.js'
-import { bearer } from './auth.js'
-import { baseUrlOf } from './base-url.js'
 import {
   acceptJson,
+  baseUrlOf,
+  bearer,
   clientLeaves,
   errorAnswers,
   type Method,
   param,
+  query,
+  queryInteger,
   type Reply,
   type Request,
   type RouteHandler,
   resource,
   type Server,
 } from './http.js'
-import { readAsked, readSearch } from './scim-asked.js'
-import { scimEndpoint } from './scim-describe.js'
-import { addDiscovery } from './scim-discovery.js'
+import { addDiscovery, scimEndpoint } from './scim-describe.js'
 
 export interface ScimParts {
   readonly store: Store
@@ -155,3 +157,56 @@ function answerScimErrors(server: Server, log: ServiceLog): void {
     },
   })
 }
+
+/** The list parameters in the query of a GET (RFC 7644, section 3.4.2). Throws HttpError 400. */
+function readAsked(request: Request): ListParameters {
+  return {
+    filter: query(request, 'filter'),
+    sortBy: query(request, 'sortBy'),
+    sortOrder: query(request, 'sortOrder'),
+    startIndex: queryInteger(request, 'startIndex'),
+    count: queryInteger(request, 'count'),
+    attributes: namesOf(query(request, 'attributes')),
+    excludedAttributes: namesOf(query(request, 'excludedAttributes')),
+  }
+}
+
+/** The list parameters in the body of a `.search` (RFC 7644, section 3.4.3). Throws ScimError 400. */
+function readSearch(body: unknown): ListParameters {
+  if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
+  return {
+    filter: textOf(body, 'filter'),
+    sortBy: textOf(body, 'sortBy'),
+    sortOrder: textOf(body, 'sortOrder'),
+    startIndex: integerOf(body, 'startIndex'),
+    count: integerOf(body, 'count'),
+    attributes: nameListOf(body, 'attributes'),
+    excludedAttributes: nameListOf(body, 'excludedAttributes'),
+  }
+}
+
+/** Names separated by commas. */
+const namesOf = (text: string | undefined): string[] | undefined =>
+  text
+    ?.split(',')
+    .map(name => name.trim())
+    .filter(name => name !== '')
+
+const read = <T extends JsonValue>(
+  body: JsonObject,
+  name: string,
+  what: string,
+  fits: (value: JsonValue) => value is T,
+): T | undefined => {
+  const value = attributeValue(body, name)
+  if (value === undefined || value === null) return undefined
+  if (!fits(value)) throw new ScimError(400, `${name} must be ${what}.`, 'invalidValue')
+  return value
+}
+const isText = (value: JsonValue): value is string => typeof value === 'string'
+const isInteger = (value: JsonValue): value is number => Number.isSafeInteger(value)
+const isNames = (value: JsonValue): value is string[] => Array.isArray(value) && value.every(isText)
+
+const textOf = (body: JsonObject, name: string) => read(body, name, 'a string', isText)
+const integerOf = (body: JsonObject, name: string) => read(body, name, 'a whole number', isInteger)
+const nameListOf = (body: JsonObject, name: string) => read(body, name, 'a list of attribute names', isNames)

@@ -1,16 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from 'typebox'
 import type { DirectoryCore } from '../core.js'
-import { type LinkLifetime, lifetimeOf } from '../schemas/directory.js'
+import {
+  type LinkLifetime,
+  lifetimeOf,
+  newSetupLinkSchema,
+  type SetupLinkView,
+  setupLinkSchema,
+} from '../schemas/directory.js'
 import { maxSetupLinks, setupLinkSeconds } from '../schemas/directory-fields.js'
 import { listOf, refTo } from '../schemas/parts.js'
-import { newSetupLinkSchema, type SetupLinkView, setupLinkSchema } from '../schemas/setup-links.js'
 import { hashKey, newSecret } from '../secrets.js'
-import type { SetupLink } from '../store/setup-link-contract.js'
-import { baseUrlOf } from './base-url.js'
+import type { SetupLink } from '../store/link-contract.js'
 import { endpoint } from './describe.js'
-import { HttpError, param, type Request, resource, type Server } from './http.js'
-import { findDirectory } from './scope.js'
+import { baseUrlOf, HttpError, param, type Request, resource, type Server } from './http.js'
+import { findDirectory } from './paging.js'
 
 /** Base path of the set-up page. */
 export const setupPath = '/api/scim/setup'

@@ -1,15 +1,15 @@
 import { answerErrors, HttpError } from '../../http/errors.js'
 import type { DirectoryCore } from '../core.js'
 import type { Directory } from '../model.js'
-import { goodOnes } from '../old-secrets.js'
 import { maxNewTokens, maxOldOfLinks } from '../schemas/directory-fields.js'
+import { goodOnes } from '../secrets.js'
 import { setupHeaders } from '../setup/assets.js'
 import { renderRefusal, renderSetupPage } from '../setup/page.js'
 import { providerOf } from '../setup/steps.js'
-import type { SetupLink } from '../store/setup-link-contract.js'
-import { baseUrlOf } from './base-url.js'
+import type { SetupLink } from '../store/link-contract.js'
 import { rotateScimSecret } from './directory-input.js'
 import {
+  baseUrlOf,
   errorAnswers,
   query,
   type Reply,

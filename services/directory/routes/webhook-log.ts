@@ -14,8 +14,7 @@ import type { DeadLetter, LogEntry } from '../store/event-contract.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { type EventParts, readOneDirectory } from './events.js'
 import { HttpError, param, resource, type Server } from './http.js'
-import { listOfScope } from './paging.js'
-import { readScope, withDeleted } from './scope.js'
+import { listOfScope, readScope, withDeleted } from './paging.js'
 
 const tag = 'Events'
 const listQuery = { ...scopeQuery, ...pageQuery }

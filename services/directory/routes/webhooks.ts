@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import type { DirectoryCore } from '../core.js'
+import { testMessage } from '../events/message.js'
 import { queueOf } from '../events/queue.js'
 import type { TargetRules } from '../events/target.js'
-import { testMessage } from '../events/test-event.js'
 import { viewWebhook, type WebhookView } from '../events/webhook.js'
 import { webhookOf, webhooksOf, withoutWebhook, withWebhook } from '../events/webhooks.js'
 import { type Directory, type EventName, eventNames, type NamedWebhook } from '../model.js'
@@ -18,7 +18,7 @@ import {
 } from '../schemas/webhooks.js'
 import { endpoint } from './describe.js'
 import { param, type Request, resource, type Server } from './http.js'
-import { findDirectory } from './scope.js'
+import { findDirectory } from './paging.js'
 import { changeWebhook, noWebhook, readWebhook } from './webhook-input.js'
 
 export type WebhookParts = Pick<

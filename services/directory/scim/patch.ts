@@ -3,11 +3,10 @@ import type { JsonObject, JsonValue } from '../model.js'
 import type { Attribute } from './attributes.js'
 import { ScimError } from './error.js'
 import { type AttributePath, countConditions, type Filter } from './filter.js'
-import { attributeValue, isObject, keyOf } from './json.js'
+import { attributeValue, countValues, isObject, keyOf } from './json.js'
 import { matches } from './match.js'
 import type { PatchPath, PatchStep } from './patch-path.js'
 import { attributeOf } from './schema.js'
-import { countValues } from './size.js'
 
 /**
  * Applies the steps in order to a copy, so that a failing step leaves nothing behind (RFC 7644, section 3.5.2). The

@@ -3,10 +3,9 @@ import type { JsonObject, JsonValue, Resource } from '../model.js'
 import type { UserView } from '../schemas/people.js'
 import { userUrn } from './attributes.js'
 import { ScimError } from './error.js'
-import { isObject } from './json.js'
+import { countValues, isObject } from './json.js'
 import { readResource, requireText } from './resource.js'
 import { userAttributes } from './schema.js'
-import { countValues } from './size.js'
 
 /**
  * Validates a whole user and brings it into the form that is stored. A body that does not say whether the user is

@@ -9,9 +9,8 @@ import type {
   Scope,
 } from '../model.js'
 import type { EventStore, QueuedEvent } from './event-contract.js'
-import type { LinkStore } from './link-contract.js'
+import type { LinkStore, SetupLinkStore } from './link-contract.js'
 import type { PullStore } from './pull-contract.js'
-import type { SetupLinkStore } from './setup-link-contract.js'
 
 /**
  * The state of one directory. Every change names the head it was computed from, and is refused if another change was

@@ -18,10 +18,10 @@ export async function openStore({
   readonly reportFault?: ReportFault
 }): Promise<Store> {
   if (mongodbUrl !== '') {
-    const { openMongodb } = await loadAdapter('mongodb', () => import('./mongodb.js'))
+    const { openMongodb } = await loadAdapter('mongodb', () => import('./mongodb/store.js'))
     return openMongodb(mongodbUrl, { reportFault })
   }
-  const { openSqlite } = await loadAdapter('libsql', () => import('./sqlite.js'))
+  const { openSqlite } = await loadAdapter('libsql', () => import('./sqlite/store.js'))
   try {
     return openSqlite(databaseFile(dataDir), { reportFault })
   } catch (error) {

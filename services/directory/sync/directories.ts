@@ -1,9 +1,9 @@
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { createMutex } from '../../storage/mutex.js'
 import { toEvents, viewConnection } from '../events/event.js'
 import { webhookOf, webhooksOf, withWebhook } from '../events/webhooks.js'
 import type { Directory } from '../model.js'
-import type { Store } from '../store/contract.js'
-import { Unavailable } from '../store/contract.js'
+import { type Store, Unavailable } from '../store/contract.js'
 import type { QueuedEvent } from '../store/event-contract.js'
 import type { Committed } from './writers.js'
 
@@ -85,4 +85,9 @@ export function createDirectoryChanger(store: Store, committed: Committed): Dire
         }),
       )) === true,
   }
+}
+
+/** Deletes the data of removed directories in pieces, yielding to other requests. */
+export async function purgeRemoved(store: Store): Promise<void> {
+  while (await store.purgeSome()) await yieldToOthers()
 }

@@ -1,6 +1,5 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
-import { batchesOf } from '../batches.js'
-import { limits } from '../limits.js'
+import { batchesOf, limits } from '../limits.js'
 import type { GroupMember, Resource } from '../model.js'
 import type { Displays, Store } from '../store/contract.js'
 import { createYield } from './yield.js'

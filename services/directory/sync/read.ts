@@ -1,4 +1,4 @@
-import { limits } from '../limits.js'
+import { batchesOf, limits } from '../limits.js'
 import type { Directory, JsonObject, JsonValue, Resource } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import { viewScimMembers } from '../scim/group.js'
@@ -11,7 +11,6 @@ import { allMembers, hasMoreMembers } from './members.js'
 import { load } from './resources.js'
 import { createSearch } from './search.js'
 import type { SearchQueue } from './search-queue.js'
-import { createGroupsOf, type GroupsOf } from './user-groups.js'
 import { createYield } from './yield.js'
 
 /** What a read should return; `base` is the URL of the directory's SCIM intake. */
@@ -125,3 +124,31 @@ export function createReader(store: Store, naming: Naming, queue: SearchQueue): 
 }
 
 const lengthOf = (value: JsonValue | undefined): number => (Array.isArray(value) ? value.length : 0)
+
+/** The groups of a user as SCIM shows them. */
+type GroupsOf = (user: Resource, base: string) => Promise<JsonObject[]>
+
+/**
+ * For the users of one response: a group that they share is read once. `yieldNow` is called between the reads. Throws 400
+ * tooMany (RFC 7644, section 3.12).
+ */
+function createGroupsOf(store: Store, yieldNow: () => Promise<void>): GroupsOf {
+  const names = new Map<string, string>()
+  return async ({ id, directoryId }, base) => {
+    const ids = await store.groupIdsOf(id)
+    if (ids.length > limits.membershipsPerResource) {
+      const detail = `The user ${id} is in more than ${limits.membershipsPerResource} groups: ask without groups, and page through /Groups with the filter members eq "${id}".`
+      throw new ScimError(400, detail, 'tooMany')
+    }
+    const unread = ids.filter(groupId => !names.has(groupId))
+    for (const some of batchesOf(unread, limits.resourcesAtOnce)) {
+      for (const group of await store.resourcesById(directoryId, 'group', some)) {
+        names.set(group.id, group.label)
+      }
+      await yieldNow()
+    }
+    return ids
+      .filter(groupId => names.has(groupId))
+      .map(value => ({ value, $ref: `${base}/Groups/${value}`, display: names.get(value) ?? '' }))
+  }
+}

@@ -2,13 +2,14 @@
 
 import { setImmediate } from 'node:timers/promises'
 import { HttpError } from '../../http/errors.js'
-import { etagOf, ifMatch } from '../etag.js'
-import type { FieldError } from '../form/errors.js'
-import { isJsonObject, type JsonObject, type JsonValue, own } from '../form/json.js'
+import { isJsonObject, type JsonObject, type JsonValue, own } from '../../json.js'
+import type { FieldError } from '../decode/messages.js'
 import {
+  etagOf,
   type HttpAnswer,
   type IdentityRequest,
   type IdentityRoutes,
+  ifMatch,
   jsonBody,
   noIdentity,
   refusal,

@@ -1,14 +1,11 @@
 /** Registration by form or by JSON. */
 
 import { html } from '../../http/html.js'
-import { hasToken, refuseForeign } from '../csrf.js'
-import { etagOf } from '../etag.js'
-import type { FieldError } from '../form/errors.js'
-import type { JsonObject } from '../form/json.js'
-import { readForm } from '../form/parse.js'
-import { sentDefaults, sentEntries } from '../form/sent.js'
-import { holdIdentity } from '../holder.js'
+import type { JsonObject } from '../../json.js'
+import type { FieldError } from '../decode/messages.js'
+import { readForm } from '../decode/parse.js'
 import {
+  etagOf,
   type HttpAnswer,
   type IdentityRequest,
   type IdentityRoutes,
@@ -18,9 +15,12 @@ import {
   submissionOf,
 } from '../http.js'
 import type { Identities, Versioned } from '../identities.js'
-import { PAGE_HEADERS, renderPage } from '../page.js'
+import { sentDefaults, sentEntries } from '../render/sent.js'
 import type { Signer } from '../secret.js'
 import { IdentifierTaken } from '../store/contract.js'
+import { holdIdentity } from './cookies.js'
+import { hasToken, refuseForeign } from './csrf.js'
+import { PAGE_HEADERS, renderPage } from './page.js'
 import { FormPages, isBrowser, TOKEN_MISSING, takenError, wantsNodes } from './self-service.js'
 import { SETTINGS_PATH } from './settings.js'
 

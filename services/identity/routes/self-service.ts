@@ -1,16 +1,16 @@
 /** What the self-service forms have in common: how they are shown, and their errors. */
 
 import { type Html, html } from '../../http/html.js'
-import { issueToken, TOKEN_FIELD } from '../csrf.js'
-import type { FieldError } from '../form/errors.js'
-import { buildNodes, saidNodes } from '../form/nodes.js'
-import { renderForm } from '../form/render.js'
-import type { CompiledSchema } from '../form/schema.js'
-import type { Sent } from '../form/sent.js'
+import type { FieldError } from '../decode/messages.js'
 import { type HttpAnswer, type IdentityRequest, prefers } from '../http.js'
-import { PAGE_HEADERS, renderPage } from '../page.js'
+import { buildNodes, saidNodes } from '../render/nodes.js'
+import { renderForm } from '../render/render.js'
+import type { Sent } from '../render/sent.js'
+import type { CompiledSchema } from '../schema/schema.js'
 import type { Signer } from '../secret.js'
 import type { IdentifierTaken } from '../store/contract.js'
+import { issueToken, TOKEN_FIELD } from './csrf.js'
+import { PAGE_HEADERS, renderPage } from './page.js'
 
 /** One of the forms. */
 export interface FormPlace {

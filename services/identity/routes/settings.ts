@@ -2,25 +2,27 @@
 
 import { HttpError } from '../../http/errors.js'
 import { html } from '../../http/html.js'
-import { hasToken, refuseForeign } from '../csrf.js'
-import { etagOf, ifMatch, type Precondition } from '../etag.js'
-import type { FormEntry } from '../form/entry.js'
-import type { FieldError } from '../form/errors.js'
-import { parsePatch, readForm } from '../form/parse.js'
-import { sentEntries, sentTraits } from '../form/sent.js'
-import { heldIdentity } from '../holder.js'
+import type { FormEntry } from '../decode/decode.js'
+import type { FieldError } from '../decode/messages.js'
+import { parsePatch, readForm } from '../decode/parse.js'
 import {
+  etagOf,
   type HttpAnswer,
   type IdentityRequest,
   type IdentityRoutes,
+  ifMatch,
+  type Precondition,
   refusal,
   statusOf,
   submissionOf,
 } from '../http.js'
 import { type Identities, PreconditionFailed, type Versioned, type WrittenIdentity } from '../identities.js'
-import { PAGE_HEADERS, renderPage } from '../page.js'
+import { sentEntries, sentTraits } from '../render/sent.js'
 import type { Signer } from '../secret.js'
 import { IdentifierTaken } from '../store/contract.js'
+import { heldIdentity } from './cookies.js'
+import { hasToken, refuseForeign } from './csrf.js'
+import { PAGE_HEADERS, renderPage } from './page.js'
 import {
   CHANGED_MEANWHILE,
   FormPages,

@@ -10,7 +10,7 @@ import { openStore } from '../../../services/directory/store/open.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { type Directory, startReceiver, startService } from './harness.js'
-import { newDirectory } from './store-fixtures.js'
+import { newDirectory } from './store/store-fixtures.js'
 
 const [old, fresh] = [randomBytes(32), randomBytes(32)] as [Buffer, Buffer]
 const listed = (...keys: Buffer[]) => keys.map(key => key.toString('base64')).join(',')

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { onEachDatabase } from './databases.js'
 import { okta, patchOp } from './harness.js'
-import { refusal } from './scim-tools.js'
+import { refusal } from './scim/tools.js'
 
 const spellings = [
   'ΑΣ@straße.example',
