@@ -1,6 +1,5 @@
 /** JSON values as own data properties only, with bounds on depth (docs/forms.md). */
 
-/** A JSON value. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject
 export interface JsonObject {
   [key: string]: JsonValue

@@ -22,7 +22,6 @@ export const limits = {
   filterDepth: 50,
   /** Operations of one PATCH; an operation without a path counts once for each attribute it sets. */
   operations: 1000,
-  /** Operations of one Bulk request. */
   bulkOperations: 1000,
   /** Resources that one query may read, to filter or to sort them. */
   searchedResources: 200_000,

@@ -36,7 +36,6 @@ export function createMetrics(store: Pick<EventStore, 'waitingEvents'>, health: 
     scimAnswered: (method: string, code: number) => requests.inc({ method, code }),
     /** Counts that many events with the outcome. */
     called: (outcome: CallOutcome, count: number) => events.inc({ outcome }, count),
-    /** The response to a scrape. */
     text: async () => (await registry.metrics()) + health.text(),
   }
 }

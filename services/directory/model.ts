@@ -30,7 +30,6 @@ export interface Directory {
   readonly oldScimSecrets?: readonly OldSecret[]
   /** The webhook of `webhook_url` and `webhook_secret`. */
   readonly webhook: Webhook | undefined
-  /** Further webhooks. */
   readonly webhooks?: readonly NamedWebhook[]
   /** Only for the types that are pulled. */
   readonly external?: External
@@ -75,7 +74,6 @@ export interface NamedWebhook extends Webhook {
   readonly id: string
 }
 
-/** A header of webhook calls. */
 export interface SealedHeader {
   readonly name: string
   readonly value: string

@@ -7,7 +7,6 @@ import { readSettings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { databaseFile, openStore } from './store/open.js'
 
-/** The result of a rotation. */
 export interface KeyRotation {
   readonly directories: number
   /** Directories with at least one secret that was re-encrypted. */

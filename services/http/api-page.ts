@@ -18,7 +18,6 @@ pre { overflow-x: auto; background: light-dark(#f4f5f7, #17181a); padding: .5rem
   referrer: 'no-referrer',
 })
 
-/** Header fields of the page. */
 export const API_PAGE_HEADERS = pages.headers
 
 interface Content {

@@ -35,7 +35,6 @@ export interface ErrorAnswers {
   readonly send: (refused: HttpError, request: Request, reply: Reply) => unknown
   /** Refusals for errors of the service's own; undefined for others. */
   readonly refusalOf?: (error: unknown) => HttpError | undefined
-  /** The message for a path that is not routed. */
   readonly unknownPath: string
   /** The message for a request that cannot be read; by default that of the error itself. */
   readonly malformed?: string

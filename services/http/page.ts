@@ -24,7 +24,6 @@ export interface PageKind {
   readonly referrer: 'no-referrer' | 'same-origin'
 }
 
-/** One page. */
 export interface HtmlPage {
   readonly title: string
   readonly content: Html

@@ -24,7 +24,6 @@ export interface IdentityRequest {
   readonly peer: string
   /** The available language that the client prefers. */
   readonly language: Language
-  /** Values of the path's parameters. */
   readonly params: Readonly<Record<string, string>>
 }
 
@@ -36,7 +35,6 @@ export interface HttpAnswer {
 }
 
 export type IdentityHandler = (request: IdentityRequest) => Promise<HttpAnswer>
-/** Handlers by method. */
 export type Methods = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', IdentityHandler>>>
 /** The service's routes: paths with `:name` parameters. */
 export type IdentityRoutes = ReadonlyMap<string, Methods>
@@ -50,7 +48,6 @@ export class FieldsRefused extends HttpError {
   }
 }
 
-/** The error for an identity that does not exist. */
 export function noIdentity(): HttpError {
   return new HttpError(404, 'There is no such identity.')
 }

@@ -27,7 +27,6 @@ interface Database {
   prepare(sql: string): { get(): unknown }
 }
 
-/** The tables of a file. */
 export interface Tables {
   /** Name of one of the tables; a file that lacks it is new. */
   readonly one: string

@@ -5,7 +5,6 @@ import type { Message } from './message.js'
 import type { Poster } from './post.js'
 import { openHeaders, signingSecrets } from './webhook.js'
 
-/** The result of a webhook call. */
 export interface CallResult {
   /** Undefined when there was no response. */
   readonly status?: number

@@ -48,7 +48,6 @@ interface Target {
   readonly webhook: NamedWebhook | undefined
 }
 
-/** A message and the webhook to send it to. */
 type OwedMessage<Event extends StoredEvent = StoredEvent> = Message<Event> & {
   readonly webhook: NamedWebhook
 }

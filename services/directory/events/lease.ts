@@ -7,7 +7,6 @@ export const leaseMs = 6_000
 export interface RenewedLease {
   /** False once the lease was lost or could not be renewed. */
   held(): boolean
-  /** Stops renewing. */
   stop(): void
   /**
    * Sends the last report; `release` gives the lease back. False when the lease was lost before. Rejects when the

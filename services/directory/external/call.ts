@@ -4,7 +4,6 @@ import { isObject } from '../scim/json.js'
 import { ProviderError } from './error.js'
 import type { Bounds } from './settings.js'
 
-/** One request to the provider. */
 export interface ProviderCall {
   readonly method: 'GET' | 'POST'
   readonly url: URL

@@ -25,7 +25,6 @@ export interface PullMoves {
   readonly joining: string[]
 }
 
-/** All the work of a pull. */
 export interface Work {
   readonly users: PullDifference
   readonly groups: PullDifference

@@ -10,7 +10,6 @@ const atOnce = 16
 /** Longest time between two checks for directories that are due. */
 const lookMs = 60_000
 
-/** The result of one directory's pull. */
 export interface Pulled extends PullState {
   readonly directoryId: string
 }
@@ -28,7 +27,6 @@ export interface PullerParts {
   readonly pull: Pull
   readonly intervalMs: number | undefined
   readonly log: ServiceLog
-  /** Aborts running pulls. */
   readonly abort: () => void
 }
 

@@ -33,7 +33,6 @@ export interface ExternalParts {
   readonly log: ServiceLog
 }
 
-/** Base path of the consent routes. */
 export const oauthPath = '/api/scim/oauth'
 const callbackPath = `${oauthPath}/callback`
 

@@ -67,7 +67,6 @@ export interface LocalRequest {
 }
 
 interface Answered {
-  /** HTTP status. */
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
   /** JSON, or empty. */

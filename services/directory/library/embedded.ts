@@ -10,7 +10,6 @@ import { createCalls, type LibraryAnswer } from './calls.js'
 import { createHandler, type DirectoryRequest, type DirectoryResponse } from './handler.js'
 import { type Management, managementOf } from './management.js'
 
-/** The result of one directory's pull. */
 export interface SyncResult extends PullView {
   readonly directory_id: string
 }
@@ -58,7 +57,6 @@ export interface EmbeddedDirectory extends Management {
   close(): Promise<void>
 }
 
-/** The service as a library. */
 export function embed(core: DirectoryCore): EmbeddedDirectory {
   const { store, box, external, settings } = core
   const { connection, puller } = external

@@ -45,7 +45,6 @@ export interface ScimQuery {
 
 /** The response for the identity provider. */
 export interface DirectoryResponse {
-  /** HTTP status. */
   readonly status: number
   /** The SCIM body; null with 204 and 304, and for HEAD. */
   readonly data: JsonObject | null

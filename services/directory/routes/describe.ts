@@ -8,12 +8,10 @@ export interface About {
   readonly tag: 'Directories' | 'Webhooks' | 'Users and groups' | 'Events' | 'External provider'
   readonly summary: string
   readonly description?: string
-  /** Names of path parameters. */
   readonly path?: readonly string[]
   /** Query parameters by name; required ones are not marked as optional. */
   readonly query?: TProperties
   readonly body?: TSchema
-  /** The schema of `data`. */
   readonly data: TSchema
   readonly status?: 200 | 201
   /** The list names its next page. */
@@ -32,7 +30,6 @@ export const scopeQuery = {
 }
 /** The scope of a query, as in `scopeQuery`. */
 export type Where = Static<TObject<typeof scopeQuery>>
-/** The query parameters of a list. */
 export const pageQuery = {
   pageOffset: Type.Optional(Type.Integer({ minimum: 0, default: 0, description: '`offset` is an alias' })),
   pageLimit: Type.Optional(
@@ -101,6 +98,5 @@ function requireKnown(request: Request, known: readonly string[]): void {
   }
 }
 
-/** The schema of path parameters. */
 export const parameters = (names: readonly string[]) =>
   Type.Object(Object.fromEntries(names.map(name => [name, text()])))

@@ -37,7 +37,6 @@ export async function viewDirectories(
   })
 }
 
-/** One directory as the API shows it. */
 export async function viewDirectory(parts: ViewParts, directory: Directory): Promise<DirectoryView> {
   const [view] = await viewDirectories(parts, [directory])
   return view as DirectoryView

@@ -106,7 +106,6 @@ export function clientLeaves(reply: Reply): AbortSignal {
   return left.signal
 }
 
-/** The path parameter with that name. */
 export const param = (request: Request, name: string): string =>
   (request.params as Record<string, string>)[name] ?? ''
 

@@ -64,7 +64,6 @@ function anyCase(word: string): string {
   return word.replace(/[a-z]/g, letter => `[${letter.toUpperCase()}${letter}]`)
 }
 
-/** An endpoint of the SCIM intake. */
 export function scimEndpoint(summary: string, handler: RouteHandler, about: ScimAbout = {}): Endpoint {
   const { path = [], body, status = 200, list, discovery } = about
   const asksInBody = body === scimSearchSchema || body === scimBulkSchema

@@ -16,7 +16,6 @@ import { endpoint } from './describe.js'
 import { baseUrlOf, HttpError, param, type Request, resource, type Server } from './http.js'
 import { findDirectory } from './paging.js'
 
-/** Base path of the set-up page. */
 export const setupPath = '/api/scim/setup'
 
 /** The set-up links of directories. All methods throw HttpError. */

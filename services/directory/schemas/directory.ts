@@ -27,7 +27,6 @@ export const pullSchema = Type.Object({
   groups: counts(['created', 'updated', 'deleted']),
   memberships: counts(['added', 'removed']),
 })
-/** The result of the last pull. */
 export type PullView = Static<typeof pullSchema>
 
 export const directorySchema = component(
@@ -132,7 +131,6 @@ export const newDirectorySchema = component(
     ),
   }),
 )
-/** The fields of a new directory. */
 export type NewDirectory = Static<typeof newDirectorySchema>
 
 const asItIs = Type.Optional(Type.Unknown({ description: 'As it is, if sent' }))

@@ -8,7 +8,6 @@ export interface SetupPage {
   readonly provider: SetupProvider
   /** The SCIM base address. */
   readonly endpoint: string
-  /** The link's own token, which every URL of the page carries. */
   readonly link: string
   /** The SCIM secret, only in a response that shows it. */
   readonly secret: string | undefined

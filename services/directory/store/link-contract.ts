@@ -2,7 +2,6 @@
 export interface ConsentLink {
   readonly hash: string
   readonly directoryId: string
-  /** Expiry (epoch ms). */
   readonly until: number
 }
 
@@ -14,7 +13,6 @@ export interface LinkStore {
   link(hash: string, now: number): Promise<ConsentLink | undefined>
   /** Deletes the link. Of several concurrent callers, in any process, only one gets true. */
   takeLink(hash: string, now: number): Promise<boolean>
-  /** Deletes all links of a directory. */
   dropLinks(directoryId: string): Promise<void>
 }
 

@@ -48,7 +48,6 @@ export interface ScimIntake {
 
 const maxMembersInPatchAnswer = 1000
 
-/** The intake on a store. */
 export function createIntake(
   store: Store,
   users: ResourceSync,

@@ -41,7 +41,6 @@ export interface Reader {
   ): Promise<{ total: number; resources: JsonObject[]; cut: boolean }>
 }
 
-/** The reads of one resource type. */
 export function createReader(store: Store, naming: Naming, queue: SearchQueue): Reader {
   const location: Reader['location'] = (id, base) => `${base}/${naming.path}/${id}`
 

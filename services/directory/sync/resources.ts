@@ -13,7 +13,6 @@ function newId(now: string): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
 
-/** A new resource of a directory. */
 export function newResource(
   directory: Directory,
   type: ResourceType,
@@ -87,5 +86,4 @@ export async function requireUnique(
 
 const labelOf = ({ displayName, userName }: JsonObject): string => String(displayName ?? userName ?? '')
 
-/** The extension URNs of a resource. */
 export const extensionsOf = (raw: JsonObject): string[] => Object.keys(raw).filter(key => key.includes(':'))

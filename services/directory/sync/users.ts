@@ -19,7 +19,6 @@ import {
   type WriteCheck,
 } from './resources.js'
 
-/** User changes on a store. */
 export function createUserSync(store: Store, change: Changer): ResourceSync {
   const update = (
     directory: Directory,

@@ -33,7 +33,6 @@ const PERCENT = 0x25
 const PLUS = 0x2b
 const SPACE = 0x20
 
-/** The media types of forms. */
 export const FORM_TYPES = [
   'application/x-www-form-urlencoded',
   'multipart/form-data',
@@ -130,7 +129,10 @@ function decodeJson(body: Buffer): FormEntry[] {
 /** A boundary as RFC 2046 section 5.1.1 allows it; of several parameters the first one is used. */
 const BOUNDARY = /;[ \t]*boundary=(?:"([\w'()+,./:=? -]{1,70})"|([\w'()+,./:=?-]{1,70})[ \t]*(?:;|$))/i
 
-/** Reads all parts; of a file only the field's name is kept. Throws BodyError on a missing or truncated boundary. */
+/**
+ * Reads multipart/form-data as browsers send it (WHATWG HTML); of a file only the field's name is kept. Throws
+ * BodyError on a missing or truncated boundary.
+ */
 function decodeMultipart(contentType: string, body: Buffer): Promise<FormEntry[]> {
   return new Promise((resolve, reject) => {
     const malformed = () =>

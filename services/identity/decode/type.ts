@@ -27,7 +27,6 @@ export function typeScalar(field: FormField, texts: readonly string[]): Typed {
   return typeText(field, text)
 }
 
-/** Types one text that is not blank. */
 function typeText(field: FormField, text: string): Typed {
   const chosen = field.choices?.find(choice => textOf(choice.value) === text && fits(field, choice.value))
   if (chosen) return { value: chosen.value }

@@ -159,7 +159,7 @@ export function isWithin(path: string, ancestor: string): boolean {
   return path === ancestor || ancestor === '' || path.startsWith(`${ancestor}.`)
 }
 
-/** True when `value` is a whole number of times `divisor`, both taken by their shortest decimal text. */
+/** Whether `value` is a multiple of `divisor` (draft-07, 6.2.1), both taken by their shortest decimal text. */
 function isMultiple(value: number, divisor: number): boolean {
   if (Number.isSafeInteger(value) && Number.isSafeInteger(divisor)) return value % divisor === 0
   const [a, b] = [decimal(value), decimal(divisor)]

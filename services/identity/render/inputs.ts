@@ -31,7 +31,6 @@ export interface Input extends Described {
   readonly required: boolean
   /** The displayed text; for a checkbox `true` when it is ticked, else `false`. */
   readonly value: string
-  /** The choices of a select. */
   readonly options?: readonly { readonly value: string; readonly label: string }[]
   /** HTML attributes that hint at the schema's bounds. */
   readonly attributes: Readonly<Record<string, string>>

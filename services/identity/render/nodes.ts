@@ -22,7 +22,6 @@ const MIN_ROWS = 3
 /** Most nodes of a form. A schema that needs more is refused when it is loaded, and no form can send as many names. */
 export const MAX_NODES = 5000
 
-/** The position of a field in the form. */
 interface Place {
   readonly name: string
   readonly label: string
@@ -107,7 +106,6 @@ export function buildNodes(
   return children(traitsField(schema.root), { name: 'traits', label: '', sent, ...state })
 }
 
-/** The nodes translated. */
 export function saidNodes(nodes: readonly FormNode[], say: (text: string) => string): FormNode[] {
   return nodes.map(node => {
     const said = {

@@ -8,7 +8,6 @@ import type { FormNode, NodeGroup } from './nodes.js'
 /** The target of a form, and what it contains besides its nodes. */
 export interface FormFrame {
   readonly action: string
-  /** The text of the button. */
   readonly submit: string
   /** Values of hidden fields, by name. */
   readonly hidden: Readonly<Record<string, string>>

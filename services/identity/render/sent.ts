@@ -69,7 +69,6 @@ function completed(field: FormField, sent: Sent, unsent: Sent): Sent {
   return { texts: sent.texts, inner }
 }
 
-/** The root field of the traits. */
 export function traitsField(root: FormField): FormField {
   return root.children.get('traits') as FormField
 }

@@ -24,7 +24,10 @@ export function setCookie(request: IdentityRequest, name: string, value: string,
 const COOKIE = 'sluice_identity'
 const SECONDS = 3600
 
-/** The header fields that tie the client to the identity `id`. `now` is in milliseconds. */
+/**
+ * The header fields that tie the client to the identity `id`: there is no sign-in, so whose settings a request may see
+ * is said by a signed cookie of the browser that registered, for a limited time. `now` is in milliseconds.
+ */
 export function holdIdentity(
   signer: Signer,
   request: IdentityRequest,

@@ -42,7 +42,6 @@ function isOwnOrigin(request: IdentityRequest): boolean {
   return URL.canParse(origin) && URL.canParse(own) && new URL(origin).host === new URL(own).host
 }
 
-/** The token for a form that is about to be shown. */
 export function issueToken(signer: Signer, request: IdentityRequest): FormToken {
   const known = readCookie(request, COOKIE)
   const half = known ?? randomBytes(18).toString('base64url')

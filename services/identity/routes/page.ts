@@ -30,7 +30,6 @@ code { overflow-wrap: anywhere; }
   referrer: 'same-origin',
 })
 
-/** Header fields of every page. */
 export const PAGE_HEADERS = pages.headers
 
 /** A page with a heading and its content, which is translated already. */

@@ -12,20 +12,16 @@ import type { IdentifierTaken } from '../store/contract.js'
 import { issueToken, TOKEN_FIELD } from './csrf.js'
 import { PAGE_HEADERS, renderPage } from './page.js'
 
-/** One of the forms. */
 export interface FormPlace {
   readonly path: string
   readonly heading: string
-  /** The text of the button. */
   readonly submit: string
 }
 
-/** A form to be shown. */
 export interface Shown {
   readonly schema: CompiledSchema
   readonly sent: Sent
   readonly errors?: readonly FieldError[]
-  /** Further hidden fields. */
   readonly hidden?: Readonly<Record<string, string>>
   readonly notice?: Html
 }
@@ -50,7 +46,6 @@ export class FormPages {
     this.#place = place
   }
 
-  /** The form as a page. */
   page(
     request: IdentityRequest,
     status: number,

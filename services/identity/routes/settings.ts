@@ -130,7 +130,6 @@ function saved(request: IdentityRequest, written: WrittenIdentity): HttpAnswer {
     : { status: 200, headers: { etag: etagOf(written.version) }, body: written.identity }
 }
 
-/** The request has no valid identity cookie. */
 function nobody(request: IdentityRequest): HttpAnswer {
   const message = 'Only the browser you registered with can change your details here, for an hour.'
   if (!isBrowser(request)) throw new HttpError(401, message, 'unknown_person')

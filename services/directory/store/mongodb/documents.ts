@@ -121,16 +121,13 @@ type Stored<Item> = Omit<Item, 'id' | 'directoryId'> & {
 export type DeadDocument = Stored<DeadLetter>
 export type LogDocument = Stored<LogEntry>
 
-/** The event of a document. */
 export const toEvent = ({ event, sequence, created, body }: EventDocument): StoredEvent => ({
   ...{ id: event, sequence, created, body },
 })
 
-/** The dead letter or log entry of a document. */
 export const fromDocument = <Item>({ _id: id, directory: directoryId, ...rest }: Stored<Item>): Item =>
   ({ id, directoryId, ...rest }) as Item
 
-/** The document of a dead letter or log entry. */
 export const toDocument = <Item extends { id: string; directoryId: string }>({
   id: _id,
   directoryId: directory,

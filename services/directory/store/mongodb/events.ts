@@ -6,7 +6,6 @@ import { type Collections, scoped } from './connection.js'
 import { type DeadDocument, fromDocument, type LeaseDocument, toDocument, toEvent } from './documents.js'
 import { leaseId, newestLease, takeLease } from './leases.js'
 
-/** All queues of a directory. */
 const queuesWithin = (directory: string) => {
   const [$gte, $lt] = queueRange(directory)
   return { directory: { $gte, $lt } }

@@ -43,5 +43,4 @@ export async function takeLease<T extends Leased>(
   return fence
 }
 
-/** The key of a lease. */
 export const leaseId = (directory: string, fence: number): string => `${directory}/${fence}`

@@ -10,7 +10,6 @@ export interface LinkDocument {
   until: number
 }
 
-/** One-time links in MongoDB. */
 export function createLinkStore({ links }: Collections): LinkStore {
   return {
     async addLink({ hash, directoryId, until }, now) {
@@ -47,7 +46,6 @@ const markOf = (hash: string): string => `${hash}.shown`
 const newMarksOf = (hash: string): string[] =>
   Array.from({ length: maxNewTokens }, (_, index) => `${hash}.new${index + 1}`)
 
-/** Set-up links in MongoDB. */
 export function createSetupLinkStore({ setupLinks }: Collections): SetupLinkStore {
   const toLink = async (document: SetupLinkDocument): Promise<SetupLink> => {
     const { _id: hash, id = '', directory: directoryId, created, until } = document

@@ -10,7 +10,6 @@ export interface PullDocument extends Leased {
   state: PullState | null
 }
 
-/** Pulls in MongoDB. */
 export function createPullStore({ pulls }: Collections): PullStore {
   return {
     async enlistPull(directory) {

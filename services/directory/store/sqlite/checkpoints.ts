@@ -49,7 +49,6 @@ export function createCheckpoints({ elsewhere, here }: Passes) {
   }
 
   return {
-    /** Counts rows that were written. */
     wrote(rows: number): void {
       written += rows
       if (written - seen >= PASS_AFTER_ROWS) running ??= run()

@@ -48,22 +48,18 @@ CREATE INDEX webhook_log_scope ON webhook_log (tenant, product, created, id);
 CREATE INDEX webhook_log_age ON webhook_log (created);
 `
 
-/** A row of `events`. */
 export interface EventRow extends StoredEvent {
   directory_id: string
 }
-/** A row of `dead_letters`. */
 export interface DeadRow extends EventRow, Omit<DeadLetter, 'directoryId' | 'webhookId' | 'replay'> {
   webhook_id: string
   replay: number
 }
-/** A row of `webhook_log`. */
 export interface LogRow extends Omit<LogEntry, 'directoryId' | 'webhookId' | 'delivered'> {
   directory_id: string
   webhook_id: string
   delivered: number
 }
-/** The event of a row. */
 export const toEvent = ({ id, sequence, created, body }: EventRow): StoredEvent => ({
   id,
   sequence,
@@ -71,7 +67,6 @@ export const toEvent = ({ id, sequence, created, body }: EventRow): StoredEvent 
   body,
 })
 
-/** The dead letter of a row. */
 export function toDeadLetter({
   directory_id: directoryId,
   webhook_id: webhookId,
@@ -85,7 +80,6 @@ export function toDeadLetter({
   }
 }
 
-/** The log entry of a row. */
 export function toLogEntry({
   directory_id: directoryId,
   webhook_id: webhookId,

@@ -46,13 +46,11 @@ CREATE TABLE memberships (
 CREATE INDEX memberships_user ON memberships (user_id, group_id);
 `
 
-/** A row of `resources`. */
 export interface ResourceRow extends Omit<Resource, 'directoryId' | 'raw'> {
   directory_id: string
   raw: string
 }
 
-/** The resource of a row. */
 export function toResource(row: ResourceRow): Resource {
   const { id, directory_id: directoryId, type, tenant, product, created, modified, label, raw } = row
   return { id, directoryId, type, tenant, product, created, modified, label, raw: JSON.parse(raw) }
