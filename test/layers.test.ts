@@ -24,7 +24,7 @@ const WORDS = [
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
-const SHARED_BY_SERVICES = ['environment.ts', 'login-names.ts', 'storage', 'pages', 'http'].map(
+const SHARED_BY_SERVICES = ['environment.ts', 'json.ts', 'log.ts', 'login-names.ts', 'storage', 'http'].map(
   name => `services/${name}`,
 )
 
@@ -70,7 +70,7 @@ const PLACES: Record<string, Row> = {
     types: ['gateway/admin'],
   },
   // On a port of its own; what it reports is injected.
-  'gateway/admin': { value: [...WORDS, 'services/pages'] },
+  'gateway/admin': { value: [...WORDS, 'services/http/api-page.ts'] },
   // Runs in a browser: knows the types of the data it gets, and no code of the gateway.
   'gateway/ui': { types: ['gateway/admin'] },
   // Knows all rooms; only this folder starts the services.
@@ -107,13 +107,13 @@ const PLACES: Record<string, Row> = {
   'services/environment.ts': {},
   'services/login-names.ts': {},
   'services/storage': {},
-  // The HTTP edge of both: who is believed, and how bodies are read.
-  'services/http': {},
-  // HTML, and the page of an API document.
-  'services/pages': {},
+  'services/json.ts': {},
+  'services/log.ts': {},
+  // The HTTP edge of all: who is believed, how bodies are read and errors answered, what pages look like.
+  'services/http': { types: ['services/log.ts'] },
   'services/directory': { value: SHARED_BY_SERVICES },
   'services/identity': { value: SHARED_BY_SERVICES },
-  'services/welcome': { value: ['services/pages', 'services/http'] },
+  'services/welcome': { value: ['services/http'] },
 }
 
 const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base']
@@ -123,29 +123,25 @@ const HOMES: Record<string, readonly string[]> = {
   'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
   ioredis: ['gateway/decide/redis/connection.ts'],
-  'rate-limiter-flexible': [
-    'gateway/admin/wrong-keys.ts',
-    'services/directory/routes/wrong-keys.ts',
-    'services/identity/wrong-keys.ts',
-  ],
+  'rate-limiter-flexible': ['gateway/admin/wrong-keys.ts', 'services/http/wrong-keys.ts'],
   pino: ['gateway/observe/log.ts'],
   'prom-client': ['gateway/observe/series.ts', 'services/directory/metrics.ts'],
   ...Object.fromEntries(OTEL.map(name => [`@opentelemetry/${name}`, [OTEL_HOME]])),
   yaml: ['config/yaml.ts'],
-  ajv: ['config/validate.ts', 'services/identity/form/validate.ts'],
-  'ajv-formats': ['services/identity/form/validate.ts'],
+  ajv: ['config/validate.ts', 'services/directory/routes/body.ts', 'services/identity/decode/validate.ts'],
+  'ajv-formats': ['services/identity/decode/validate.ts'],
   fastify: ['gateway/admin/server.ts', 'services/http/server.ts'],
   '@fastify/swagger': ['gateway/admin/api-document.ts', 'services/directory/routes/api-document.ts'],
-  '@fastify/busboy': ['services/identity/form/multipart.ts'],
+  '@fastify/busboy': ['services/identity/decode/decode.ts'],
   libsql: [
-    'services/directory/store/sqlite.ts',
-    'services/directory/store/sqlite-checkpoints.ts',
+    'services/directory/store/sqlite/store.ts',
+    'services/directory/store/sqlite/checkpoints.ts',
     'services/identity/store/sqlite.ts',
   ],
   mongodb: [
-    'services/directory/store/mongodb-connection.ts',
+    'services/directory/store/mongodb/connection.ts',
     'services/identity/store/mongodb.ts',
-    'services/storage/mongodb-faults.ts',
+    'services/storage/mongodb.ts',
   ],
   // Schemas are written with it, so it is imported wherever one is declared.
   typebox: [

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { ESCAPED } from '../services/identity/form/pattern-syntax.js'
+import { ESCAPED } from '../services/identity/schema/pattern-syntax.js'
 import { regexpsOf, superLinear } from './helpers/regexps.js'
 import { projectFile, root } from './helpers/root.js'
 
@@ -16,17 +16,16 @@ const COMPUTED: Record<string, Record<string, string>> = {
   'config/duration.ts': { DURATION_PATTERN: 'in config/gateway.schema.json' },
   'config/percent.ts': { PERCENT_PATTERN: 'in config/gateway.schema.json' },
   'config/project-names.ts': { HOST_NAME_PATTERN: 'in config/projects.schema.json' },
-  'services/identity/form/browser-pattern.ts': {
+  'services/identity/render/inputs.ts': {
     '`${ESCAPED}|.`': 'checked below',
     whole: 'compiled to see whether a browser could, never run',
   },
-  'services/identity/form/pattern-syntax.ts': {
+  'services/identity/schema/pattern-syntax.ts': {
     '`^${ESCAPED}`': 'checked below',
     '`^${atom}$`': 'one character',
     source: 'compiled to find its errors, never run',
   },
-  'services/directory/store/mongodb-connection.ts': { '`[?&]${name}=`': 'names of options' },
-  'services/identity/store/mongodb-url.ts': { '`[?&]${name}=`': 'names of options' },
+  'services/storage/mongodb.ts': { '`[?&]${name}=`': 'names of options' },
   'scripts/bench/redis.mjs': { '`${name}:(\\\\d+)`': 'names of counters' },
   'scripts/suites/keys.mjs': { paths: 'written in the suites' },
 }

@@ -1,7 +1,7 @@
 /** The OpenAPI document of the admin port, made from the schemas beside the routes, and a page to browse it. */
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
-import { API_PAGE_HEADERS, apiPage } from '../../services/pages/api-page.js'
+import { API_PAGE_HEADERS, apiPage } from '../../services/http/api-page.js'
 
 /** Paths of the document and its page; neither needs a key, because they tell nothing about this gateway. */
 export const DOCUMENT_PATH = '/openapi.json'

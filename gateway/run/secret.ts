@@ -2,7 +2,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { isKey, keptKey, openFolder, tryFolder } from '../../services/storage/data-folder.js'
+import { isKey, openFolder, storedKey, tryFolder } from '../../services/storage/data-folder.js'
 import { Failure } from '../errors.js'
 import { variable } from './variable.js'
 
@@ -22,7 +22,7 @@ export function hashSecret(env: NodeJS.ProcessEnv, hasServices: boolean): Buffer
   if (!dataDir && !hasServices && !existsSync(file)) return randomBytes(32)
   return orFailure(() => {
     openFolder(folder)
-    const { text } = keptKey(file, { remedy: 'Restore it, or delete it to start counting afresh' })
+    const { text } = storedKey(file, { remedy: 'Restore it, or delete it to start counting afresh' })
     return Buffer.from(text, 'base64')
   })
 }

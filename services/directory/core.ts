@@ -1,26 +1,24 @@
 import { withFiles } from '../environment.js'
+import type { ServiceLog } from '../log.js'
 import { openFolder } from '../storage/data-folder.js'
 import { createStoreHealth, type StoreHealth } from '../storage/health.js'
-import { encryptionKey } from './data-folder.js'
 import { type CallWebhook, createCall } from './events/call.js'
 import { type Courier, notifyAll, startCourier } from './events/courier.js'
 import { createPoster } from './events/post.js'
 import { startRetention } from './events/retention.js'
-import { bounds } from './external/bounds.js'
 import { type ExternalService, startExternal } from './external/service.js'
-import type { Log } from './log.js'
-import { createMetrics, type Metrics } from './metrics.js'
-import { createSecretBox, type SecretBox } from './secrets.js'
+import { bounds } from './external/settings.js'
+import { createMetrics, type DirectoryMetrics } from './metrics.js'
+import { createSecretBox, encryptionKey, type SecretBox } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { openStore } from './store/open.js'
-import { createDirectoryChanger, type DirectoryChanger } from './sync/directories.js'
-import { purgeRemoved } from './sync/removal.js'
+import { createDirectoryChanger, type DirectoryChanger, purgeRemoved } from './sync/directories.js'
 import { createSearchQueue, type SearchQueue } from './sync/search-queue.js'
 import { type Committed, createWriters, type WriterFactory } from './sync/writers.js'
 
 /** The service without its HTTP side. */
-export interface Core {
+export interface DirectoryCore {
   readonly settings: Settings
   readonly store: Store
   readonly box: SecretBox
@@ -30,24 +28,30 @@ export interface Core {
   readonly searches: SearchQueue
   readonly courier: Courier
   readonly external: ExternalService
-  readonly metrics: Metrics
+  readonly metrics: DirectoryMetrics
   readonly health: StoreHealth
-  readonly log: Log
+  readonly log: ServiceLog
   /** Called in reverse order on close; every part that needs cleanup registers it here. */
   readonly closers: Array<() => Promise<void> | void>
   close(): Promise<void>
 }
 
 /** Opens the data folder and the database, and starts the background work. Throws as `start` does. */
-export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: Log }): Promise<Core> {
+export async function openCore({
+  env,
+  log,
+}: {
+  env: NodeJS.ProcessEnv
+  log: ServiceLog
+}): Promise<DirectoryCore> {
   const settings = readSettings(env)
   openFolder(settings.dataDir)
   const keys = settings.encryptionKeys ?? [encryptionKey(settings.dataDir)]
   const box = createSecretBox(keys)
   const health = createStoreHealth({ name: 'directory', log })
-  const store = await openStore({ ...settings, log, tell: health.failed })
+  const store = await openStore({ ...settings, reportFault: health.failed })
   health.watch(store.restore)
-  const closers: Core['closers'] = [() => store.close(), () => health.close()]
+  const closers: DirectoryCore['closers'] = [() => store.close(), () => health.close()]
   const close = async (): Promise<void> => {
     for (const closer of closers.splice(0).reverse()) await closer()
   }

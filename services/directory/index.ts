@@ -1,29 +1,28 @@
 /** The package's `./directory`: the embedded directory service, by HTTP and as a library. */
-import { type Core, openCore } from './core.js'
-import { managementKey } from './data-folder.js'
+import { type CountWrongKey, countWrongKeys } from '../http/wrong-keys.js'
+import type { ServiceLog } from '../log.js'
+import { type DirectoryCore, openCore } from './core.js'
 import { oauthPath } from './external/service.js'
 import { type EmbeddedDirectory, embed } from './library/embedded.js'
-import type { Log } from './log.js'
 import { addApiDocument } from './routes/api-document.js'
 import { addConsent } from './routes/consent.js'
 import { createServer, type Server } from './routes/http.js'
-import { addManagement, answerErrors, managementPaths } from './routes/management.js'
+import { addManagement, answerManagementErrors, managementPaths } from './routes/management.js'
 import { addScim, scimPath } from './routes/scim.js'
 import { setupPath } from './routes/setup-links.js'
 import { addSetupPage } from './routes/setup-page.js'
-import { countWrongKeys, type WrongKey } from './routes/wrong-keys.js'
-import { hashKey } from './secrets.js'
+import { hashKey, managementKey } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import { createIntake } from './sync/intake.js'
 
-export type { EventCallback } from './events/callback.js'
+export type { ServiceLog as Log } from '../log.js'
+export type { EventCallback } from './events/event.js'
 export type { TokenSet } from './external/oauth.js'
-export type { Answer, Listed } from './library/calls.js'
+export type { LibraryAnswer as Answer, Listed } from './library/calls.js'
 export type { EmbeddedDirectory, SyncResult } from './library/embedded.js'
 export type { DirectoryRequest, DirectoryResponse } from './library/handler.js'
 export type { Feed, Management } from './library/management.js'
-export type { Log } from './log.js'
-export { type Rotation, rotateKeys } from './rotate-keys.js'
+export { type KeyRotation as Rotation, rotateKeys } from './rotate-keys.js'
 export type { Paging, Where } from './routes/describe.js'
 export type {
   ConsentLinkView,
@@ -31,8 +30,10 @@ export type {
   DirectoryView,
   NewConsentLink,
   NewDirectory,
+  NewSetupLinkView,
   PullView,
   SecretRotation,
+  SetupLinkView,
 } from './schemas/directory.js'
 export type {
   DeadLetterView,
@@ -41,9 +42,8 @@ export type {
   Started,
   WebhookEventView,
 } from './schemas/events.js'
+export type { Refusal } from './schemas/parts.js'
 export type { FullGroupView, GroupView, MemberView, UserView } from './schemas/people.js'
-export type { Refusal } from './schemas/refusals.js'
-export type { NewSetupLinkView, SetupLinkView } from './schemas/setup-links.js'
 export type { ListedWebhook, NewWebhook, WebhookChange, WebhookTrial } from './schemas/webhooks.js'
 
 /** The running service. `notes` are lines the operator must see at this start. */
@@ -59,12 +59,12 @@ export interface DirectoryService extends EmbeddedDirectory {
 /** Where the service takes its settings from (DATA_DIR, MONGODB_URL and so on), and where it writes its log. */
 export interface OpenOptions {
   readonly env: NodeJS.ProcessEnv
-  readonly log: Log
+  readonly log: ServiceLog
 }
 
-export interface StartOptions extends OpenOptions {
+interface DirectoryStartOptions extends OpenOptions {
   /** Counts wrong keys; by default within this process. */
-  readonly wrongKey?: WrongKey
+  readonly wrongKey?: CountWrongKey<KeyArea>
   /**
    * Of the gateway in front, which sends it in `x-sluice-secret`: only requests with it are answered, and what they say
    * in `x-sluice-*` fields is believed. Without it everybody is answered, and those fields are ignored.
@@ -73,6 +73,8 @@ export interface StartOptions extends OpenOptions {
   /** By default a free port of this machine's loopback, for a gateway in the same process. */
   readonly listen?: { readonly host: string; readonly port: number }
 }
+
+export type { DirectoryStartOptions as StartOptions }
 
 /**
  * Opens the service within this process, without a listener, for callers that pass SCIM requests on themselves. Throws
@@ -86,7 +88,7 @@ export async function open(options: OpenOptions): Promise<EmbeddedDirectory> {
  * Starts the directory service. It runs behind the gateway and knows nothing of rate limits. Throws an Error with a
  * sentence for the operator when a setting or the database is unusable.
  */
-export async function start(options: StartOptions): Promise<DirectoryService> {
+export async function start(options: DirectoryStartOptions): Promise<DirectoryService> {
   const core = await openCore(options)
   try {
     const keyHashes: Buffer[] = []
@@ -110,11 +112,19 @@ export async function checkSettings(env: NodeJS.ProcessEnv): Promise<void> {
   readSettings(env)
 }
 
-function addRoutes(server: Server, core: Core, keyHashes: readonly Buffer[], wrongKey: WrongKey): void {
+/** The APIs with keys of their own. */
+type KeyArea = 'management' | 'scim'
+
+function addRoutes(
+  server: Server,
+  core: DirectoryCore,
+  keyHashes: readonly Buffer[],
+  wrongKey: CountWrongKey<KeyArea>,
+): void {
   const { store, settings, writers } = core
   const { baseUrl, webhookTargets } = settings
   const parts = { ...core, baseUrl, webhookTargets, keyHashes, wrongKey }
-  answerErrors(server, core.log)
+  answerManagementErrors(server, core.log)
   addApiDocument(server, managementPaths[1], baseUrl)
   for (const prefix of managementPaths) {
     server.register(async scope => addManagement(scope, parts), { prefix })

@@ -22,7 +22,6 @@ export const limits = {
   filterDepth: 50,
   /** Operations of one PATCH; an operation without a path counts once for each attribute it sets. */
   operations: 1000,
-  /** Operations of one Bulk request. */
   bulkOperations: 1000,
   /** Resources that one query may read, to filter or to sort them. */
   searchedResources: 200_000,
@@ -37,3 +36,10 @@ export const limits = {
   /** Resources held in memory at a time while many are processed. */
   resourcesAtOnce: 100,
 } as const
+
+/** Splits a list into pieces of at most `size` items. */
+export function batchesOf<T>(list: readonly T[], size: number): T[][] {
+  const pieces: T[][] = []
+  for (let start = 0; start < list.length; start += size) pieces.push(list.slice(start, start + size))
+  return pieces
+}

@@ -1,4 +1,4 @@
-/** The series `directory_*`, in the Prometheus text format. The home of prom-client. */
+/** The series `directory_*`, in the Prometheus text format. Only this file imports prom-client. */
 import { Counter, Gauge, Registry } from 'prom-client'
 import type { StoreHealth } from '../storage/health.js'
 import type { EventStore } from './store/event-contract.js'
@@ -6,7 +6,7 @@ import type { EventStore } from './store/event-contract.js'
 /** The outcome of the events in a webhook call: `failed` ones are retried until they are `dead`. */
 export type CallOutcome = 'delivered' | 'failed' | 'dead'
 
-export type Metrics = ReturnType<typeof createMetrics>
+export type DirectoryMetrics = ReturnType<typeof createMetrics>
 
 /** Label values come from closed lists, never from a tenant, a directory or client input. */
 export function createMetrics(store: Pick<EventStore, 'waitingEvents'>, health: Pick<StoreHealth, 'text'>) {
@@ -36,7 +36,6 @@ export function createMetrics(store: Pick<EventStore, 'waitingEvents'>, health: 
     scimAnswered: (method: string, code: number) => requests.inc({ method, code }),
     /** Counts that many events with the outcome. */
     called: (outcome: CallOutcome, count: number) => events.inc({ outcome }, count),
-    /** The response to a scrape. */
     text: async () => (await registry.metrics()) + health.text(),
   }
 }

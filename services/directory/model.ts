@@ -1,9 +1,8 @@
 /** The data model of the directory service. Types only. */
 
-export type Json = null | boolean | number | string | Json[] | JsonObject
-export interface JsonObject {
-  [key: string]: Json
-}
+import type { JsonObject } from '../json.js'
+
+export type { JsonObject, JsonValue } from '../json.js'
 
 /** Provider types; `google` is an alias of `external` and kept as it was sent. */
 export const directoryTypes = [
@@ -31,7 +30,6 @@ export interface Directory {
   readonly oldScimSecrets?: readonly OldSecret[]
   /** The webhook of `webhook_url` and `webhook_secret`. */
   readonly webhook: Webhook | undefined
-  /** Further webhooks. */
   readonly webhooks?: readonly NamedWebhook[]
   /** Only for the types that are pulled. */
   readonly external?: External
@@ -76,7 +74,6 @@ export interface NamedWebhook extends Webhook {
   readonly id: string
 }
 
-/** A header of webhook calls. */
 export interface SealedHeader {
   readonly name: string
   readonly value: string
@@ -115,7 +112,7 @@ export interface Resource {
   readonly raw: JsonObject
 }
 
-export interface Member {
+export interface GroupMember {
   readonly userId: string
   /** What the group shows as `display`: as it was sent, else the user's label. */
   readonly label: string
@@ -125,16 +122,16 @@ export interface Member {
 export type Scope = { readonly directoryId: string } | { readonly tenant: string; readonly product: string }
 
 /** A position in the order of creation: time (ISO 8601), then id. Members have no time of their own: theirs is ''. */
-export interface Place {
+export interface ListPlace {
   readonly created: string
   readonly id: string
 }
 
 /** Part of a list: `limit` items after a place, or after `offset` items. */
-export interface Page {
+export interface ListPage {
   readonly offset: number
   readonly limit: number
-  readonly after?: Place | undefined
+  readonly after?: ListPlace | undefined
 }
 
 /** Directories of a product, of all tenants or of one. */

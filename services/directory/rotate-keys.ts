@@ -1,15 +1,13 @@
 import { existsSync } from 'node:fs'
-import { encryptionKey } from './data-folder.js'
 import { resealWebhooks } from './events/webhook.js'
 import { resealTokens } from './external/connection.js'
 import type { Directory } from './model.js'
-import { createSecretBox, type SecretBox } from './secrets.js'
+import { createSecretBox, encryptionKey, type SecretBox } from './secrets.js'
 import { readSettings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { databaseFile, openStore } from './store/open.js'
 
-/** The result of a rotation. */
-export interface Rotation {
+export interface KeyRotation {
   readonly directories: number
   /** Directories with at least one secret that was re-encrypted. */
   readonly reencrypted: number
@@ -29,7 +27,7 @@ const mostAttempts = 20
  * is unchanged since it was read, so that no change is lost. Throws an Error with a sentence when a setting or the
  * database is unusable.
  */
-export async function rotateKeys({ env }: { readonly env: NodeJS.ProcessEnv }): Promise<Rotation> {
+export async function rotateKeys({ env }: { readonly env: NodeJS.ProcessEnv }): Promise<KeyRotation> {
   const settings = readSettings(env)
   const { mongodbUrl, dataDir } = settings
   if (mongodbUrl === '' && !existsSync(databaseFile(dataDir))) {
@@ -45,7 +43,7 @@ export async function rotateKeys({ env }: { readonly env: NodeJS.ProcessEnv }): 
 }
 
 /** Like `rotateKeys`, with a store and keys that are already open. */
-export async function rotateAll(store: Store, box: SecretBox): Promise<Rotation> {
+export async function rotateAll(store: Store, box: SecretBox): Promise<KeyRotation> {
   const changed = new Set<string>()
   for (let pass = 1; ; pass++) {
     const unreadable: string[] = []
@@ -56,7 +54,7 @@ export async function rotateAll(store: Store, box: SecretBox): Promise<Rotation>
       const outcome = await rotate(box, directory, place)
       if (outcome === 'unreadable') unreadable.push(directory.id)
       if (outcome === 'changed') changed.add(directory.id)
-      if (outcome !== 'kept' && outcome !== 'unreadable') left += 1
+      if (outcome !== 'unchanged' && outcome !== 'unreadable') left += 1
     }
     // A pass that found nothing to do proves that the previous one left nothing behind.
     const done = left === 0
@@ -84,14 +82,14 @@ async function* everyDirectory(
     for (const directory of page) yield { directory, place: present }
     after = page.length < batch ? undefined : page.at(-1)
   } while (after)
-  const departed: DirectoryPlace = {
-    read: id => store.departed(id),
-    replace: (before, next) => store.replaceDeparted(before, next),
+  const deletedDirectory: DirectoryPlace = {
+    read: id => store.deletedDirectory(id),
+    replace: (before, next) => store.replaceDeletedDirectory(before, next),
   }
-  for (const directory of await store.everyDeparted()) yield { directory, place: departed }
+  for (const directory of await store.deletedDirectories()) yield { directory, place: deletedDirectory }
 }
 
-type Outcome = 'kept' | 'changed' | 'unreadable' | 'contested'
+type Outcome = 'unchanged' | 'changed' | 'unreadable' | 'contested'
 
 async function rotate(box: SecretBox, read: Directory, place: DirectoryPlace): Promise<Outcome> {
   let before: Directory | undefined = read
@@ -102,11 +100,11 @@ async function rotate(box: SecretBox, read: Directory, place: DirectoryPlace): P
     } catch {
       return 'unreadable'
     }
-    if (JSON.stringify(after) === JSON.stringify(before)) return 'kept'
+    if (JSON.stringify(after) === JSON.stringify(before)) return 'unchanged'
     if (await place.replace(before, after)) return 'changed'
     before = await place.read(read.id)
   }
-  return before ? 'contested' : 'kept'
+  return before ? 'contested' : 'unchanged'
 }
 
 /** Re-encrypts everything that is sealed in a directory. */

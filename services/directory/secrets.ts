@@ -6,6 +6,9 @@ import {
   randomBytes,
   timingSafeEqual,
 } from 'node:crypto'
+import { join } from 'node:path'
+import { storedKey } from '../storage/data-folder.js'
+import type { OldSecret } from './model.js'
 
 /** A new random secret: 32 bytes as base64url. */
 export const newSecret = (): string => randomBytes(32).toString('base64url')
@@ -33,8 +36,7 @@ interface Key {
 /**
  * AES-256-GCM with a random 12-byte nonce; the owner's id and the field's name are bound as additional data, so that a
  * sealed text copied to another row does not open. The first key seals, all keys open. Text form, with its parts in
- * base64url: `v2.<key id>.<nonce>.<tag>.<ciphertext>`, formerly `v1.<nonce>.<tag>.<ciphertext>`, which any key may
- * have sealed.
+ * base64url: `v2.<key id>.<nonce>.<tag>.<ciphertext>`.
  */
 export function createSecretBox(bytes: readonly [Buffer, ...Buffer[]]): SecretBox {
   const keys = bytes.map(each => ({ id: keyId(each), bytes: each }))
@@ -47,10 +49,8 @@ export function createSecretBox(bytes: readonly [Buffer, ...Buffer[]]): SecretBo
     return ['v2', first.id, ...parts].join('.')
   }
   const open: SecretBox['open'] = (sealed, owner, field) => {
-    const [version, ...rest] = sealed.split('.')
-    if (version === 'v1') return openWithAny(keys, rest, bound(owner, field))
+    const [version, id, ...parts] = sealed.split('.')
     if (version !== 'v2') throw new Error('not an encrypted secret')
-    const [id, ...parts] = rest
     const key = keys.find(each => each.id === id)
     if (!key) throw new Error('encrypted with a key that is not in ENCRYPTION_KEY')
     return openWith(key, parts, bound(owner, field))
@@ -69,20 +69,38 @@ const keyId = (key: Buffer): string =>
 
 const bound = (owner: string, field: string): Buffer => Buffer.from(JSON.stringify([owner, field]))
 
-function openWithAny(keys: readonly Key[], parts: readonly string[], data: Buffer): string {
-  for (const key of keys.slice(0, -1)) {
-    try {
-      return openWith(key, parts, data)
-    } catch {
-      // It may have been sealed with another key.
-    }
-  }
-  return openWith(keys.at(-1) as Key, parts, data)
-}
-
 function openWith(key: Key, parts: readonly string[], data: Buffer): string {
   const [nonce, tag, text] = parts.map(part => Buffer.from(part, 'base64url'))
   if (!nonce || tag?.length !== 16 || !text) throw new Error('not an encrypted secret')
   const decipher = createDecipheriv('aes-256-gcm', key.bytes, nonce).setAAD(data).setAuthTag(tag)
   return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8')
+}
+
+/** The replaced secrets that are still valid. */
+export const goodOnes = (secrets: readonly OldSecret[] = []): OldSecret[] =>
+  secrets.filter(({ until }) => Date.parse(until) > Date.now())
+
+/** When the last valid old secret expires, as the API shows it; empty when none is valid any more. */
+export function overlapOf(secrets: readonly OldSecret[] = []): { old_secret_valid_until?: string } {
+  const ends = goodOnes(secrets).map(({ until }) => until)
+  const last = ends.sort().at(-1)
+  return last === undefined ? {} : { old_secret_valid_until: last }
+}
+
+const remedy = 'Restore it from a backup'
+
+/**
+ * The hash of the management key and the file that holds it; `made` is the key itself if this call made it (it is
+ * never shown again).
+ */
+export function managementKey(folder: string): { hash: Buffer; made: string | undefined; file: string } {
+  const key = `sk_${randomBytes(32).toString('base64url')}`
+  const file = join(folder, 'api-key.sha256')
+  const { text, made } = storedKey(file, { remedy, fresh: hashKey(key) })
+  return { hash: Buffer.from(text, 'base64'), made: made ? key : undefined, file }
+}
+
+/** The encryption key of this data folder, made at first start. */
+export function encryptionKey(folder: string): Buffer {
+  return Buffer.from(storedKey(join(folder, 'encryption.key'), { remedy }).text, 'base64')
 }

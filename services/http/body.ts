@@ -1,6 +1,41 @@
 /** Reads request bodies, within bounds of size, time and memory. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Budget } from './budget.js'
+import { HttpError } from './errors.js'
+
+/** Of all bodies together, of both services when they run in one process. */
+const ALL_BYTES = 32 * 1024 * 1024
+/** Of the bodies of one client, so that it leaves room for others. */
+const CLIENT_BYTES = ALL_BYTES / 4
+
+/** Bytes that are free, in all and for each client. */
+export class Budget {
+  readonly #most: number
+  readonly #mostOfOne: number
+  readonly #byClient = new Map<string, number>()
+  #taken = 0
+
+  constructor(most = ALL_BYTES, mostOfOne = CLIENT_BYTES) {
+    this.#most = most
+    this.#mostOfOne = mostOfOne
+  }
+
+  /** Takes bytes for a client; false, and nothing is taken, when they are not free. */
+  take(client: string, bytes: number): boolean {
+    const taken = this.#byClient.get(client) ?? 0
+    if (this.#taken + bytes > this.#most || taken + bytes > this.#mostOfOne) return false
+    this.#taken += bytes
+    this.#byClient.set(client, taken + bytes)
+    return true
+  }
+
+  giveBack(client: string, bytes: number): void {
+    if (bytes === 0) return
+    this.#taken -= bytes
+    const left = (this.#byClient.get(client) ?? 0) - bytes
+    if (left > 0) this.#byClient.set(client, left)
+    else this.#byClient.delete(client)
+  }
+}
 
 /** Most bytes of one body. */
 export const MAX_BODY_BYTES = 1024 * 1024
@@ -9,22 +44,10 @@ const MAX_MS = 30_000
 /** These first bytes of each body are not counted: small requests are answered while large ones have used up the budget. */
 const FREE_BYTES = 4096
 
-/** Why a body was not read. `code` is a word for programs. */
-export class BodyRefused extends Error {
-  readonly status: 400 | 408 | 413 | 503
-  readonly code: string
-
-  constructor(status: BodyRefused['status'], code: string, message: string) {
-    super(message)
-    this.status = status
-    this.code = code
-  }
-}
-
 const budget = new Budget()
 
 /**
- * Reads a request's body; rejects with BodyRefused. Its memory is counted for `client`, its network, from the first
+ * Reads a request's body; rejects with HttpError. Its memory is counted for `client`, its network, from the first
  * byte until the response has ended, so a body that is announced but not sent costs nothing.
  */
 export async function readBody(
@@ -36,7 +59,7 @@ export async function readBody(
   const body = new Body(client)
   for (const event of ['finish', 'close']) response.once(event, () => body.release())
   return await new Promise<Buffer>((resolve, reject) => {
-    const refuse = (refused: BodyRefused): void => {
+    const refuse = (refused: HttpError): void => {
       end()
       body.release()
       // What still comes is dropped: closing the connection in the middle of it would lose the response.
@@ -51,9 +74,9 @@ export async function readBody(
       end()
       resolve(body.bytes)
     }
-    const onGone = (): void => refuse(new BodyRefused(400, 'malformed', 'The body was cut off.'))
+    const onGone = (): void => refuse(new HttpError(400, 'The body was cut off.', 'malformed'))
     const timer = setTimeout(
-      () => refuse(new BodyRefused(408, 'timeout', `The body took longer than ${MAX_MS / 1000} seconds.`)),
+      () => refuse(new HttpError(408, `The body took longer than ${MAX_MS / 1000} seconds.`, 'timeout')),
       MAX_MS,
     ).unref()
     const end = (): void => {
@@ -83,11 +106,11 @@ class Body {
   }
 
   /** Adds a piece. Returns why it cannot. */
-  add(piece: Buffer): BodyRefused | undefined {
+  add(piece: Buffer): HttpError | undefined {
     const length = this.#length + piece.length
     if (length > MAX_BODY_BYTES) return tooLarge()
     if (length > this.#buffer.length && !this.#grow(length)) {
-      return new BodyRefused(503, 'busy', 'Too many large requests are under way. Try again shortly.')
+      return new HttpError(503, 'Too many large requests are under way. Try again shortly.', 'busy')
     }
     piece.copy(this.#buffer, this.#length)
     this.#length = length
@@ -115,4 +138,4 @@ class Body {
   }
 }
 
-const tooLarge = (): BodyRefused => new BodyRefused(413, 'too_large', 'The body is larger than 1 MiB.')
+const tooLarge = (): HttpError => new HttpError(413, 'The body is larger than 1 MiB.', 'too_large')

@@ -1,4 +1,4 @@
-/** The HTTP server of both services. The home of fastify. */
+/** The HTTP server of both services. Only this file imports fastify. */
 import { METHODS } from 'node:http'
 import fastify, {
   type FastifyInstance,
@@ -7,6 +7,7 @@ import fastify, {
   type FastifyServerOptions,
 } from 'fastify'
 import { readBody } from './body.js'
+import { HttpError } from './errors.js'
 import { isAdmitted, NOT_ADMITTED } from './front.js'
 
 export type { FastifySchema as Schema } from 'fastify'
@@ -18,8 +19,6 @@ export type Reply = FastifyReply
 export interface ServerOptions {
   /** The gateway's; without it the service has no gateway in front (see front.ts). */
   readonly secret: string | undefined
-  /** Answers a URL that cannot be routed. */
-  readonly refuseUrl: (error: unknown, request: Request, reply: Reply) => void
   readonly querystringParser?: NonNullable<FastifyServerOptions['routerOptions']>['querystringParser']
 }
 
@@ -30,10 +29,11 @@ const maxParamLength = 64 * 1024
  * A server without routes. It reads no body by itself: a route reads its own with `bodyOf`, when path, method, key and
  * media type are right. What is refused before costs no memory.
  */
-export function createServer({ secret, refuseUrl, querystringParser }: ServerOptions): Server {
-  const server = fastify({
+export function createServer({ secret, querystringParser }: ServerOptions): Server {
+  const server: Server = fastify({
     requestTimeout: 60_000,
-    frameworkErrors: refuseUrl,
+    // A URL that cannot be routed is answered like any other error.
+    frameworkErrors: (error, request, reply) => server.errorHandler(error, request, reply),
     // The gateway keeps idle connections open; closing waits for requests, not for those.
     forceCloseConnections: 'idle',
     routerOptions: {
@@ -73,7 +73,7 @@ function closeUsedConnections(server: Server): void {
   })
 }
 
-/** The body of a request; rejects with BodyRefused. */
+/** The body of a request; rejects with HttpError. */
 export function bodyOf(request: Request, reply: Reply): Promise<Buffer> {
   return readBody(request.raw, reply.raw, sourceOf(request))
 }
@@ -85,33 +85,35 @@ export function hasBody({ headers }: Request): boolean {
 
 /** The client's network as reported by the gateway in front; without one, the address of the peer. */
 export function sourceOf(request: Request): string {
-  const told = request.headers['x-sluice-network']
-  return typeof told === 'string' && told !== '' ? told : request.ip
+  const network = request.headers['x-sluice-network']
+  return typeof network === 'string' && network !== '' ? network : request.ip
 }
 
-/** True unless the body is compressed, which no route accepts. */
-export function isPlain(request: Request): boolean {
-  return /^\s*(?:identity\s*)?$/i.test(request.headers['content-encoding'] ?? '')
+/** Refuses a compressed body, which no route accepts. Throws HttpError 415. */
+export function refuseEncoded(request: Request): void {
+  if (/^\s*(?:identity\s*)?$/i.test(request.headers['content-encoding'] ?? '')) return
+  throw new HttpError(415, 'Send the body without a content encoding.')
 }
 
-/** True for Fastify's error for QUERY without a Content-Type: known paths have refused that method before. */
-export function isUnknownPath(error: unknown): boolean {
-  return (error as { code?: string }).code === 'FST_ERR_ROUTE_MISSING_CONTENT_TYPE'
+/** The media type in a Content-Type, without parameters and in lowercase. */
+export function mediaTypeOf(contentType: string | undefined): string | undefined {
+  return contentType?.split(';', 1)[0]?.trim().toLowerCase()
 }
 
-/** Routes the methods of a path other than `allowed`: `refuse` makes the error of a 405, Allow is set. */
+/** Routes the methods of a path other than `allowed`, to be answered with 405, Allow and the words of `refusal`. */
 export function refuseOtherMethods(
   server: Server,
   url: string,
   allowed: readonly string[],
-  refuse: (request: Request, allow: string) => Error,
+  refusal: (method: string, allow: string) => string,
 ): void {
-  const allow = allowed.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  const answer = async (request: Request, reply: Reply): Promise<never> => {
-    reply.header('allow', allow.join(', '))
-    throw refuse(request, allow.join(', '))
+  const known = allowed.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  const allow = known.join(', ')
+  const answer = async ({ method }: Request, reply: Reply): Promise<never> => {
+    reply.header('allow', allow)
+    throw new HttpError(405, refusal(method, allow))
   }
-  const others = server.supportedMethods.filter(method => !allow.includes(method))
+  const others = server.supportedMethods.filter(method => !known.includes(method))
   // Before anything else: the method is wrong, whatever else came with it.
   server.route({ method: others, url, onRequest: answer, handler: answer })
 }

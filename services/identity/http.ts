@@ -1,11 +1,13 @@
 /** What a handler receives and returns, independent of any web framework; and the common form of a refusal. */
-import { FORM_TYPES } from './form/decode.js'
-import type { FieldError } from './form/errors.js'
-import { isJsonObject, JsonTextError, type JsonValue, parseJson } from './form/json.js'
-import type { Submission } from './form/parse.js'
+import { HttpError } from '../http/errors.js'
+import { mediaTypeOf } from '../http/server.js'
+import { isJsonObject, JsonTextError, type JsonValue, parseJson } from '../json.js'
+import { FORM_TYPES } from './decode/decode.js'
+import type { FieldError } from './decode/messages.js'
+import type { Submission } from './decode/parse.js'
 import type { Language } from './languages.js'
 
-export interface Request {
+export interface IdentityRequest {
   readonly query: URLSearchParams
   /** A header field's value by lowercase name. */
   readonly header: (name: string) => string | undefined
@@ -22,41 +24,36 @@ export interface Request {
   readonly peer: string
   /** The available language that the client prefers. */
   readonly language: Language
-  /** Values of the path's parameters. */
   readonly params: Readonly<Record<string, string>>
 }
 
-export interface Answer {
+export interface HttpAnswer {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
   /** A JSON value, or the text of a page when `content-type` is set. */
   readonly body?: unknown
 }
 
-export type Handler = (request: Request) => Promise<Answer>
-/** Handlers by method. */
-export type Methods = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', Handler>>>
+export type IdentityHandler = (request: IdentityRequest) => Promise<HttpAnswer>
+export type Methods = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', IdentityHandler>>>
 /** The service's routes: paths with `:name` parameters. */
-export type Routes = ReadonlyMap<string, Methods>
+export type IdentityRoutes = ReadonlyMap<string, Methods>
 
-/** Thrown by a handler to respond with an error about the whole document. */
-export class HttpError extends Error {
-  readonly status: number
-  readonly code: string
-  constructor(status: number, code: string, message: string) {
-    super(message)
-    this.status = status
-    this.code = code
+/** A refusal of single fields. */
+export class FieldsRefused extends HttpError {
+  readonly errors: readonly FieldError[]
+  constructor(status: number, ...errors: [FieldError, ...FieldError[]]) {
+    super(status, errors[0].message, errors[0].code)
+    this.errors = errors
   }
 }
 
-/** The error for an identity that does not exist. */
 export function noIdentity(): HttpError {
-  return new HttpError(404, 'not_found', 'There is no such identity.')
+  return new HttpError(404, 'There is no such identity.')
 }
 
 /** A refusal: sent as problem details, with `errors: [{path, code, message}]` (see app.ts). */
-export function refusal(status: number, errors: readonly FieldError[]): Answer {
+export function refusal(status: number, errors: readonly FieldError[]): HttpAnswer {
   return { status, body: { errors } }
 }
 
@@ -67,14 +64,9 @@ export function statusOf(errors: readonly FieldError[]): number {
   return errors.some(({ code }) => code === 'taken') ? 409 : 400
 }
 
-/** The body's media type, without parameters and in lowercase. */
-export function mediaTypeOf(request: Request): string | undefined {
-  return request.header('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-}
-
 /** The request's form. Of a media type that no form has it is left unread, as it is refused whatever it says. */
-export async function submissionOf(request: Request): Promise<Submission> {
-  const isForm = FORM_TYPES.some(type => type === mediaTypeOf(request))
+export async function submissionOf(request: IdentityRequest): Promise<Submission> {
+  const isForm = FORM_TYPES.some(type => type === mediaTypeOf(request.header('content-type')))
   return {
     contentType: request.header('content-type'),
     body: isForm ? await request.body() : Buffer.alloc(0),
@@ -82,9 +74,9 @@ export async function submissionOf(request: Request): Promise<Submission> {
 }
 
 /** The request's body as a JSON object. Throws HttpError. */
-export async function jsonBody(request: Request): Promise<Record<string, JsonValue>> {
-  if (mediaTypeOf(request) !== 'application/json') {
-    throw new HttpError(415, 'unsupported_media_type', 'Send application/json.')
+export async function jsonBody(request: IdentityRequest): Promise<Record<string, JsonValue>> {
+  if (mediaTypeOf(request.header('content-type')) !== 'application/json') {
+    throw new HttpError(415, 'Send application/json.')
   }
   const text = (await request.body()).toString('utf8')
   let value: JsonValue
@@ -92,9 +84,9 @@ export async function jsonBody(request: Request): Promise<Record<string, JsonVal
     value = parseJson(text)
   } catch (error) {
     if (!(error instanceof JsonTextError)) throw error
-    throw new HttpError(400, error.code, `The body ${error.message}.`)
+    throw new HttpError(400, `The body ${error.message}.`, error.code)
   }
-  if (!isJsonObject(value)) throw new HttpError(400, 'malformed', 'The body has to be a JSON object.')
+  if (!isJsonObject(value)) throw new HttpError(400, 'The body has to be a JSON object.')
   return value
 }
 
@@ -114,4 +106,22 @@ function quality(accept: string | undefined, mediaType: string): number {
     return Number.isNaN(value) ? 0 : value
   }
   return 0
+}
+
+/** Whether the writer knows the stored version. */
+export type Precondition = (version: number) => boolean
+
+/** The strong entity tag of a version (RFC 9110 section 8.8.3). */
+export function etagOf(version: number): string {
+  return `"${version}"`
+}
+
+/**
+ * What an If-Match field requires (RFC 9110 section 13.1.1); weak tags never match, without the field every version
+ * does.
+ */
+export function ifMatch(field: string | undefined): Precondition {
+  if (field === undefined) return () => true
+  const tags = field.split(',').map(tag => tag.trim())
+  return version => tags.includes('*') || tags.includes(etagOf(version))
 }

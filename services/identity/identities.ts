@@ -1,11 +1,12 @@
 /** Operations on identities, independent of the transport and the store. */
-import type { Precondition } from './etag.js'
-import type { FieldError } from './form/errors.js'
-import { isJsonObject, type JsonObject, type JsonValue, own } from './form/json.js'
-import { findProblems, type ParseResult, parseTraits } from './form/parse.js'
-import type { CompiledSchema } from './form/schema.js'
+
+import { isJsonObject, type JsonObject, type JsonValue, own } from '../json.js'
+import type { FieldError } from './decode/messages.js'
+import { findProblems, type ParseResult, parseTraits } from './decode/parse.js'
+import type { Precondition } from './http.js'
 import { idMaker } from './ids.js'
-import type { Schemas } from './schemas.js'
+import type { Schemas } from './schema/files.js'
+import type { CompiledSchema } from './schema/schema.js'
 import type { Identifiers, IdentityStore, StoredIdentity, UniqueKeys } from './store/contract.js'
 
 /** An identity as the API shows it. */
@@ -26,7 +27,7 @@ export interface Versioned {
 }
 
 /** The outcome of a write: the identity, the problems of the traits, or undefined when there is no such identity. */
-export type Written = Versioned | Extract<ParseResult, { errors: unknown }> | undefined
+export type WrittenIdentity = Versioned | Extract<ParseResult, { errors: unknown }> | undefined
 
 /** A write without a condition. */
 const ALWAYS: Precondition = () => true
@@ -67,7 +68,7 @@ export class Identities {
   }
 
   /** Validates and stores. Throws IdentifierTaken. */
-  async create(project: string, traits: JsonValue): Promise<Exclude<Written, undefined>> {
+  async create(project: string, traits: JsonValue): Promise<Exclude<WrittenIdentity, undefined>> {
     const result = parseTraits(this.schemaOf(project), traits)
     return 'errors' in result ? result : this.add(project, result.traits)
   }
@@ -89,12 +90,12 @@ export class Identities {
   }
 
   /** PUT: the traits become exactly these. Throws IdentifierTaken and PreconditionFailed. */
-  replace(project: string, id: string, traits: JsonValue, known?: Precondition): Promise<Written> {
+  replace(project: string, id: string, traits: JsonValue, known?: Precondition): Promise<WrittenIdentity> {
     return this.#update(project, id, () => traits, known)
   }
 
   /** PATCH: the traits are merged, null removes (RFC 7396). Throws IdentifierTaken and PreconditionFailed. */
-  merge(project: string, id: string, patch: JsonValue, known?: Precondition): Promise<Written> {
+  merge(project: string, id: string, patch: JsonValue, known?: Precondition): Promise<WrittenIdentity> {
     return this.#update(project, id, traits => mergePatch(traits, patch), known)
   }
 
@@ -114,7 +115,7 @@ export class Identities {
     id: string,
     change: (traits: JsonObject) => JsonValue,
     known: Precondition = ALWAYS,
-  ): Promise<Written> {
+  ): Promise<WrittenIdentity> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const before = await this.#store.find(project, id)
       if (!before) return undefined

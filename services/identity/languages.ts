@@ -99,7 +99,6 @@ function places(text: string): string {
 }
 
 interface Template {
-  /** The text between the placeholders. */
   readonly parts: readonly string[]
   readonly numbers: readonly string[]
   readonly own: string

@@ -1,7 +1,7 @@
 /** The secrets behind cookies and form tokens, and the signatures made with them. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
-import { isKey, keptKey, openFolder } from '../storage/data-folder.js'
+import { isKey, openFolder, storedKey } from '../storage/data-folder.js'
 
 /**
  * From `ENCRYPTION_KEY`, so that several processes accept each other's cookies; else from DATA_DIR, where the first
@@ -24,7 +24,7 @@ export function givenSecrets(text = ''): string[] {
 function ownKey(folder: string): string {
   openFolder(folder)
   const remedy = 'Restore it, or delete it: open forms must then be loaded again'
-  return keptKey(join(folder, 'identity.key'), { remedy }).text
+  return storedKey(join(folder, 'identity.key'), { remedy }).text
 }
 
 /** Signs with the first of its secrets, and accepts signatures made with any of them. */

@@ -1,9 +1,11 @@
 /** The embedded identity service: typed registration by a schema, settings, and identities for administrators. */
 import { resolve } from 'node:path'
 import { withFiles } from '../environment.js'
+import { type CountWrongKey, countWrongKeys } from '../http/wrong-keys.js'
+import type { ServiceLog } from '../log.js'
 import { loadAdapter } from '../storage/driver.js'
 import { createStoreHealth } from '../storage/health.js'
-import { buildApp, type Log } from './app.js'
+import { buildApp } from './app.js'
 import { Identities } from './identities.js'
 import { adminRoutes } from './routes/admin.js'
 import { guardAdmin } from './routes/admin-guard.js'
@@ -13,7 +15,6 @@ import { settingsRoutes } from './routes/settings.js'
 import { Signer, serviceSecrets } from './secret.js'
 import { readSettings } from './settings.js'
 import { type Identifiers, IdentifierTaken, type IdentityStore } from './store/contract.js'
-import { countWrongKeys, type WrongKey } from './wrong-keys.js'
 
 /** A running service; `notes` are lines for the person who started it. */
 export interface Running {
@@ -26,7 +27,7 @@ export interface Running {
   close(): Promise<void>
 }
 
-export interface StartOptions {
+export interface IdentityStartOptions {
   /**
    * MONGODB_URL (empty: SQLite in DATA_DIR), DATA_DIR (default `./data`), IDENTITY_SCHEMA (a file or a folder),
    * IDENTITY_LANGUAGES (a folder), IDENTITY_ADMIN_KEYS (comma-separated; empty: administration from this machine
@@ -34,9 +35,9 @@ export interface StartOptions {
    * that `NAME_FILE` names.
    */
   readonly env: NodeJS.ProcessEnv
-  readonly log: Log
+  readonly log: ServiceLog
   /** Counts wrong keys; by default within this process. */
-  readonly wrongKey?: WrongKey
+  readonly wrongKey?: CountWrongKey<'identity'>
   /**
    * Of the gateway in front, which sends it in `x-sluice-secret`: only requests with it are answered, and what they say
    * in `x-sluice-*` fields is believed. Without it everybody is answered, and those fields are ignored.
@@ -53,13 +54,13 @@ export async function startService({
   wrongKey,
   gatewaySecret,
   listen = { host: '127.0.0.1', port: 0 },
-}: StartOptions): Promise<Running> {
+}: IdentityStartOptions): Promise<Running> {
   const env = withFiles(given)
   const { adminKeys, publicHost, schemas, identifiers, languages } = readSettings(env)
   const signer = new Signer(serviceSecrets(env))
   const file = resolve(env.DATA_DIR || 'data', 'identity.sqlite')
   const health = createStoreHealth({ name: 'identity', log })
-  const store = await openStore(env.MONGODB_URL, { file, identifiers, say: log.info.bind(log) })
+  const store = await openStore(env.MONGODB_URL, { file, identifiers })
   health.watch(() => store.restore())
   const identities = new Identities(schemas, identifiers, store, Date.now)
   const app = buildApp(
@@ -98,15 +99,7 @@ export async function startService({
 
 async function openStore(
   mongodbUrl: string | undefined,
-  {
-    file,
-    identifiers,
-    say,
-  }: {
-    readonly file: string
-    readonly identifiers: Identifiers
-    readonly say: Log['info']
-  },
+  { file, identifiers }: { readonly file: string; readonly identifiers: Identifiers },
 ): Promise<IdentityStore> {
   try {
     if (mongodbUrl) {
@@ -114,7 +107,7 @@ async function openStore(
       return await openMongoStore(mongodbUrl, identifiers)
     }
     const { openSqliteStore } = await loadAdapter('libsql', () => import('./store/sqlite.js'))
-    return await openSqliteStore(file, identifiers, say)
+    return await openSqliteStore(file, identifiers)
   } catch (error) {
     if (!(error instanceof IdentifierTaken)) throw error
     throw new Error(

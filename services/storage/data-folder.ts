@@ -14,12 +14,12 @@ import {
 import { dirname, resolve } from 'node:path'
 
 /** A key of 32 bytes in base64; `made` is true if this call made it. */
-export interface KeptKey {
+export interface StoredKey {
   readonly text: string
   readonly made: boolean
 }
 
-export interface KeptKeyOptions {
+export interface StoredKeyOptions {
   /** What to do about a damaged file, as the end of a sentence. */
   readonly remedy: string
   /** The bytes of a new key; random by default. */
@@ -70,7 +70,7 @@ export function tryFolder(folder: string): void {
 }
 
 /** The key in a file, which the first call writes. Throws an Error with a sentence, for a damaged file too. */
-export function keptKey(file: string, { remedy, fresh = randomBytes(32) }: KeptKeyOptions): KeptKey {
+export function storedKey(file: string, { remedy, fresh = randomBytes(32) }: StoredKeyOptions): StoredKey {
   const made = !existsSync(file) && keep(file, `${fresh.toString('base64')}\n`)
   const text = readFileSync(file, 'utf8').trim()
   if (isKey(text)) return { text, made }

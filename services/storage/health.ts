@@ -30,7 +30,7 @@ const quietMs = 60_000
 export function createStoreHealth({ name, log }: StoreHealthOptions) {
   const counts = new Map<StoreFault, number>(storeFaults.map(fault => [fault, 0]))
   let trouble: { readonly fault: StoreFault; readonly since: number; refused: number } | undefined
-  let toldAt = Number.NEGATIVE_INFINITY
+  let loggedAt = Number.NEGATIVE_INFINITY
   let mend: (() => Promise<void>) | undefined
   let timer: NodeJS.Timeout | undefined
   let looking: Promise<void> | undefined
@@ -47,7 +47,7 @@ export function createStoreHealth({ name, log }: StoreHealthOptions) {
     const { since, refused } = trouble
     trouble = undefined
     clearInterval(timer)
-    toldAt = Number.NEGATIVE_INFINITY
+    loggedAt = Number.NEGATIVE_INFINITY
     log.info({ seconds: seconds(since), failures: refused }, `The ${name} database works again`)
   }
 
@@ -65,8 +65,8 @@ export function createStoreHealth({ name, log }: StoreHealthOptions) {
       }
       trouble.refused += 1
       const now = performance.now()
-      if (now - toldAt < quietMs) return
-      toldAt = now
+      if (now - loggedAt < quietMs) return
+      loggedAt = now
       const fields = { fault, failures: trouble.refused, seconds: seconds(trouble.since), err: cause }
       log.error(fields, `The ${name} database ${sentences[fault]}: requests that need it get 503`)
     },

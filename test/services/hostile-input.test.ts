@@ -1,22 +1,21 @@
 /** What reading the input of both services costs at most: each reader at the largest input it accepts. */
 import t from 'tap'
 import { limits } from '../../services/directory/limits.js'
-import { fieldsOf } from '../../services/directory/routes/body.js'
+import { bodyCheck } from '../../services/directory/routes/body.js'
+import { newDirectorySchema } from '../../services/directory/schemas/directory.js'
 import { readBulk, readBulkOperation } from '../../services/directory/scim/bulk.js'
 import { parseAttributePath, parseFilter } from '../../services/directory/scim/filter.js'
-import { clean } from '../../services/directory/scim/json.js'
+import { clean, countValues } from '../../services/directory/scim/json.js'
 import { parsePatch, parsePatchPath } from '../../services/directory/scim/patch-path.js'
 import { readProjection } from '../../services/directory/scim/projection.js'
 import { readQuestion } from '../../services/directory/scim/question.js'
-import { countValues } from '../../services/directory/scim/size.js'
 import { readUser } from '../../services/directory/scim/user.js'
 import { isKnown } from '../../services/directory/scim/version.js'
-import { readCookie } from '../../services/identity/cookies.js'
-import { ifMatch } from '../../services/identity/etag.js'
-import { MAX_BODY_BYTES } from '../../services/identity/form/entry.js'
-import { prefers } from '../../services/identity/http.js'
+import { MAX_BODY_BYTES } from '../../services/identity/decode/decode.js'
+import { ifMatch, prefers } from '../../services/identity/http.js'
 import { parseForm } from '../../services/identity/index.js'
 import { Languages } from '../../services/identity/languages.js'
+import { readCookie } from '../../services/identity/routes/cookies.js'
 import { hostileTexts, slowInputs } from '../helpers/hostile.js'
 import { everyKind } from './identity/every-kind.js'
 
@@ -174,7 +173,7 @@ t.test('a JSON body of the directory costs what its bytes cost, once it is parse
     patch: (body: unknown) => parsePatch(body, []),
     bulk: (body: unknown) => readBulk(body).operations.map(readBulkOperation),
     size: (body: unknown) => countValues(body as never),
-    management: (body: unknown) => fieldsOf(body, ['name', 'tenant', 'product']),
+    management: bodyCheck(newDirectorySchema),
   })) {
     t.same(await slowInputs(bodies, ({ body }) => read(body), LINEAR_MS), [], name)
   }

@@ -1,10 +1,10 @@
 import { setInterval } from 'node:timers'
-import { laneOf } from '../lane.js'
 import type { Directory } from '../model.js'
 import { StoreFailed } from '../store/contract.js'
-import type { ToldEvent } from '../store/event-contract.js'
+import type { QueuedEvent } from '../store/event-contract.js'
 import { createDelivery, type DeliveryParts } from './deliver.js'
 import type { Poster } from './post.js'
+import { queueOf } from './queue.js'
 import { webhooksOf } from './webhooks.js'
 
 /** How often the outbox is searched for work of other processes or of an earlier run. */
@@ -16,10 +16,10 @@ const graceMs = 3_000
 const longestSleep = 60_000
 
 export interface Courier {
-  /** Announces new events in a queue (lane.ts). Returns at once; in batch mode the events wait for the next run. */
-  notify(lane: string): void
+  /** Announces new events in a queue (queue.ts). Returns at once; in batch mode the events wait for the next run. */
+  notify(queue: string): void
   /** Tries a queue's events now, even if their next attempt is not due yet. Returns at once. */
-  hasten(lane: string): void
+  hasten(queue: string): void
   /** Starts a run through all queues with events. Returns at once. */
   processEvents(): void
   close(): Promise<void>
@@ -42,57 +42,57 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
   const deliver = createDelivery({ ...parts, batchSize: batch?.size, closing: () => closed })
 
   /** The store's health check already reports database failures, so they are logged here at debug level only. */
-  function tell(error: unknown, fields: object, sentence: string): void {
+  function report(error: unknown, fields: object, sentence: string): void {
     const write = error instanceof StoreFailed ? log.debug : log.error
     write({ ...fields, err: message(error) }, sentence)
   }
 
-  function look(lane: string, hasten: boolean): void {
+  function look(queue: string, hasten: boolean): void {
     if (closed) return
-    if (active.has(lane) || active.size >= maxActive) {
-      again.set(lane, hasten || again.get(lane) === true)
-    } else begin(lane, hasten)
+    if (active.has(queue) || active.size >= maxActive) {
+      again.set(queue, hasten || again.get(queue) === true)
+    } else begin(queue, hasten)
   }
 
-  function begin(lane: string, hasten: boolean): void {
-    again.delete(lane)
-    clearTimeout(timers.get(lane))
-    timers.delete(lane)
-    const work = deliver(lane, hasten)
+  function begin(queue: string, hasten: boolean): void {
+    again.delete(queue)
+    clearTimeout(timers.get(queue))
+    timers.delete(queue)
+    const work = deliver(queue, hasten)
       .then(due => {
-        if (due !== undefined) wakeAt(lane, due)
+        if (due !== undefined) wakeAt(queue, due)
       })
       .catch(error => {
-        tell(error, { queue: lane }, 'webhook delivery was interrupted')
-        wakeAt(lane, Date.now() + pollMs)
+        report(error, { queue }, 'webhook delivery was interrupted')
+        wakeAt(queue, Date.now() + pollMs)
       })
       .finally(() => {
-        active.delete(lane)
+        active.delete(queue)
         const next = [...again].find(([id]) => !active.has(id))
         if (next && !closed) begin(...next)
       })
-    active.set(lane, work)
+    active.set(queue, work)
   }
 
-  function wakeAt(lane: string, due: number): void {
+  function wakeAt(queue: string, due: number): void {
     if (closed) return
     const wait = Math.min(longestSleep, Math.max(0, due - Date.now()))
-    clearTimeout(timers.get(lane))
+    clearTimeout(timers.get(queue))
     const wake = (): void => {
-      timers.delete(lane)
-      look(lane, false)
+      timers.delete(queue)
+      look(queue, false)
     }
-    timers.set(lane, setTimeout(wake, wait).unref())
+    timers.set(queue, setTimeout(wake, wait).unref())
   }
 
   let running: Promise<void> | undefined
   const run = async (): Promise<void> => {
     try {
-      for (const id of await store.lanesWithEvents()) {
+      for (const id of await store.queuesWithEvents()) {
         if (!timers.has(id)) look(id, false)
       }
     } catch (error) {
-      tell(error, {}, 'the outbox cannot be read')
+      report(error, {}, 'the outbox cannot be read')
     } finally {
       running = undefined
     }
@@ -107,10 +107,10 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
 
   return {
     // A queue that sleeps until its next attempt delivers new events along with the old ones.
-    notify: lane => {
-      if (!batch && !timers.has(lane)) look(lane, false)
+    notify: queue => {
+      if (!batch && !timers.has(queue)) look(queue, false)
     },
-    hasten: lane => look(lane, true),
+    hasten: queue => look(queue, true),
     processEvents,
     async close() {
       closed = true
@@ -125,14 +125,14 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
 }
 
 /** Notifies the courier of the queues with new events. */
-export function notifyAll(courier: Courier, directoryId: string, events: readonly ToldEvent[]): void {
-  const lanes = events.flatMap(({ to }) => to.map(webhook => laneOf(directoryId, webhook)))
-  for (const lane of new Set(lanes)) courier.notify(lane)
+export function notifyAll(courier: Courier, directoryId: string, events: readonly QueuedEvent[]): void {
+  const queues = events.flatMap(({ to }) => to.map(webhook => queueOf(directoryId, webhook)))
+  for (const queue of new Set(queues)) courier.notify(queue)
 }
 
 /** Tries the events of all of a directory's webhooks now. */
 export function hastenAll(courier: Courier, directory: Directory): void {
-  for (const { id } of webhooksOf(directory)) courier.hasten(laneOf(directory.id, id))
+  for (const { id } of webhooksOf(directory)) courier.hasten(queueOf(directory.id, id))
 }
 
 const message = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,12 +1,12 @@
-import { keptId, ownerOf } from '../lane.js'
-import type { Log } from '../log.js'
-import type { Metrics } from '../metrics.js'
+import type { ServiceLog } from '../../log.js'
+import type { DirectoryMetrics } from '../metrics.js'
 import type { Directory, NamedWebhook } from '../model.js'
 import type { Store } from '../store/contract.js'
 import type { DeadLetter, Delivery, LogEntry, StoredEvent } from '../store/event-contract.js'
 import type { CallResult, CallWebhook } from './call.js'
 import { keepLease, leaseMs } from './lease.js'
 import { type Message, toMessages } from './message.js'
+import { ownerOf, storedId } from './queue.js'
 import { backOff, isFinal, isStale } from './retry.js'
 import { isOwed, webhookOf } from './webhooks.js'
 
@@ -18,16 +18,16 @@ const heldMs = 1000
 export interface DeliveryParts {
   readonly store: Store
   readonly call: CallWebhook
-  readonly log: Log
-  readonly called: Metrics['called']
+  readonly log: ServiceLog
+  readonly called: DirectoryMetrics['called']
   /** Events per call; undefined sends them one by one. */
   readonly batchSize: number | undefined
   /** True while the service is closing: events not sent by then wait for the next start. */
   closing(): boolean
 }
 
-/** Delivers the events in one webhook's queue (lane.ts). Returns the time (epoch ms) to come back, if any. */
-export type Deliver = (lane: string, hasten: boolean) => Promise<number | undefined>
+/** Delivers the events in one webhook's queue (queue.ts). Returns the time (epoch ms) to come back, if any. */
+export type Deliver = (queue: string, hasten: boolean) => Promise<number | undefined>
 
 /** The results of one lease so far; what is gathered here is stored with the next report. */
 interface Progress {
@@ -48,7 +48,6 @@ interface Target {
   readonly webhook: NamedWebhook | undefined
 }
 
-/** A message and the webhook to send it to. */
 type OwedMessage<Event extends StoredEvent = StoredEvent> = Message<Event> & {
   readonly webhook: NamedWebhook
 }
@@ -62,45 +61,45 @@ export function createDelivery(parts: DeliveryParts): Deliver {
   const limit = batchSize ?? claimSize
 
   /** Also finds a removed directory, which is kept until its removal has been delivered. */
-  async function find(lane: string): Promise<Target | undefined> {
-    const { directoryId, webhookId } = ownerOf(lane)
-    const directory = (await store.directory(directoryId)) ?? (await store.departed(directoryId))
+  async function find(queue: string): Promise<Target | undefined> {
+    const { directoryId, webhookId } = ownerOf(queue)
+    const directory = (await store.directory(directoryId)) ?? (await store.deletedDirectory(directoryId))
     return directory && { directory, webhookId, webhook: webhookOf(directory, webhookId) }
   }
 
-  async function deliver(lane: string, hasten: boolean): Promise<number | undefined> {
+  async function deliver(queue: string, hasten: boolean): Promise<number | undefined> {
     // Events for a disabled webhook wait until it is enabled again.
-    if ((await find(lane))?.webhook?.disabled) return undefined
+    if ((await find(queue))?.webhook?.disabled) return undefined
     let fence: number | undefined
     for (;;) {
       const now = Date.now()
       const request = { now, until: now + leaseMs, limit, fence, hasten: hasten && fence === undefined }
-      const claim = await store.claimDelivery(lane, request)
+      const claim = await store.claimDelivery(queue, request)
       if (claim.kind === 'nothing') return undefined
       if (claim.kind === 'held') return now + heldMs
       if (claim.kind === 'later') return claim.at
       fence = claim.delivery.fence
-      const due = await workOff(lane, claim.delivery)
+      const due = await workOff(queue, claim.delivery)
       if (due !== undefined) return due || undefined
     }
   }
 
   /** Returns undefined to continue, otherwise when to come back, or 0 for never. */
-  async function workOff(lane: string, delivery: Delivery): Promise<number | undefined> {
+  async function workOff(queue: string, delivery: Delivery): Promise<number | undefined> {
     const { fence, attempts, due, replays, events } = delivery
     const progress: Progress = { dead: [], failedAgain: [], revived: [], log: [], attempts, due }
     const lease = keepLease(until => {
       const report = { ...progress, until }
       Object.assign(progress, { delivered: undefined, dead: [], failedAgain: [], revived: [], log: [] })
       tellOfDead([...report.dead, ...report.failedAgain])
-      return store.reportDelivery(lane, fence, report)
+      return store.reportDelivery(queue, fence, report)
     })
     // Looked up before each call: the webhook may be changed, disabled or removed while its events are being
     // delivered.
     let target: Target | undefined
     const goesOn = async (): Promise<boolean> => {
       if (closing() || !lease.held()) return false
-      target = await find(lane)
+      target = await find(queue)
       return target !== undefined && !target.webhook?.disabled
     }
     try {
@@ -131,7 +130,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     const { problem } = await send(target, message, failures, progress)
     if (closing() && problem !== undefined) return
     if (problem === undefined) {
-      progress.revived.push(...message.events.map(event => keptId(event.id, target.webhookId)))
+      progress.revived.push(...message.events.map(event => storedId(event.id, target.webhookId)))
       // The receiver is back: the events behind need not wait any longer.
       progress.due = 0
     } else progress.failedAgain.push(...buried(target, message.events, failures, problem))
@@ -185,7 +184,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     called(answer.problem === undefined ? 'delivered' : 'failed', events.length)
     if (directory.logWebhookEvents) {
       const { status = null, problem = null } = answer
-      const id = keptId(message.id, webhookId)
+      const id = storedId(message.id, webhookId)
       const about = {
         id,
         directoryId: directory.id,
@@ -224,7 +223,7 @@ export function createDelivery(parts: DeliveryParts): Deliver {
     const failed = new Date().toISOString()
     const about = { directoryId, webhookId, tenant, product, attempts, problem, failed, replay: false }
     return events.map(({ id, sequence, created, body }) => {
-      return { ...about, id: keptId(id, webhookId), sequence, created, body }
+      return { ...about, id: storedId(id, webhookId), sequence, created, body }
     })
   }
 

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { limits } from '../limits.js'
 import type { Directory } from '../model.js'
+import type { DirectoryEvent } from '../schemas/events.js'
 import type { GroupView, UserView } from '../schemas/people.js'
 import { ScimError } from '../scim/error.js'
 import type { Head } from '../store/contract.js'
-import type { ToldEvent } from '../store/event-contract.js'
-import { previousAttributes } from './previous.js'
+import type { QueuedEvent } from '../store/event-contract.js'
 import { receivers } from './webhooks.js'
 
 /** What happened, with the state of user and group right after it. */
@@ -51,9 +52,9 @@ export async function toEvents(
   head: Head,
   happenings: Happenings,
   now: string,
-): Promise<ToldEvent[]> {
+): Promise<QueuedEvent[]> {
   const { id: directory_id, tenant, product } = directory
-  const events: ToldEvent[] = []
+  const events: QueuedEvent[] = []
   let bytes = 0
   for await (const happening of happenings) {
     const { event, data } = happening
@@ -61,8 +62,8 @@ export async function toEvents(
     const sequence = head.sequence + events.length + 1
     const changed =
       'before' in happening ? { previous_attributes: previousAttributes(happening.before, data) } : {}
-    const told = { event, tenant, product, directory_id, data, ...changed, id, created_at: now, sequence }
-    const body = JSON.stringify(told)
+    const fields = { event, tenant, product, directory_id, data, ...changed, id, created_at: now, sequence }
+    const body = JSON.stringify(fields)
     bytes += Buffer.byteLength(body)
     if (bytes > limits.eventBytes) {
       const detail = `The webhook events of this change exceed ${limits.eventBytes} bytes: name fewer members in one request.`
@@ -71,4 +72,26 @@ export async function toEvents(
     events.push({ id, sequence, created: now, body, to: receivers(directory, event) })
   }
   return events
+}
+
+/** Receives each event after its change is stored; the service waits for it to return. */
+export type EventCallback = (event: DirectoryEvent) => unknown
+
+type Attributes = Readonly<Record<string, unknown>>
+
+/**
+ * What an update changed, with the previous values: the fields of the view, and the attributes of `raw` that
+ * differ. An attribute that did not exist is null.
+ */
+function previousAttributes(before: object, after: object): Attributes {
+  const { raw: oldRaw, ...old } = before as Attributes
+  const { raw: newRaw, ...now } = after as Attributes
+  const raw = differing(oldRaw as Attributes, newRaw as Attributes)
+  return { ...differing(old, now), ...(Object.keys(raw).length > 0 ? { raw } : {}) }
+}
+
+function differing(before: Attributes, after: Attributes): Attributes {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)])
+  const changed = [...names].filter(name => !isDeepStrictEqual(before[name], after[name]))
+  return Object.fromEntries(changed.map(name => [name, before[name] ?? null]))
 }

@@ -4,10 +4,9 @@ import { setInterval } from 'node:timers'
 export const leaseMs = 6_000
 
 /** A lease that is renewed while its holder works. */
-export interface Lease {
+export interface RenewedLease {
   /** False once the lease was lost or could not be renewed. */
   held(): boolean
-  /** Stops renewing. */
   stop(): void
   /**
    * Sends the last report; `release` gives the lease back. False when the lease was lost before. Rejects when the
@@ -20,7 +19,7 @@ export interface Lease {
  * Renews the lease by reports. Each carries what was done since the one before, so they are sent one after the other,
  * and none after one that failed. `report` gets the time (epoch ms) until which the lease is wanted.
  */
-export function keepLease(report: (until: number) => Promise<boolean>): Lease {
+export function keepLease(report: (until: number) => Promise<boolean>): RenewedLease {
   let held = true
   let last: Promise<unknown> = Promise.resolve()
   const send = (length: number): Promise<boolean> => {

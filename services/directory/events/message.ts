@@ -1,6 +1,8 @@
-import { createHash } from 'node:crypto'
-import { sentId } from '../lane.js'
+import { createHash, randomUUID } from 'node:crypto'
+import type { Directory } from '../model.js'
 import type { StoredEvent } from '../store/event-contract.js'
+import { viewConnection } from './event.js'
+import { sentId } from './queue.js'
 
 /** The content of one webhook call: an event, or in batch mode an array of events. */
 export interface Message<Event extends StoredEvent = StoredEvent> {
@@ -45,3 +47,16 @@ const batchId = (events: readonly StoredEvent[]): string =>
     .update(JSON.stringify(events.map(event => sentId(event.id))))
     .digest('base64url')
     .slice(0, 32)}`
+
+/**
+ * A message to test a webhook. It is not an event of the directory, so its sequence is 0. `batchSize` as in
+ * `toMessages`.
+ */
+export function testMessage(directory: Directory, batchSize: number | undefined): Message {
+  const { id: directory_id, tenant, product } = directory
+  const [id, created] = [`evt_${randomUUID()}`, new Date().toISOString()]
+  const event = { event: 'webhook.test', tenant, product, directory_id, data: viewConnection(directory) }
+  const body = JSON.stringify({ ...event, id, created_at: created, sequence: 0 })
+  const [message] = toMessages([{ id, sequence: 0, created, body }], batchSize)
+  return message as Message
+}

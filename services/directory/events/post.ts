@@ -1,6 +1,6 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { lookupFor, type Resolve, refusedTarget, type TargetRules } from './target.js'
+import { lookupFor, type ResolveHost, refusedTarget, type TargetRules } from './target.js'
 
 /** Posts one webhook body and returns the status. Rejects with the reason when there is no response. */
 export interface Poster {
@@ -12,7 +12,7 @@ const timeoutMs = 15_000
 const maxAnswerBytes = 64 * 1024
 
 /** Webhook calls over keep-alive connections; redirects are never followed, their status counts like any other. */
-export function createPoster(rules: TargetRules, resolve?: Resolve): Poster {
+export function createPoster(rules: TargetRules, resolve?: ResolveHost): Poster {
   const settings = (protocol: 'http:' | 'https:') => ({
     ...{ keepAlive: true, maxFreeSockets: 64, lookup: lookupFor(protocol, rules, resolve) },
   })

@@ -57,7 +57,7 @@ export function refusedTarget(url: URL, { allowPrivate, allowHttp }: TargetRules
  * the addresses that were checked, so a second DNS response cannot slip in.
  */
 export const checked =
-  (resolve: Resolve, judge: (hostname: string, address: string) => string | undefined): LookupFunction =>
+  (resolve: ResolveHost, judge: (hostname: string, address: string) => string | undefined): LookupFunction =>
   (hostname, options, callback) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
       const [first] = addresses ?? []
@@ -69,21 +69,21 @@ export const checked =
     })
   }
 
-export type Resolve = (
+export type ResolveHost = (
   hostname: string,
   options: LookupAllOptions,
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
 /** Refuses names that resolve to an address that is not public. */
-export const publicOnly = (resolve: Resolve): LookupFunction =>
+export const publicOnly = (resolve: ResolveHost): LookupFunction =>
   checked(resolve, (hostname, address) => (isPublicAddress(address) ? undefined : refusal(hostname)))
 
 /** The name resolution for a scheme under these rules. */
 export function lookupFor(
   protocol: 'http:' | 'https:',
   { allowPrivate, allowHttp }: TargetRules,
-  resolve: Resolve = lookup,
+  resolve: ResolveHost = lookup,
 ): LookupFunction {
   if (!allowPrivate) return publicOnly(resolve)
   const isPrivateOnly = protocol === 'http:' && !allowHttp

@@ -1,7 +1,7 @@
-import { firstWebhook } from '../lane.js'
 import type { Directory, NamedWebhook, SealedHeader, Webhook } from '../model.js'
-import { goodOnes, overlapOf } from '../old-secrets.js'
 import type { SecretBox } from '../secrets.js'
+import { goodOnes, overlapOf } from '../secrets.js'
+import { firstWebhook } from './queue.js'
 import { webhooksOf } from './webhooks.js'
 
 /** The purpose that a webhook's secret is encrypted for. */
@@ -32,7 +32,6 @@ export function sealWebhook(
   return { ...sealed, oldSecrets: [{ secret: before.secret, until }, ...goodOnes(before.oldSecrets)] }
 }
 
-/** Headers with sealed values. */
 export const sealHeaders = (
   box: SecretBox,
   directoryId: string,
@@ -44,7 +43,6 @@ export const sealHeaders = (
     value: box.seal(value, directoryId, headerField(webhookId, name)),
   }))
 
-/** The decrypted headers of a call, by name. */
 export const openHeaders = (
   box: SecretBox,
   directoryId: string,

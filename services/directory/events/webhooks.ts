@@ -1,5 +1,5 @@
-import { firstWebhook } from '../lane.js'
 import type { Directory, EventName, NamedWebhook } from '../model.js'
+import { firstWebhook } from './queue.js'
 
 /** All webhooks of a directory, that of `webhook_url` first. */
 export const webhooksOf = ({ webhook, webhooks = [] }: Directory): NamedWebhook[] => [
@@ -7,7 +7,6 @@ export const webhooksOf = ({ webhook, webhooks = [] }: Directory): NamedWebhook[
   ...webhooks,
 ]
 
-/** The webhook with that id. */
 export const webhookOf = (directory: Directory, id: string): NamedWebhook | undefined =>
   webhooksOf(directory).find(webhook => webhook.id === id)
 
@@ -33,7 +32,6 @@ export function withWebhook(directory: Directory, { id, ...webhook }: NamedWebho
   }
 }
 
-/** The directory without the webhook with that id. */
 export const withoutWebhook = (directory: Directory, id: string): Directory =>
   id === firstWebhook
     ? { ...directory, webhook: undefined }

@@ -1,9 +1,9 @@
-import { setImmediate as breathe } from 'node:timers/promises'
-import { chunks } from '../chunks.js'
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
+import { batchesOf } from '../limits.js'
 import type { Directory, JsonObject } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import type { Writers } from '../sync/writers.js'
-import { type Difference, nameOf, type Work } from './compare.js'
+import { nameOf, type PullDifference, type Work } from './compare.js'
 import type { Item, Snapshot } from './read.js'
 
 /** Most members in one change: all events of a change are in memory at once. */
@@ -42,14 +42,14 @@ export async function apply(
       return error.status === 409 ? 'conflict' : 'refused'
     } finally {
       await written()
-      await breathe()
+      await yieldToOthers()
     }
   }
   async function must(write: () => Promise<unknown>): Promise<void> {
     if ((await attempt(write)) !== 'done') refused++
   }
 
-  async function save(type: 'users' | 'groups', { ids }: Difference, external: string, body: JsonObject) {
+  async function save(type: 'users' | 'groups', { ids }: PullDifference, external: string, body: JsonObject) {
     const id = ids.get(external)
     const sync = writers[type]
     if (id !== undefined) await sync.replace(directory, id, body)
@@ -59,7 +59,7 @@ export async function apply(
   /** Writes all, even when one takes a name that another gives up only later. Returns those whose name stays taken. */
   async function settle(
     type: 'users' | 'groups',
-    difference: Difference,
+    difference: PullDifference,
     items: ReadonlyMap<string, Item>,
   ): Promise<string[]> {
     let left = [...difference.changed, ...difference.created]
@@ -71,7 +71,7 @@ export async function apply(
         if (result === 'conflict') again.push(external)
         if (result === 'refused') refused++
       }
-      for (const some of chunks(left, atOnce)) await Promise.all(some.map(one))
+      for (const some of batchesOf(left, atOnce)) await Promise.all(some.map(one))
       if (again.length === 0) return again
       if (again.length === left.length && !(await untie(type, difference, items, again))) return again
       left = again
@@ -81,7 +81,7 @@ export async function apply(
   /** Breaks a cycle of names by renaming one of their holders for a moment. False when there is no cycle. */
   async function untie(
     type: 'users' | 'groups',
-    difference: Difference,
+    difference: PullDifference,
     items: ReadonlyMap<string, Item>,
     stuck: readonly string[],
   ): Promise<boolean> {
@@ -113,7 +113,7 @@ export async function apply(
   async function move(group: string, op: 'add' | 'remove', userIds: readonly string[]): Promise<void> {
     const groupId = groups.ids.get(group)
     if (groupId === undefined) return
-    for (const some of chunks(userIds, membersAtOnce)) await must(() => patch(groupId, op, some))
+    for (const some of batchesOf(userIds, membersAtOnce)) await must(() => patch(groupId, op, some))
   }
 
   if (deletions) {

@@ -1,11 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { JsonObject } from '../model.js'
 import { isObject } from '../scim/json.js'
-import type { Bounds } from './bounds.js'
 import { ProviderError } from './error.js'
+import type { Bounds } from './settings.js'
 
-/** One request to the provider. */
-export interface Call {
+export interface ProviderCall {
   readonly method: 'GET' | 'POST'
   readonly url: URL
   readonly headers?: Readonly<Record<string, string>>
@@ -13,17 +12,17 @@ export interface Call {
   readonly form?: Readonly<Record<string, string>>
 }
 
-export interface Answer {
+export interface ProviderAnswer {
   readonly status: number
   /** Empty when the response was not a JSON object. */
   readonly body: JsonObject
 }
 
 /** Calls the provider until there is a usable response: 200, or a refusal other than "too many requests". */
-export type Caller = (call: Call, signal: AbortSignal) => Promise<Answer>
+export type Caller = (call: ProviderCall, signal: AbortSignal) => Promise<ProviderAnswer>
 
 interface Attempt {
-  readonly answer?: Answer
+  readonly answer?: ProviderAnswer
   /** Absent when the response is usable. */
   readonly problem?: string
   /** The wait the provider asks for, in ms. */
@@ -39,7 +38,7 @@ const tooMany = /^(userRateLimitExceeded|rateLimitExceeded|quotaExceeded)$/
  * ProviderError.
  */
 export function createCaller(bounds: Bounds): Caller {
-  async function attempt(call: Call, signal: AbortSignal): Promise<Attempt> {
+  async function attempt(call: ProviderCall, signal: AbortSignal): Promise<Attempt> {
     const { method, url, headers = {}, form } = call
     const request = {
       method,
@@ -89,14 +88,14 @@ export function createCaller(bounds: Bounds): Caller {
 class TooLarge extends Error {}
 
 async function readText(response: Response, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = []
+  const parts: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length
     if (bytes > maxBytes) throw new TooLarge()
-    chunks.push(chunk)
+    parts.push(chunk)
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return Buffer.concat(parts).toString('utf8')
 }
 
 function parse(text: string): JsonObject | undefined {

@@ -1,13 +1,13 @@
-import { setImmediate as breathe } from 'node:timers/promises'
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { Directory, JsonObject, Place, ResourceType } from '../model.js'
+import type { Directory, JsonObject, ListPlace, ResourceType } from '../model.js'
 import { folded } from '../scim/match.js'
 import type { Store } from '../store/contract.js'
 import { allMembers } from '../sync/members.js'
 import type { Item, Snapshot } from './read.js'
 
 /** The differences between a directory's users or groups and those of its provider. */
-export interface Difference {
+export interface PullDifference {
   /** Our ids by the provider's ids, of those that are already here. */
   readonly ids: Map<string, string>
   /** The provider's ids, as in `created`. */
@@ -20,17 +20,16 @@ export interface Difference {
 }
 
 /** The users to remove from a group (our ids) and to add to it (the provider's ids, some of which are not here yet). */
-export interface Moves {
+export interface PullMoves {
   readonly leaving: string[]
   readonly joining: string[]
 }
 
-/** All the work of a pull. */
 export interface Work {
-  readonly users: Difference
-  readonly groups: Difference
+  readonly users: PullDifference
+  readonly groups: PullDifference
   /** By the provider's group id. */
-  readonly moves: Map<string, Moves>
+  readonly moves: Map<string, PullMoves>
   /** Memberships of the provider's users in its groups, as they are stored here. */
   readonly memberships: number
 }
@@ -41,7 +40,7 @@ const pageSize = 200
 export async function compare(store: Store, directory: Directory, snapshot: Snapshot): Promise<Work> {
   const users = await compareResources(store, directory, 'user', snapshot.users)
   const groups = await compareResources(store, directory, 'group', snapshot.groups)
-  const moves = new Map<string, Moves>()
+  const moves = new Map<string, PullMoves>()
   const own = new Map([...users.ids].map(([external, id]) => [id, external]))
   let memberships = 0
   for (const [group, wanted] of snapshot.members) {
@@ -58,7 +57,7 @@ export async function compare(store: Store, directory: Directory, snapshot: Snap
     }
     const joining = [...wanted].filter(user => !present.has(user) && snapshot.users.has(user))
     if (leaving.length + joining.length > 0) moves.set(group, { leaving, joining })
-    await breathe()
+    await yieldToOthers()
   }
   return { users, groups, moves, memberships }
 }
@@ -68,12 +67,12 @@ async function compareResources(
   directory: Directory,
   type: ResourceType,
   wanted: ReadonlyMap<string, Item>,
-): Promise<Difference> {
-  const difference: Difference = { ids: new Map(), changed: [], created: [], gone: [], names: new Map() }
+): Promise<PullDifference> {
+  const difference: PullDifference = { ids: new Map(), changed: [], created: [], gone: [], names: new Map() }
   const { ids, changed, created, gone, names } = difference
   /** Users or groups that did not come from the provider, by name. */
   const others = new Map<string, string>()
-  for (let after: Place | undefined; ; ) {
+  for (let after: ListPlace | undefined; ; ) {
     const page = await store.scan({ directoryId: directory.id, type, after, limit: pageSize })
     for (const { id, raw } of page) {
       const { externalId: external } = raw
@@ -90,7 +89,7 @@ async function compareResources(
     }
     after = page.at(-1)
     if (page.length < pageSize) break
-    await breathe()
+    await yieldToOthers()
   }
   for (const [external, { body }] of wanted) {
     if (ids.has(external) || !body) continue

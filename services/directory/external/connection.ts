@@ -7,7 +7,7 @@ import { isToken, type OAuth, type TokenSet } from './oauth.js'
 /**
  * The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionError.
  */
-export interface Connection {
+export interface ProviderConnection {
   /** Without `state`, makes one that only the library's caller can use: our own callback does not accept it. */
   authorizationUrl(directoryId: string, redirectUrl: string, state?: string): Promise<string>
   /** Throws when the directory could not be connected anyway. */
@@ -44,7 +44,7 @@ export interface ConnectionParts {
 const marginMs = 60_000
 const maxAttempts = 5
 
-export function createConnection({ store, box, oauth, sign, closing }: ConnectionParts): Connection {
+export function createConnection({ store, box, oauth, sign, closing }: ConnectionParts): ProviderConnection {
   async function pulled(directoryId: string): Promise<Directory & { external: External }> {
     const directory = await store.directory(directoryId)
     if (!directory) throw new ConnectionError(404, 'There is no directory with this id.')

@@ -1,12 +1,7 @@
-/** A step of the connection failed; `status` is an HTTP status. */
-export class ConnectionError extends Error {
-  readonly status: 400 | 403 | 404 | 501 | 502
+import { HttpError } from '../../http/errors.js'
 
-  constructor(status: ConnectionError['status'], message: string) {
-    super(message)
-    this.status = status
-  }
-}
+/** A step of the connection failed. */
+export class ConnectionError extends HttpError {}
 
 /**
  * The provider did not deliver what was requested. The message never contains a token, a person's address or a name.

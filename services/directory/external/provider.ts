@@ -1,12 +1,12 @@
 import type { JsonObject } from '../model.js'
 import { isObject } from '../scim/json.js'
-import type { Bounds } from './bounds.js'
 import type { Caller } from './call.js'
 import type { AccessToken } from './connection.js'
 import { Forbidden, ProviderError } from './error.js'
+import type { Bounds } from './settings.js'
 
 /** A provider's directory API, one page at a time. All methods throw ProviderError. */
-export interface Provider {
+export interface ProviderReader {
   users(): AsyncGenerator<JsonObject[]>
   groups(): AsyncGenerator<JsonObject[]>
   members(groupId: string): AsyncGenerator<JsonObject[]>
@@ -24,7 +24,14 @@ export interface ProviderParts {
 const pageSize = '200'
 
 /** The API of Google Workspace's Admin SDK: `users`, `groups` and `groups/{id}/members`, paged by `nextPageToken`. */
-export function createProvider({ call, bounds, token, apiUrl, domain, signal }: ProviderParts): Provider {
+export function createProvider({
+  call,
+  bounds,
+  token,
+  apiUrl,
+  domain,
+  signal,
+}: ProviderParts): ProviderReader {
   async function get(url: URL): Promise<JsonObject> {
     const ask = (bearer: string) =>
       call({ method: 'GET', url, headers: { authorization: `Bearer ${bearer}` } }, signal)

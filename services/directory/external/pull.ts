@@ -1,6 +1,6 @@
-import type { EventCallback } from '../events/callback.js'
+import type { ServiceLog } from '../../log.js'
+import type { EventCallback } from '../events/event.js'
 import { keepLease, leaseMs } from '../events/lease.js'
-import type { Log } from '../log.js'
 import type { Directory } from '../model.js'
 import type { DirectoryEvent } from '../schemas/events.js'
 import type { Store } from '../store/contract.js'
@@ -8,16 +8,15 @@ import type { StoredEvent } from '../store/event-contract.js'
 import type { PullCounts, PullState, ResourceCounts } from '../store/pull-contract.js'
 import type { WriterFactory } from '../sync/writers.js'
 import { apply } from './apply.js'
-import type { Bounds } from './bounds.js'
 import type { Caller } from './call.js'
+import type { Work } from './compare.js'
 import { compare } from './compare.js'
-import type { Connection } from './connection.js'
-import { refusal } from './guard.js'
+import type { ProviderConnection } from './connection.js'
 import { createProvider } from './provider.js'
 import { readProvider } from './read.js'
-import type { ExternalSettings } from './settings.js'
+import type { Bounds, ExternalSettings } from './settings.js'
 
-export interface PullWish {
+export interface PullOptions {
   /** Pulls only if no pull began after this time (epoch ms). */
   readonly idleSince?: number
   /** Lifts the limit on deletions for this pull. */
@@ -28,11 +27,11 @@ export interface PullWish {
 export interface PullParts {
   readonly store: Store
   readonly writers: WriterFactory
-  readonly connection: Connection
+  readonly connection: ProviderConnection
   readonly call: Caller
   readonly settings: Pick<ExternalSettings, 'apiUrl' | 'maxDeletions'>
   readonly bounds: Bounds
-  readonly log: Log
+  readonly log: ServiceLog
   readonly closing: AbortSignal
 }
 
@@ -40,7 +39,7 @@ export interface PullParts {
  * Pulls one directory. Undefined when there is nothing to do: deactivated, not connected, not due, or being pulled by
  * another process.
  */
-export type Pull = (directoryId: string, wish: PullWish) => Promise<PullState | undefined>
+export type Pull = (directoryId: string, options: PullOptions) => Promise<PullState | undefined>
 
 /**
  * A pull reads the provider, compares, and then writes the differences as SCIM would. Nothing is deleted when the read
@@ -52,7 +51,7 @@ export function createPull(parts: PullParts): Pull {
 
   async function work(
     directory: Directory,
-    { allowDeletions = false, callback }: PullWish,
+    { allowDeletions = false, callback }: PullOptions,
     listen: Listener,
     requireLease: () => void,
     before: PullState['usersFrom'],
@@ -69,7 +68,7 @@ export function createPull(parts: PullParts): Pull {
     const isWhole = snapshot.problems.length === 0
     const refused = isWhole && !allowDeletions ? refusal(difference, settings.maxDeletions) : undefined
     const written = async (): Promise<void> => {
-      await listen.told()
+      await listen.passOn()
       requireLease()
     }
     // Written one by one, so that a callback that throws does not miss events of changes already stored.
@@ -85,19 +84,18 @@ export function createPull(parts: PullParts): Pull {
     return { outcome: refused ? 'refused' : isEmpty ? 'failed' : 'incomplete', problem, usersFrom }
   }
 
-  return async (directoryId, wish) => {
+  return async (directoryId, options) => {
     const directory = await store.directory(directoryId)
     if (!directory?.external?.tokens || directory.deactivated) return undefined
     const last = (await store.pullStates([directoryId])).get(directoryId)?.state
     const now = Date.now()
     const until = now + leaseMs
-    const fence = await store.claimPull(directoryId, { now, until, idleSince: wish.idleSince })
+    const fence = await store.claimPull(directoryId, { now, until, idleSince: options.idleSince })
     if (fence === undefined) return undefined
 
-    const listen = createListener(wish.callback)
+    const listen = createListener(options.callback)
     const started = new Date(now).toISOString()
-    // States of earlier releases do not say it: these could only read the list of users.
-    const before = last === undefined ? null : last.usersFrom === undefined ? 'users' : last.usersFrom
+    const before = last?.usersFrom ?? null
     let end: Pick<PullState, 'outcome' | 'finished' | 'problem' | 'usersFrom'> = {
       ...{ outcome: 'running', finished: null, problem: null, usersFrom: before },
     }
@@ -109,7 +107,7 @@ export function createPull(parts: PullParts): Pull {
       if (!lease.held()) throw new Error('Another process has taken over this pull')
     }
     try {
-      const { outcome, problem, usersFrom } = await work(directory, wish, listen, requireLease, before)
+      const { outcome, problem, usersFrom } = await work(directory, options, listen, requireLease, before)
       end = { outcome, problem, usersFrom, finished: new Date().toISOString() }
     } catch (error) {
       const problem = closing.aborted ? 'The service was stopped during the pull' : (error as Error).message
@@ -130,15 +128,15 @@ const writtenAtOnce = 20
 const longestSummary = 5
 
 function summary(problems: readonly string[]): string {
-  const told = problems.slice(0, longestSummary).join('. ')
+  const passOn = problems.slice(0, longestSummary).join('. ')
   const more = problems.length - longestSummary
-  return more > 0 ? `${told}. And ${more} more problems.` : `${told}.`
+  return more > 0 ? `${passOn}. And ${more} more problems.` : `${passOn}.`
 }
 
 interface Listener {
   readonly hear: (directory: Directory, events: readonly StoredEvent[]) => void
   /** Hands the events heard so far to the callback. */
-  told(): Promise<void>
+  passOn(): Promise<void>
   counts(): PullCounts
 }
 
@@ -159,7 +157,7 @@ function createListener(callback: EventCallback | undefined): Listener {
         if (callback) waiting.push(event)
       }
     },
-    async told() {
+    async passOn() {
       const events = waiting
       waiting = []
       try {
@@ -174,4 +172,29 @@ function createListener(callback: EventCallback | undefined): Listener {
       memberships: { added: seen['group.user_added'] ?? 0, removed: seen['group.user_removed'] ?? 0 },
     }),
   }
+}
+
+/** Up to these numbers deletions pass: in a small directory every single one is a large share. */
+const always = { users: 1, groups: 1, memberships: 10 }
+
+/**
+ * Why a pull must delete nothing, or undefined. An empty list of users, or the loss of more than `share` (0 to 1) of
+ * the users, groups or memberships at once, is more likely a fault at the provider than intended.
+ */
+function refusal(work: Work, share: number): string | undefined {
+  const { users, groups, moves, memberships } = work
+  const leaving = [...moves.values()].reduce((sum, move) => sum + move.leaving.length, 0)
+  const losses = [
+    { name: 'users', going: users.gone.length, all: users.gone.length + users.ids.size },
+    { name: 'groups', going: groups.gone.length, all: groups.gone.length + groups.ids.size },
+    { name: 'memberships', going: leaving, all: memberships },
+  ] as const
+  const reasons = losses
+    .filter(
+      ({ name, going, all }) =>
+        going > all * share && (going > always[name] || (going === all && name === 'users')),
+    )
+    .map(({ name, going, all }) => `${going} of ${all} ${name}`)
+  if (reasons.length === 0) return undefined
+  return `Nothing was deleted: ${reasons.join(' and ')} would be deleted, more than ${Math.round(share * 100)} % at once; if that is intended, pull once with allowDeletions=true`
 }

@@ -1,23 +1,22 @@
 import { setInterval } from 'node:timers'
-import type { EventCallback } from '../events/callback.js'
-import type { Log } from '../log.js'
+import type { ServiceLog } from '../../log.js'
+import type { EventCallback } from '../events/event.js'
 import type { Store } from '../store/contract.js'
 import type { PullState } from '../store/pull-contract.js'
-import type { Pull, PullWish } from './pull.js'
+import type { Pull, PullOptions } from './pull.js'
 
 /** Directories that one process pulls at a time, so that a slow or failing one does not hold up others. */
 const atOnce = 16
 /** Longest time between two checks for directories that are due. */
 const lookMs = 60_000
 
-/** The result of one directory's pull. */
 export interface Pulled extends PullState {
   readonly directoryId: string
 }
 
 export interface Puller {
   /** Starts to pull one directory, or all connected ones; resolves before the work is done. */
-  begin(directoryId: string | undefined, wish: PullWish): Promise<void>
+  begin(directoryId: string | undefined, options: PullOptions): Promise<void>
   /** Pulls all connected directories and returns those that were pulled. */
   pullAll(callback: EventCallback | undefined): Promise<Pulled[]>
   close(): Promise<void>
@@ -27,8 +26,7 @@ export interface PullerParts {
   readonly store: Store
   readonly pull: Pull
   readonly intervalMs: number | undefined
-  readonly log: Log
-  /** Aborts running pulls. */
+  readonly log: ServiceLog
   readonly abort: () => void
 }
 
@@ -53,13 +51,13 @@ export function startPuller({ store, pull, intervalMs, log, abort }: PullerParts
   }
 
   /** Undefined when this process is already pulling the directory, or when the pull fails to start. */
-  async function enqueue(directoryId: string, wish: PullWish): Promise<PullState | undefined> {
+  async function enqueue(directoryId: string, options: PullOptions): Promise<PullState | undefined> {
     if (closed || busy.has(directoryId)) return undefined
     busy.add(directoryId)
     return new Promise(resolve => {
       queue.push(async () => {
         try {
-          resolve(closed ? undefined : await pull(directoryId, wish))
+          resolve(closed ? undefined : await pull(directoryId, options))
         } catch (error) {
           log.error({ directory: directoryId, err: (error as Error).message }, 'external pull failed')
           resolve(undefined)
@@ -85,9 +83,9 @@ export function startPuller({ store, pull, intervalMs, log, abort }: PullerParts
   void look()
 
   return {
-    async begin(directoryId, wish) {
+    async begin(directoryId, options) {
       const ids = directoryId === undefined ? await store.pulledDirectories() : [directoryId]
-      for (const id of ids) void enqueue(id, wish)
+      for (const id of ids) void enqueue(id, options)
     },
     async pullAll(callback) {
       const ids = await store.pulledDirectories()

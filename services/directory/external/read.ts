@@ -1,9 +1,9 @@
-import { setImmediate as breathe } from 'node:timers/promises'
-import type { Json, JsonObject } from '../model.js'
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
+import type { JsonObject, JsonValue } from '../model.js'
 import { ScimError } from '../scim/error.js'
-import type { Bounds } from './bounds.js'
 import { ConnectionError, Forbidden, ProviderError } from './error.js'
-import type { Provider } from './provider.js'
+import type { ProviderReader } from './provider.js'
+import type { Bounds } from './settings.js'
 import { distinctName, memberToUser, toGroup, toUser } from './translate.js'
 
 /** A provider's user or group. `body` is the JSON text of the SCIM resource, null when it would not be a valid one. */
@@ -25,7 +25,7 @@ export interface Snapshot {
   usersFrom: 'users' | 'members' | null
 }
 
-export interface ReadOptions {
+export interface ProviderReadOptions {
   readonly bounds: Bounds
   /** Only addresses of this domain are users when they are known as members alone; empty: all. */
   readonly domain: string
@@ -35,8 +35,8 @@ export interface ReadOptions {
 
 /** Reads users, groups and members as far as possible. A failure becomes a problem of the snapshot, not an error. */
 export async function readProvider(
-  provider: Provider,
-  { bounds, domain, membersSuffice }: ReadOptions,
+  provider: ProviderReader,
+  { bounds, domain, membersSuffice }: ProviderReadOptions,
 ): Promise<Snapshot> {
   const snapshot: Snapshot = {
     users: new Map(),
@@ -68,7 +68,7 @@ export async function readProvider(
 
 /** False where users may not be read, and the members of groups have to do. */
 async function readUsers(
-  provider: Provider,
+  provider: ProviderReader,
   { users, problems }: Snapshot,
   bounds: Bounds,
   membersSuffice: boolean,
@@ -128,14 +128,14 @@ async function readItems(
       }
     }
     if (into.size > most) throw tooMany(most, type)
-    await breathe()
+    await yieldToOthers()
   }
   if (nameless > 0) problems.push(`The provider returned ${nameless} ${type}s without an id`)
 }
 
 /** Undefined when this group's members cannot be read; reading goes on with the others. */
 async function readMembers(
-  provider: Provider,
+  provider: ProviderReader,
   groupId: string,
   most: number,
   problems: string[],
@@ -164,7 +164,7 @@ async function readMembers(
 }
 
 const longestId = 256
-const idOf = (id: Json | undefined): string | undefined =>
+const idOf = (id: JsonValue | undefined): string | undefined =>
   typeof id === 'string' && id !== '' && id.length <= longestId ? id : undefined
 
 function textOf(translate: (item: JsonObject) => JsonObject, item: JsonObject): string | null {

@@ -1,20 +1,18 @@
-import type { Log } from '../log.js'
+import type { ServiceLog } from '../../log.js'
 import { newSecret, type SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import type { WriterFactory } from '../sync/writers.js'
-import type { Bounds } from './bounds.js'
 import { createCaller } from './call.js'
-import { type Connection, createConnection } from './connection.js'
-import { type Consent, createConsent } from './consent.js'
+import { createConnection, type ProviderConnection } from './connection.js'
+import { type Consent, createConsent, createStateSigner } from './consent.js'
 import { createOAuth } from './oauth.js'
 import { createPull } from './pull.js'
 import { type Puller, startPuller } from './puller.js'
-import type { ExternalSettings } from './settings.js'
-import { createStateSigner } from './state.js'
+import type { Bounds, ExternalSettings } from './settings.js'
 
 /** The parts of the external provider that the rest of the service uses. */
 export interface ExternalService {
-  readonly connection: Connection
+  readonly connection: ProviderConnection
   readonly consent: Consent
   readonly puller: Puller
   /**
@@ -32,10 +30,9 @@ export interface ExternalParts {
   readonly writers: WriterFactory
   readonly settings: ExternalSettings
   readonly bounds: Bounds
-  readonly log: Log
+  readonly log: ServiceLog
 }
 
-/** Base path of the consent routes. */
 export const oauthPath = '/api/scim/oauth'
 const callbackPath = `${oauthPath}/callback`
 

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../model.js'
+import type { JsonObject, JsonValue } from '../model.js'
 import { enterpriseUrn, groupUrn, userUrn } from '../scim/attributes.js'
 import { readGroup } from '../scim/group.js'
 import { isObject } from '../scim/json.js'
@@ -53,13 +53,14 @@ function emailsOf({ primaryEmail, emails }: JsonObject): JsonObject[] {
   return [{ ...given({ value: primaryEmail }), type: 'work', primary: true }, ...others]
 }
 
-const fold = (value: Json | undefined): string => String(value).toLowerCase()
-const listOf = (value: Json | undefined): JsonObject[] => (Array.isArray(value) ? value : []).filter(isObject)
-const preferPrimary = (value: Json | undefined): JsonObject[] =>
+const fold = (value: JsonValue | undefined): string => String(value).toLowerCase()
+const listOf = (value: JsonValue | undefined): JsonObject[] =>
+  (Array.isArray(value) ? value : []).filter(isObject)
+const preferPrimary = (value: JsonValue | undefined): JsonObject[] =>
   listOf(value).sort((a, b) => Number(b.primary === true) - Number(a.primary === true))
 
 /** Keeps only non-empty strings. */
-const given = (values: Record<string, Json | undefined>): JsonObject =>
+const given = (values: Record<string, JsonValue | undefined>): JsonObject =>
   Object.fromEntries(
     Object.entries(values).filter(([, value]) => typeof value === 'string' && value !== ''),
   ) as JsonObject

@@ -1,16 +1,15 @@
-import type { Core } from '../core.js'
-import { viewDirectory, viewPull } from '../directory-view.js'
-import type { EventCallback } from '../events/callback.js'
+import type { DirectoryCore } from '../core.js'
+import type { EventCallback } from '../events/event.js'
 import { ConnectionError } from '../external/error.js'
 import type { TokenSet } from '../external/oauth.js'
+import { viewDirectory, viewPull } from '../routes/directory-view.js'
 import { HttpError } from '../routes/http.js'
 import type { DirectoryView, PullView } from '../schemas/directory.js'
 import { Unavailable } from '../store/contract.js'
-import { type Answer, createCalls } from './calls.js'
+import { createCalls, type LibraryAnswer } from './calls.js'
 import { createHandler, type DirectoryRequest, type DirectoryResponse } from './handler.js'
 import { type Management, managementOf } from './management.js'
 
-/** The result of one directory's pull. */
 export interface SyncResult extends PullView {
   readonly directory_id: string
 }
@@ -28,7 +27,7 @@ export interface EmbeddedDirectory extends Management {
    * Pulls all connected directories of the external provider. Returns those that were pulled; the callback gets their
    * events.
    */
-  sync(callback?: EventCallback): Promise<Answer<SyncResult[]>>
+  sync(callback?: EventCallback): Promise<LibraryAnswer<SyncResult[]>>
   /** The three steps that connect a directory to the external provider. */
   readonly external: {
     /**
@@ -38,8 +37,12 @@ export interface EmbeddedDirectory extends Management {
     generateAuthorizationUrl(of: {
       directoryId: string
       redirectUrl?: string
-    }): Promise<Answer<{ authorizationUrl: string }>>
-    getAccessToken(of: { directoryId: string; code: string; redirectUrl?: string }): Promise<Answer<TokenSet>>
+    }): Promise<LibraryAnswer<{ authorizationUrl: string }>>
+    getAccessToken(of: {
+      directoryId: string
+      code: string
+      redirectUrl?: string
+    }): Promise<LibraryAnswer<TokenSet>>
     /**
      * `expiryDate` (epoch ms) comes from the token set; without it the access token is used until the provider refuses
      * it.
@@ -49,13 +52,12 @@ export interface EmbeddedDirectory extends Management {
       accessToken: string
       refreshToken: string
       expiryDate?: number
-    }): Promise<Answer<DirectoryView>>
+    }): Promise<LibraryAnswer<DirectoryView>>
   }
   close(): Promise<void>
 }
 
-/** The service as a library. */
-export function embed(core: Core): EmbeddedDirectory {
+export function embed(core: DirectoryCore): EmbeddedDirectory {
   const { store, box, external, settings } = core
   const { connection, puller } = external
   const baseUrl = settings.baseUrl ?? ''
@@ -108,7 +110,7 @@ export function embed(core: Core): EmbeddedDirectory {
 }
 
 /** Returns refusals as answers; any other error is thrown. */
-async function answer<Data>(work: () => Promise<Data>): Promise<Answer<Data>> {
+async function answer<Data>(work: () => Promise<Data>): Promise<LibraryAnswer<Data>> {
   try {
     return { data: await work(), error: null }
   } catch (error) {
@@ -120,7 +122,7 @@ async function answer<Data>(work: () => Promise<Data>): Promise<Answer<Data>> {
 
 function codeOf(error: unknown): number | undefined {
   if (error instanceof Unavailable) return 503
-  return error instanceof HttpError || error instanceof ConnectionError ? error.status : undefined
+  return error instanceof HttpError ? error.status : undefined
 }
 
 function text(value: unknown, name: string): string {

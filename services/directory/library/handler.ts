@@ -1,13 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Core } from '../core.js'
-import type { EventCallback } from '../events/callback.js'
+import type { DirectoryCore } from '../core.js'
+import type { EventCallback } from '../events/event.js'
 import type { JsonObject } from '../model.js'
 import { HttpError } from '../routes/http.js'
 import { addScim } from '../routes/scim.js'
 import type { DirectoryEvent } from '../schemas/events.js'
 import { errorBody } from '../scim/error.js'
 import { createIntake } from '../sync/intake.js'
-import { type Ask, createAsk, type Question } from './ask.js'
+import { type AskRoutes, createAsk, type LocalRequest } from './calls.js'
 
 /** One SCIM request from the process that embeds the service (the spec's "in-process request handler"). */
 export interface DirectoryRequest {
@@ -45,7 +45,6 @@ export interface ScimQuery {
 
 /** The response for the identity provider. */
 export interface DirectoryResponse {
-  /** HTTP status. */
   readonly status: number
   /** The SCIM body; null with 204 and 304, and for HEAD. */
   readonly data: JsonObject | null
@@ -63,14 +62,14 @@ const kinds = new Map(
 )
 
 /** Creates the handler, which uses the same routes as HTTP requests. */
-export function createHandler(core: Core) {
+export function createHandler(core: DirectoryCore) {
   // Each request sees only its own changes: other writers run in other async contexts.
   const heard = new AsyncLocalStorage<DirectoryEvent[]>()
   const ask = createAsk(core, server => {
     const { store, writers, settings } = core
-    const { users, groups } = writers((_directory, told) => {
+    const { users, groups } = writers((_directory, committed) => {
       const events = heard.getStore()
-      if (events) for (const { body } of told) events.push(JSON.parse(body))
+      if (events) for (const { body } of committed) events.push(JSON.parse(body))
     })
     const intake = createIntake(store, users, groups, core.searches)
     addScim(server, { ...core, intake, baseUrl: settings.baseUrl ?? '', wrongKey: async () => undefined })
@@ -86,7 +85,7 @@ export function createHandler(core: Core) {
   }
 }
 
-async function answer(ask: Ask, request: DirectoryRequest): Promise<DirectoryResponse> {
+async function answer(ask: AskRoutes, request: DirectoryRequest): Promise<DirectoryResponse> {
   try {
     const { status, headers, text } = await ask(questionOf(request))
     const { etag, location } = headers
@@ -103,7 +102,7 @@ async function answer(ask: Ask, request: DirectoryRequest): Promise<DirectoryRes
   }
 }
 
-function questionOf(request: DirectoryRequest): Question {
+function questionOf(request: DirectoryRequest): LocalRequest {
   if (typeof request !== 'object' || request === null)
     throw new HttpError(400, 'The request must be an object.')
   const { method, directoryId, resourceType, resourceId, apiSecret, query, headers, body } = request

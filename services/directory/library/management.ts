@@ -5,7 +5,9 @@ import type {
   DirectoryView,
   NewConsentLink,
   NewDirectory,
+  NewSetupLinkView,
   SecretRotation,
+  SetupLinkView,
 } from '../schemas/directory.js'
 import type {
   DeadLetterView,
@@ -15,30 +17,32 @@ import type {
   WebhookEventView,
 } from '../schemas/events.js'
 import type { FullGroupView, GroupView, MemberView, UserView } from '../schemas/people.js'
-import type { NewSetupLinkView, SetupLinkView } from '../schemas/setup-links.js'
 import type { ListedWebhook, NewWebhook, WebhookChange, WebhookTrial } from '../schemas/webhooks.js'
-import type { Answer, Call, Listed } from './calls.js'
+import type { CallManagement, LibraryAnswer, Listed } from './calls.js'
 
 /** A page of the events feed. `cursor` is always present: continue from it, now or later. */
-export type Feed = Answer<DirectoryEvent[]> & { readonly cursor?: string }
+export type Feed = LibraryAnswer<DirectoryEvent[]> & { readonly cursor?: string }
 
 /** The management API as methods, each named after what it does to what (docs/in-process.md has the table). */
-export function managementOf(call: Call) {
+export function managementOf(call: CallManagement) {
   const get = <Result>(path: string[], query?: object): Promise<Result> =>
     call('GET', path, { query }) as Promise<Result>
-  const post = <Data>(path: string[], sent?: { query?: object; body?: unknown }): Promise<Answer<Data>> =>
-    call('POST', path, sent)
-  const end = (path: string[], query?: object): Promise<Answer<null>> => call('DELETE', path, { query })
+  const post = <Data>(
+    path: string[],
+    sent?: { query?: object; body?: unknown },
+  ): Promise<LibraryAnswer<Data>> => call('POST', path, sent)
+  const end = (path: string[], query?: object): Promise<LibraryAnswer<null>> =>
+    call('DELETE', path, { query })
 
   return {
     directories: {
       create: (fields: NewDirectory) => post<DirectoryView>([], { body: fields }),
-      get: (id: string) => get<Answer<DirectoryView>>([id]),
+      get: (id: string) => get<LibraryAnswer<DirectoryView>>([id]),
       list: (of: { tenant: string; product: string } & Paging) => get<Listed<DirectoryView>>([], of),
       /** Regardless of their tenant. */
       listOfProduct: (of: { product: string } & Paging) => get<Listed<DirectoryView>>(['product'], of),
       /** Fields that are not named stay as they are. */
-      update: (id: string, change: DirectoryChange): Promise<Answer<DirectoryView>> =>
+      update: (id: string, change: DirectoryChange): Promise<LibraryAnswer<DirectoryView>> =>
         call('PATCH', [id], { body: change }),
       /** Also deletes all its users, groups and events. */
       delete: (id: string) => end([id]),
@@ -49,12 +53,12 @@ export function managementOf(call: Call) {
     users: {
       /** `email` also matches the userName; `group` limits the list to its members. */
       list: (of: Where & Paging & { email?: string; group?: string }) => get<Listed<UserView>>(['users'], of),
-      get: (id: string, of: Where) => get<Answer<UserView>>(['users', id], of),
+      get: (id: string, of: Where) => get<LibraryAnswer<UserView>>(['users', id], of),
     },
     groups: {
       list: (of: Where & Paging & { name?: string }) => get<Listed<GroupView>>(['groups'], of),
       /** With its members. */
-      get: (id: string, of: Where) => get<Answer<FullGroupView>>(['groups', id], of),
+      get: (id: string, of: Where) => get<LibraryAnswer<FullGroupView>>(['groups', id], of),
       members: (id: string, of: Where & Paging) => get<Listed<MemberView>>(['groups', id, 'members'], of),
     },
     events: {
@@ -64,12 +68,17 @@ export function managementOf(call: Call) {
       process: () => post<Started>(['cron', 'process-events']),
     },
     webhooks: {
-      list: (directoryId: string) => get<Answer<ListedWebhook[]>>([directoryId, 'webhooks']),
+      list: (directoryId: string) => get<LibraryAnswer<ListedWebhook[]>>([directoryId, 'webhooks']),
       create: (directoryId: string, fields: NewWebhook) =>
         post<ListedWebhook>([directoryId, 'webhooks'], { body: fields }),
-      get: (directoryId: string, id: string) => get<Answer<ListedWebhook>>([directoryId, 'webhooks', id]),
+      get: (directoryId: string, id: string) =>
+        get<LibraryAnswer<ListedWebhook>>([directoryId, 'webhooks', id]),
       /** Fields that are not named stay as they are. */
-      update: (directoryId: string, id: string, change: WebhookChange): Promise<Answer<ListedWebhook>> =>
+      update: (
+        directoryId: string,
+        id: string,
+        change: WebhookChange,
+      ): Promise<LibraryAnswer<ListedWebhook>> =>
         call('PATCH', [directoryId, 'webhooks', id], { body: change }),
       delete: (directoryId: string, id: string) => end([directoryId, 'webhooks', id]),
       /** Sends a test event now and returns the result. */
@@ -77,7 +86,7 @@ export function managementOf(call: Call) {
     },
     webhookLogs: {
       list: (of: Where & Paging) => get<Listed<WebhookEventView>>(['events'], of),
-      get: (id: string) => get<Answer<WebhookEventView>>(['events', id]),
+      get: (id: string) => get<LibraryAnswer<WebhookEventView>>(['events', id]),
       deleteAll: (of: Where) => end(['events'], of),
     },
     deadLetters: {
@@ -96,7 +105,7 @@ export function managementOf(call: Call) {
       /** A link to the page on which a customer's admin connects their provider; `start` serves it. */
       create: (directoryId: string, link: NewConsentLink = {}) =>
         post<NewSetupLinkView>([directoryId, 'setup-links'], { body: link }),
-      list: (directoryId: string) => get<Answer<SetupLinkView[]>>([directoryId, 'setup-links']),
+      list: (directoryId: string) => get<LibraryAnswer<SetupLinkView[]>>([directoryId, 'setup-links']),
       delete: (directoryId: string, id: string) => end([directoryId, 'setup-links', id]),
       deleteAll: (directoryId: string) => end([directoryId, 'setup-links']),
     },

@@ -1,31 +1,30 @@
 import { Type } from 'typebox'
+import { answerErrors, HttpError } from '../../http/errors.js'
+import type { ServiceLog } from '../../log.js'
+import { stateLifeMs } from '../external/consent.js'
 import { ConnectionError } from '../external/error.js'
 import type { ExternalService } from '../external/service.js'
-import { stateLifeMs } from '../external/state.js'
-import type { Log } from '../log.js'
-import { refTo, text } from '../schemas/parts.js'
-import { errorSchema } from '../schemas/refusals.js'
-import { credential, isKeyOf, wwwAuthenticate } from './auth.js'
-import { baseUrlOf } from './base-url.js'
+import { errorSchema, refTo, text } from '../schemas/parts.js'
 import {
+  baseUrlOf,
+  credential,
   type Endpoint,
-  explain,
-  type Handler,
-  HttpError,
-  logFault,
+  errorAnswers,
+  isKeyOf,
   query,
   type Reply,
   type Request,
+  type RouteHandler,
   resource,
-  retryAfter,
   type Server,
+  wwwAuthenticate,
 } from './http.js'
 
 export interface ConsentRouteParts {
   readonly external: ExternalService
   readonly keyHashes: readonly Buffer[]
   readonly baseUrl: string | undefined
-  readonly log: Log
+  readonly log: ServiceLog
 }
 
 const longestCode = 4096
@@ -43,15 +42,16 @@ export function addConsent(server: Server, { external, keyHashes, baseUrl, log }
     // The callback's URL contains a code, that of the link a token.
     reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
   })
-  server.setErrorHandler((error, request, reply) => {
-    const { status, message } = explain(worded(error))
-    // The fault of the provider or of a setting: the message says it all, and anyone can cause it.
-    if (error instanceof ConnectionError) log.warn({ status, err: message }, 'directory not connected')
-    else if (status >= 500) logFault(log, request, error)
-    if (status === 401) reply.header('www-authenticate', wwwAuthenticate)
-    if (status === 503) reply.header('retry-after', retryAfter)
-    const body = { data: null, error: { message, code: status } }
-    return tell(request, reply.code(status), body, message)
+  answerErrors(server, {
+    ...errorAnswers(log),
+    challenge: wwwAuthenticate,
+    send(refused, request, reply) {
+      const { status: code, message } = refused
+      // The fault of the provider or of a setting: the message says it all, and anyone can cause it.
+      if (refused instanceof ConnectionError)
+        log.warn({ status: code, err: message }, 'directory not connected')
+      return respond(request, reply, { data: null, error: { message, code } }, message)
+    },
   })
 
   resource(server, '/authorize', {
@@ -96,7 +96,12 @@ export function addConsent(server: Server, { external, keyHashes, baseUrl, log }
         await resumed.finish(code, redirectUrl)
         reply.header('set-cookie', cookieText(resumed.cookieName, '', redirectUrl, 0))
         const message = 'The directory is connected.'
-        return tell(request, reply, { data: { message }, error: null }, `${message} You may close this page.`)
+        return respond(
+          request,
+          reply,
+          { data: { message }, error: null },
+          `${message} You may close this page.`,
+        )
       },
     ),
   })
@@ -127,11 +132,8 @@ function cookiesOf(request: Request): Map<string, string> {
   return new Map(pairs.map(([name = '', ...value]) => [name, value.join('=')]))
 }
 
-const worded = (error: unknown): unknown =>
-  error instanceof ConnectionError ? new HttpError(error.status, error.message) : error
-
 /** Browsers get a sentence, programs the envelope. */
-function tell(request: Request, reply: Reply, body: object, sentence: string): unknown {
+function respond(request: Request, reply: Reply, body: object, sentence: string): unknown {
   if (!String(request.headers.accept).includes('text/html')) return reply.send(body)
   return reply
     .type('text/plain; charset=utf-8')
@@ -144,7 +146,7 @@ function page(
   summary: string,
   parameters: Record<string, string>,
   answers: Record<number, string>,
-  handler: Handler,
+  handler: RouteHandler,
 ): Endpoint {
   const described = Object.entries(answers).map(([status, description]) => [
     status,

@@ -1,20 +1,17 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
-import { refTo, text } from '../schemas/parts.js'
-import { errorSchema } from '../schemas/refusals.js'
-import { unknownName } from './body.js'
-import { type Endpoint, type Handler, query as queryParameter, type Request } from './http.js'
+import { errorSchema, refTo, text } from '../schemas/parts.js'
+import { mayBeAbsent, unknownName } from './body.js'
+import { type Endpoint, HttpError, query as queryParameter, type Request, type RouteHandler } from './http.js'
 
 /** The description of a management endpoint in the API document. */
 export interface About {
   readonly tag: 'Directories' | 'Webhooks' | 'Users and groups' | 'Events' | 'External provider'
   readonly summary: string
   readonly description?: string
-  /** Names of path parameters. */
   readonly path?: readonly string[]
   /** Query parameters by name; required ones are not marked as optional. */
   readonly query?: TProperties
   readonly body?: TSchema
-  /** The schema of `data`. */
   readonly data: TSchema
   readonly status?: 200 | 201
   /** The list names its next page. */
@@ -33,7 +30,6 @@ export const scopeQuery = {
 }
 /** The scope of a query, as in `scopeQuery`. */
 export type Where = Static<TObject<typeof scopeQuery>>
-/** The query parameters of a list. */
 export const pageQuery = {
   pageOffset: Type.Optional(Type.Integer({ minimum: 0, default: 0, description: '`offset` is an alias' })),
   pageLimit: Type.Optional(
@@ -52,7 +48,7 @@ export const pageQuery = {
 export type Paging = Static<TObject<typeof pageQuery>>
 
 /** An endpoint of the management API whose response has the envelope `{data, error}`. */
-export function endpoint(about: About, handler: Handler): Endpoint {
+export function endpoint(about: About, handler: RouteHandler): Endpoint {
   const { tag, summary, description, path = [], query, body, data, status = 200, paged, answer } = about
   const more: TProperties = paged ? { pageToken: Type.Optional(text('When there is a next page')) } : {}
   const envelope = Type.Object({ data, error: Type.Null(), ...more })
@@ -69,11 +65,16 @@ export function endpoint(about: About, handler: Handler): Endpoint {
   const known = knownParameters(path, query)
   return {
     schema,
+    ...(body && mayBeAbsent(body) && { preValidation: emptyBody }),
     handler: async (request, reply) => {
       requireKnown(request, known)
       return handler(request, reply)
     },
   }
+}
+
+async function emptyBody(request: Request): Promise<void> {
+  if (request.body === undefined) request.body = {}
 }
 
 /** Other names of query parameters: those of the peer's API, and those of the identity service. */
@@ -93,10 +94,9 @@ function knownParameters(path: readonly string[], query: TProperties = {}): stri
 function requireKnown(request: Request, known: readonly string[]): void {
   for (const name of Object.keys(request.query as object)) {
     queryParameter(request, name)
-    if (!known.includes(name)) throw unknownName('query parameter', name, known)
+    if (!known.includes(name)) throw new HttpError(400, unknownName('query parameter', name, known))
   }
 }
 
-/** The schema of path parameters. */
 export const parameters = (names: readonly string[]) =>
   Type.Object(Object.fromEntries(names.map(name => [name, text()])))

@@ -1,29 +1,39 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Type } from 'typebox'
-import type { Core } from '../core.js'
-import { viewDirectories, viewDirectory } from '../directory-view.js'
+import type { DirectoryCore } from '../core.js'
+import { firstWebhook, queueOf } from '../events/queue.js'
 import type { TargetRules } from '../events/target.js'
-import { firstWebhook, laneOf } from '../lane.js'
 import type { Directory, DirectoryScope } from '../model.js'
 import {
+  type DirectoryChange,
   directoryChangeSchema,
   directorySchema,
+  type NewDirectory,
   identifierSchema as name,
   newDirectorySchema,
   rotationSchema,
+  type SecretRotation,
 } from '../schemas/directory.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
-import { purgeRemoved } from '../sync/removal.js'
-
-import { baseUrlOf } from './base-url.js'
+import { purgeRemoved } from '../sync/directories.js'
+import { identifier } from './body.js'
 import { endpoint, pageQuery } from './describe.js'
-import { changeDirectory, identifier, readDirectory, rotateScimSecret } from './directory-input.js'
-import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
-import { readOn } from './paging.js'
-import { findDirectory, readTenantProduct } from './scope.js'
+import { changeDirectory, readDirectory, rotateScimSecret } from './directory-input.js'
+import { viewDirectories, viewDirectory } from './directory-view.js'
+import {
+  baseUrlOf,
+  HttpError,
+  param,
+  query,
+  type Reply,
+  type Request,
+  resource,
+  type Server,
+} from './http.js'
+import { findDirectory, readOn, readTenantProduct } from './paging.js'
 
-export type DirectoryParts = Pick<Core, 'store' | 'box' | 'courier' | 'directories'> & {
+export type DirectoryParts = Pick<DirectoryCore, 'store' | 'box' | 'courier' | 'directories'> & {
   readonly baseUrl: string | undefined
   readonly webhookTargets: TargetRules
 }
@@ -58,7 +68,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
     POST: endpoint(
       { tag, summary: 'Create a directory', body: refTo(newDirectorySchema), data, status: 201 },
       async (request, reply) => {
-        const directory = readDirectory(request.body, box, webhookTargets)
+        const directory = readDirectory(request.body as NewDirectory, box, webhookTargets)
         await store.createDirectory(directory)
         reply.code(201)
         return answer(request, directory)
@@ -107,12 +117,12 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       async request => {
         let isOther = false
         const changed = await change(request, directory => {
-          const after = changeDirectory(directory, request.body, box, webhookTargets)
+          const after = changeDirectory(directory, request.body as DirectoryChange, box, webhookTargets)
           isOther = !isDeepStrictEqual(after.webhook, directory.webhook)
           return after
         })
         // Failed events may succeed with the changed webhook; events for a removed one are dropped.
-        if (isOther) courier.hasten(laneOf(param(request, 'directoryId'), firstWebhook))
+        if (isOther) courier.hasten(queueOf(param(request, 'directoryId'), firstWebhook))
         return changed
       },
     ),
@@ -143,7 +153,8 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         body: rotationSchema,
         data,
       },
-      async request => change(request, directory => rotateScimSecret(directory, request.body, box)),
+      async request =>
+        change(request, directory => rotateScimSecret(directory, request.body as SecretRotation, box)),
     ),
   })
 }

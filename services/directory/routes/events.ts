@@ -6,8 +6,7 @@ import { listOf, text } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { HttpError, query, type Request, resource, type Server } from './http.js'
-import { readPage } from './paging.js'
-import { findDirectory, type Lookup, readTenantProduct } from './scope.js'
+import { findDirectory, type Lookup, readPage, readTenantProduct } from './paging.js'
 
 export interface EventParts {
   readonly store: Store

@@ -1,14 +1,12 @@
 import { Type } from 'typebox'
-import { ConnectionError } from '../external/error.js'
 import type { ExternalService } from '../external/service.js'
-import { linkSchema, newLinkSchema } from '../schemas/directory.js'
+import { linkSchema, type NewConsentLink, newLinkSchema } from '../schemas/directory.js'
+import { linkSeconds } from '../schemas/directory-fields.js'
 import { startedSchema } from '../schemas/events.js'
 import { text } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
-import { baseUrlOf } from './base-url.js'
 import { endpoint } from './describe.js'
-import { readLinkSeconds } from './directory-input.js'
-import { HttpError, param, query, type Request, resource, type Server } from './http.js'
+import { baseUrlOf, HttpError, param, query, type Request, resource, type Server } from './http.js'
 
 export interface ExternalRouteParts {
   readonly external: ExternalService
@@ -34,8 +32,8 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
         status: 201,
       },
       async (request, reply) => {
-        const seconds = readLinkSeconds(request.body)
-        const { token, until } = await linkOf(param(request, 'directoryId'), seconds)
+        const { lifetime_seconds: seconds = linkSeconds.standard } = request.body as NewConsentLink
+        const { token, until } = await consent.link(param(request, 'directoryId'), seconds * 1000)
         const url = `${external.authorizeUrl(baseUrlOf(request, baseUrl))}?link=${token}`
         reply.code(201)
         return { data: { url, expires_at: new Date(until).toISOString() }, error: null }
@@ -51,15 +49,6 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
       },
     ),
   })
-
-  async function linkOf(directoryId: string, seconds: number) {
-    try {
-      return await consent.link(directoryId, seconds * 1000)
-    } catch (error) {
-      if (error instanceof ConnectionError) throw new HttpError(error.status, error.message)
-      throw error
-    }
-  }
 }
 
 /** The spec's endpoint 9. Part of the management API. */

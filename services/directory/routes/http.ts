@@ -1,59 +1,45 @@
-import { BodyRefused } from '../../http/body.js'
+import { type ErrorAnswers, HttpError } from '../../http/errors.js'
 import {
   bodyOf,
   createServer as createHttpServer,
   hasBody,
-  isPlain,
-  isUnknownPath,
+  mediaTypeOf,
   type Reply,
   type Request,
+  refuseEncoded,
   refuseOtherMethods,
   type Schema,
   type Server,
 } from '../../http/server.js'
-import type { Log } from '../log.js'
+import type { ServiceLog } from '../../log.js'
+import { fits } from '../secrets.js'
 import { StoreFailed, Unavailable } from '../store/contract.js'
 
+export { HttpError } from '../../http/errors.js'
 export type { Reply, Request, Server } from '../../http/server.js'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-export type Handler = (request: Request, reply: Reply) => Promise<unknown>
+export type RouteHandler = (request: Request, reply: Reply) => Promise<unknown>
 /** A handler with its description in the API document; a bare handler stays out of it (see api-document.ts). */
 export interface Endpoint {
   readonly schema: Schema
-  readonly handler: Handler
+  /** Runs after the body was read, before it is checked. */
+  readonly preValidation?: (request: Request) => Promise<void>
+  readonly handler: RouteHandler
 }
 
-/** A refusal with an HTTP status; each area of the service formats it in its own shape. */
-export class HttpError extends Error {
-  readonly status: number
-
-  constructor(status: number, message: string) {
-    super(message)
-    this.status = status
-  }
-}
-
-/** Seconds, sent with 503. */
-export const retryAfter = '1'
 /** All methods that a path may have. */
 export const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** The server without routes: query parameters as lists of texts. `secret` is the gateway's. */
 export function createServer(secret?: string): Server {
-  const server = createHttpServer({ secret, refuseUrl, querystringParser: parseQuery })
-  // The schemas (../schemas) are the source of the types and of the API document. Input is still checked by hand: our
-  // messages name the field and say what to do, rules that join two fields or resolve a host fit no schema, and SCIM
-  // has its own error shapes. Responses are sent as they are: a serializer made from a schema would drop attributes
-  // that only the client knows. Tests and suites compare both with what the document promises.
+  const server = createHttpServer({ secret, querystringParser: parseQuery })
+  // The schemas (../schemas) are the source of the types and of the API document. Bodies of the management API are
+  // checked against them (body.ts); SCIM has its own rules and error shapes. Responses are sent as they are: a
+  // serializer made from a schema would drop attributes that only the client knows. Tests compare them with the document.
   server.setValidatorCompiler(() => () => true)
   server.setSerializerCompiler(() => data => JSON.stringify(data))
   return server
-}
-
-/** A URL that cannot be routed belongs to no area, so it is answered here. */
-function refuseUrl(_error: unknown, _request: Request, reply: Reply): void {
-  reply.code(400).send({ data: null, error: { message: 'The address is not well formed.', code: 400 } })
 }
 
 /**
@@ -63,9 +49,9 @@ function refuseUrl(_error: unknown, _request: Request, reply: Reply): void {
 export function acceptJson(server: Server, types: readonly string[]): void {
   server.addHook('preValidation', async (request, reply) => {
     if (request.is404 || !hasBody(request) || request.method === 'GET' || request.method === 'HEAD') return
-    const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+    const type = mediaTypeOf(request.headers['content-type']) ?? ''
     if (!types.includes(type)) throw new HttpError(415, `The Content-Type must be ${types.join(' or ')}.`)
-    if (!isPlain(request)) throw new HttpError(415, 'Send the body without a content encoding.')
+    refuseEncoded(request)
     request.body = parseJson(await bodyOf(request, reply))
   })
 }
@@ -84,7 +70,7 @@ function parseJson(body: Buffer): unknown {
 export function resource(
   server: Server,
   url: string,
-  handlers: Partial<Record<Method, Handler | Endpoint>>,
+  handlers: Partial<Record<Method, RouteHandler | Endpoint>>,
 ): void {
   for (const [method, given] of Object.entries(handlers)) {
     const endpoint = typeof given === 'function' ? { handler: given } : given
@@ -94,31 +80,23 @@ export function resource(
     server,
     url,
     Object.keys(handlers),
-    ({ method }, allow) => new HttpError(405, `${method} is not allowed here; allowed: ${allow}.`),
+    (method, allow) => `${method} is not allowed here; allowed: ${allow}.`,
   )
 }
 
-/** The status and message of an error; internal errors (500) reveal no details. */
-export function explain(error: unknown): { status: number; message: string } {
-  if (error instanceof HttpError || error instanceof BodyRefused) {
-    return { status: error.status, message: error.message }
-  }
-  if (error instanceof Unavailable) return { status: 503, message: error.message }
-  if (isUnknownPath(error)) return { status: 404, message: nothingHere }
-  const { statusCode = 500 } = error as { statusCode?: number }
-  if (statusCode >= 400 && statusCode < 500) return { status: statusCode, message: (error as Error).message }
-  return { status: 500, message: 'The directory service failed; its log has the details.' }
-}
-
-/** Logs an internal error, unless it is logged already, with the request's id from the gateway in front. */
-export function logFault(log: Log, request: Request, error: unknown): void {
-  if (error instanceof StoreFailed) return
-  const id = request.headers['x-sluice-request-id']
-  const stack = error instanceof Error ? error.stack : String(error)
-  log.error(
-    { request: String(id ?? '').slice(0, 128), route: request.routeOptions.url, err: stack },
-    'request failed',
-  )
+/** What the answers to errors have in common in all areas of the service. */
+export function errorAnswers(log: ServiceLog) {
+  return {
+    refusalOf(error: unknown) {
+      if (!(error instanceof Unavailable)) return undefined
+      // A failure of the database is logged already.
+      if (!(error instanceof StoreFailed)) log.error({ err: error.message }, 'request failed')
+      return new HttpError(503, error.message)
+    },
+    unknownPath: 'There is nothing at this path.',
+    internal: 'The directory service failed; its log has the details.',
+    log,
+  } satisfies Partial<ErrorAnswers>
 }
 
 /** Aborted when the client leaves; also, without effect, after its response. */
@@ -128,10 +106,6 @@ export function clientLeaves(reply: Reply): AbortSignal {
   return left.signal
 }
 
-/** For an unknown path. */
-export const nothingHere = 'There is nothing at this path.'
-
-/** The path parameter with that name. */
 export const param = (request: Request, name: string): string =>
   (request.params as Record<string, string>)[name] ?? ''
 
@@ -161,4 +135,42 @@ function parseQuery(text: string): Record<string, string[]> {
     values[name].push(value)
   }
   return values
+}
+
+const hostPattern = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
+
+/**
+ * The `{base_url}` of responses: the setting, else what the gateway in front reports about the client's request
+ * (X-Forwarded-Proto and -Host, which it sets from trusted facts), else the Host header.
+ */
+export function baseUrlOf(request: Request, setting: string | undefined): string {
+  if (setting !== undefined) return setting
+  const forwarded = request.headers['x-forwarded-host']
+  const host = [forwarded, request.headers.host].find(
+    candidate => typeof candidate === 'string' && hostPattern.test(candidate),
+  )
+  const protocol = request.headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
+  return `${protocol}://${host ?? 'localhost'}`
+}
+
+/** The challenge of a 401 response of the management API (RFC 9110, section 11.6.1). */
+export const wwwAuthenticate = 'Api-Key realm="management"'
+
+/** The credential of an `Authorization` header with one of these schemes, in any letter case. */
+export function credential(request: Request, schemes: readonly string[]): string | undefined {
+  const [, scheme, value] = /^(\S+) +(\S+)$/.exec(request.headers.authorization ?? '') ?? []
+  return scheme !== undefined && schemes.includes(scheme.toLowerCase()) ? value : undefined
+}
+
+/**
+ * The token of `Authorization: Bearer <token>`, or the token alone: Okta's header authentication sends exactly what
+ * was typed.
+ */
+export const bearer = (request: Request): string | undefined =>
+  /^(?:bearer +)?(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
+
+/** Compares with every key, so that the time taken does not reveal which one was close. */
+export function isKeyOf(presented: string | undefined, hashes: readonly Buffer[]): boolean {
+  if (presented === undefined) return false
+  return hashes.map(hash => fits(presented, hash)).includes(true)
 }

@@ -1,16 +1,23 @@
-import type { Page, Place, Scope } from '../model.js'
+import type { Directory, DirectoryScope, ListPage, ListPlace, Scope } from '../model.js'
 import type { Store } from '../store/contract.js'
-import { baseUrlOf } from './base-url.js'
+import { identifier } from './body.js'
 import { aliases } from './describe.js'
-import { type Handler, HttpError, query, queryInteger, type Reply, type Request } from './http.js'
-import { readScope } from './scope.js'
+import {
+  baseUrlOf,
+  HttpError,
+  query,
+  queryInteger,
+  type Reply,
+  type Request,
+  type RouteHandler,
+} from './http.js'
 
 const defaultPage = 50
 const largestPage = 500
 const maxTokenLength = 512
 
 /** `pageOffset` from 0 or `pageToken`, and `pageLimit` (default 50; more than 500 counts as 500). */
-export function readPage(request: Request): Page {
+export function readPage(request: Request): ListPage {
   const offset = queryInteger(request, nameOf(request, 'pageOffset')) ?? 0
   const limit = queryInteger(request, nameOf(request, 'pageLimit')) ?? defaultPage
   const token = query(request, nameOf(request, 'pageToken'))
@@ -37,8 +44,8 @@ export async function readOn<Item>(
   request: Request,
   reply: Reply,
   baseUrl: string | undefined,
-  read: (page: Page) => Promise<Item[]>,
-  placeOf: (item: Item) => Place,
+  read: (page: ListPage) => Promise<Item[]>,
+  placeOf: (item: Item) => ListPlace,
 ): Promise<{ items: Item[]; more: { pageToken?: string } }> {
   const page = readPage(request)
   const found = await read({ ...page, limit: page.limit + 1 })
@@ -57,22 +64,22 @@ export async function readOn<Item>(
 export const listOfScope =
   <Item>(
     { store, baseUrl }: { store: Pick<Store, 'directory'>; baseUrl: string | undefined },
-    read: (scope: Scope, page: Page) => Promise<Item[]>,
+    read: (scope: Scope, page: ListPage) => Promise<Item[]>,
     view: (item: Item) => object,
-    placeOf: (item: Item) => Place,
-  ): Handler =>
+    placeOf: (item: Item) => ListPlace,
+  ): RouteHandler =>
   async (request, reply) => {
     const scope = await readScope(request, store)
     const { items, more } = await readOn(request, reply, baseUrl, page => read(scope, page), placeOf)
     return { data: items.map(view), error: null, ...more }
   }
 
-function writeToken({ created, id }: Place): string {
+function writeToken({ created, id }: ListPlace): string {
   return Buffer.from(JSON.stringify([created, id])).toString('base64url')
 }
 
 /** A token only says where to continue in a list that the caller may read anyway, so it needs no signature. */
-function readToken(token: string): Place {
+function readToken(token: string): ListPlace {
   try {
     if (token.length > maxTokenLength) throw new Error('too long')
     const [created, id] = JSON.parse(Buffer.from(token, 'base64url').toString()) as unknown[]
@@ -81,4 +88,50 @@ function readToken(token: string): Place {
     // Rejected below like any other token that is not ours.
   }
   throw new HttpError(400, 'pageToken does not come from this API: start without it.')
+}
+
+/** The query's tenant and product. Throws 400 when one is missing or not a valid name. */
+export function readTenantProduct(request: Request): Required<DirectoryScope> {
+  const tenant = query(request, 'tenant')
+  const product = query(request, 'product')
+  if (!tenant || !product) throw new HttpError(400, 'The query parameters tenant and product are required.')
+  return { tenant: identifier(tenant, 'tenant'), product: identifier(product, 'product') }
+}
+
+/** Where a query's directories are looked up. */
+export type Lookup = Pick<Store, 'directory' | 'directories'>
+
+/** Also finds removed directories with undelivered events; by tenant and product only if no present one matches. */
+export const withDeleted = (store: Store): Lookup => ({
+  directory: async id => (await store.directory(id)) ?? (await store.deletedDirectory(id)),
+  async directories(scope, page) {
+    const found = await store.directories(scope, page)
+    if (found.length > 0) return found
+    const { tenant, product } = scope
+    return (await store.deletedDirectories()).filter(
+      each => each.product === product && each.tenant === tenant,
+    )
+  },
+})
+
+/** The directory with that id. Throws 404. */
+export async function findDirectory(store: Pick<Store, 'directory'>, id: string): Promise<Directory> {
+  const directory = await store.directory(id)
+  if (!directory) throw new HttpError(404, 'There is no directory with this id.')
+  return directory
+}
+
+/** The scope of a read: `directoryId`, or tenant and product. Throws 400, or 404 for an unknown directory. */
+export async function readScope(request: Request, store: Pick<Store, 'directory'>): Promise<Scope> {
+  const directoryId = query(request, 'directoryId')
+  if (!directoryId) return readTenantProduct(request)
+  const directory = await store.directory(directoryId)
+  const { tenant = directory?.tenant, product = directory?.product } = {
+    tenant: query(request, 'tenant'),
+    product: query(request, 'product'),
+  }
+  if (!directory || directory.tenant !== tenant || directory.product !== product) {
+    throw new HttpError(404, 'There is no directory with this id.')
+  }
+  return { directoryId }
 }

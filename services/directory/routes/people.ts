@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { limits } from '../limits.js'
-import type { Member, Page, Resource, ResourceType } from '../model.js'
+import type { GroupMember, ListPage, Resource, ResourceType } from '../model.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import {
   type FullGroupView,
@@ -17,8 +17,7 @@ import { byEmail, byName, lookUp } from '../sync/lookup.js'
 import { allMembers, hasMoreMembers, listedMembers } from '../sync/members.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
-import { readOn } from './paging.js'
-import { readScope } from './scope.js'
+import { readOn, readScope } from './paging.js'
 
 const tag = 'Users and groups'
 const listQuery = { ...scopeQuery, ...pageQuery }
@@ -40,7 +39,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
     terms?: readonly string[],
   ): Promise<object> => {
     const scope = await readScope(request, store)
-    const read = (page: Page) =>
+    const read = (page: ListPage) =>
       terms ? lookUp(store, scope, type, terms, page) : store.resources(scope, type, page)
     const { items, more } = await readOn(request, reply, baseUrl, read, item => item)
     return { data: await view(items), error: null, ...more }
@@ -53,7 +52,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
   const usersOf = async (request: Request, reply: Reply, groupId: string): Promise<object> => {
     const group = await store.resource(await readScope(request, store), 'group', groupId)
     if (!group) throw new HttpError(404, 'There is no group with this id.')
-    const read = (page: Page) => store.members(group.id, page)
+    const read = (page: ListPage) => store.members(group.id, page)
     const { items, more } = await readOn(request, reply, baseUrl, read, placeOfMember)
     const ids = items.map(({ userId }) => userId)
     const users = await store.resourcesById(group.directoryId, 'user', ids)
@@ -149,7 +148,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
       },
       async (request, reply) => {
         const group = await single(request, 'group')
-        const read = (page: Page) => store.members(group.id, page)
+        const read = (page: ListPage) => store.members(group.id, page)
         const { items } = await readOn(request, reply, baseUrl, read, placeOfMember)
         return { data: items.map(({ userId }) => ({ user_id: userId })) }
       },
@@ -164,9 +163,9 @@ function sought(request: Request, name: string): string | undefined {
   return value
 }
 
-const placeOfMember = ({ userId }: Member) => ({ created: '', id: userId })
+const placeOfMember = ({ userId }: GroupMember) => ({ created: '', id: userId })
 
-function withMembers(group: Resource, members: Member[]): FullGroupView {
+function withMembers(group: Resource, members: GroupMember[]): FullGroupView {
   const view = viewGroup(group)
   const raw = { ...view.raw, members: viewMembers(members) }
   const pairs = members.map(({ userId }) => ({ group_id: group.id, user_id: userId }))

@@ -8,8 +8,19 @@ import {
   scimResourceSchema,
   scimSearchSchema,
 } from '../schemas/scim.js'
+import { discover } from '../scim/discovery.js'
+import { ScimError } from '../scim/error.js'
 import { parameters } from './describe.js'
-import type { Endpoint, Handler } from './http.js'
+import {
+  type Endpoint,
+  methods,
+  param,
+  query,
+  type Request,
+  type RouteHandler,
+  resource,
+  type Server,
+} from './http.js'
 
 type ScimBody =
   | typeof scimResourceSchema
@@ -53,8 +64,7 @@ function anyCase(word: string): string {
   return word.replace(/[a-z]/g, letter => `[${letter.toUpperCase()}${letter}]`)
 }
 
-/** An endpoint of the SCIM intake. */
-export function scimEndpoint(summary: string, handler: Handler, about: ScimAbout = {}): Endpoint {
+export function scimEndpoint(summary: string, handler: RouteHandler, about: ScimAbout = {}): Endpoint {
   const { path = [], body, status = 200, list, discovery } = about
   const asksInBody = body === scimSearchSchema || body === scimBulkSchema
   const querystring = Type.Object({ ...(list ? listQuery : {}), ...shownQuery })
@@ -75,4 +85,35 @@ export function scimEndpoint(summary: string, handler: Handler, about: ScimAbout
     },
   }
   return { schema, handler }
+}
+
+/** The discovery endpoints (RFC 7644, section 4); `baseOf` returns the URL of the request's directory. */
+export function addDiscovery(server: Server, baseOf: (request: Request) => string): void {
+  const answering =
+    (path: string): RouteHandler =>
+    async request =>
+      discover(
+        path.toLowerCase(),
+        param(request, 'id') || undefined,
+        baseOf(request),
+        query(request, 'filter'),
+      )
+
+  const config = 'ServiceProviderConfig'
+  resource(server, `/:directoryId/${config}`, {
+    GET: scimEndpoint('What the intake can do', answering(config), { discovery: true }),
+  })
+  for (const path of ['ResourceTypes', 'Schemas']) {
+    resource(server, `/:directoryId/${path}`, {
+      GET: scimEndpoint(`List ${path}`, answering(path), { list: true, discovery: true }),
+    })
+    resource(server, `/:directoryId/${path}/:id`, {
+      GET: scimEndpoint(`Read one of ${path}`, answering(path), { path: ['id'], discovery: true }),
+    })
+  }
+
+  const refuseMe = async (): Promise<never> => {
+    throw new ScimError(501, "A directory's secret belongs to no user, so there is no /Me.")
+  }
+  resource(server, '/:directoryId/Me', Object.fromEntries(methods.map(method => [method, refuseMe])))
 }

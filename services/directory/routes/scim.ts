@@ -1,44 +1,45 @@
-import type { Log } from '../log.js'
-import type { Metrics } from '../metrics.js'
-import type { Directory, ResourceType } from '../model.js'
+import { answerErrors } from '../../http/errors.js'
+import { sourceOf } from '../../http/server.js'
+import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
+import type { ServiceLog } from '../../log.js'
+import type { DirectoryMetrics } from '../metrics.js'
+import type { Directory, JsonObject, JsonValue, ResourceType } from '../model.js'
 import { scimBulkSchema, scimPatchSchema, scimResourceSchema, scimSearchSchema } from '../schemas/scim.js'
-import { errorBody, ScimError, type ScimType } from '../scim/error.js'
+import { errorBody, ScimError } from '../scim/error.js'
+import { attributeValue, isObject } from '../scim/json.js'
 import { namings } from '../scim/naming.js'
+import type { ListParameters } from '../scim/question.js'
 import type { SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import { admit } from '../sync/admission.js'
 import { runBulk } from '../sync/bulk.js'
-import type { Intake, ScimAnswer, ScimRequest } from '../sync/intake.js'
-import { bearer } from './auth.js'
-import { baseUrlOf } from './base-url.js'
+import type { ScimAnswer, ScimIntake, ScimRequest } from '../sync/intake.js'
 import {
   acceptJson,
+  baseUrlOf,
+  bearer,
   clientLeaves,
-  explain,
-  type Handler,
-  logFault,
+  errorAnswers,
   type Method,
-  nothingHere,
   param,
+  query,
+  queryInteger,
   type Reply,
   type Request,
+  type RouteHandler,
   resource,
-  retryAfter,
   type Server,
 } from './http.js'
-import { readAsked, readSearch } from './scim-asked.js'
-import { scimEndpoint } from './scim-describe.js'
-import { addDiscovery } from './scim-discovery.js'
-import { refuseHaste, type WrongKey } from './wrong-keys.js'
+import { addDiscovery, scimEndpoint } from './scim-describe.js'
 
 export interface ScimParts {
   readonly store: Store
   readonly box: SecretBox
-  readonly intake: Intake
+  readonly intake: ScimIntake
   readonly baseUrl: string | undefined
-  readonly metrics: Metrics
-  readonly wrongKey: WrongKey
-  readonly log: Log
+  readonly metrics: DirectoryMetrics
+  readonly wrongKey: CountWrongKey<'scim'>
+  readonly log: ServiceLog
 }
 
 export const scimPath = '/api/scim/v2.0'
@@ -51,14 +52,15 @@ export function addScim(server: Server, parts: ScimParts): void {
   answerScimErrors(server, parts.log)
 
   const directories = new WeakMap<Request, Directory>()
-  server.addHook('onRequest', async (request, reply) => {
+  server.addHook('onRequest', async request => {
     if (request.is404) return
     const id = param(request, 'directoryId')
     try {
       directories.set(request, await admit(store, box, id, bearer(request)))
     } catch (error) {
       if (error instanceof ScimError && error.status === 401) {
-        await refuseHaste(wrongKey, 'scim', id, request, reply)
+        const { authorization } = request.headers
+        await refuseWrongKeys(wrongKey, 'scim', { owner: id, source: sourceOf(request), authorization })
       }
       throw error
     }
@@ -78,7 +80,7 @@ export function addScim(server: Server, parts: ScimParts): void {
     `${baseUrlOf(request, baseUrl)}${scimPath}/${directoryOf(request).id}`
 
   const handle =
-    (type: ResourceType): Handler =>
+    (type: ResourceType): RouteHandler =>
     async (request, reply) => {
       const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
       const asked: ScimRequest = {
@@ -95,7 +97,7 @@ export function addScim(server: Server, parts: ScimParts): void {
     }
 
   const search =
-    (...types: ResourceType[]): Handler =>
+    (...types: ResourceType[]): RouteHandler =>
     async (request, reply) => {
       const asked = request.method === 'POST' ? readSearch(request.body) : readAsked(request)
       return intake.search(directoryOf(request), types, asked, baseOf(request), clientLeaves(reply))
@@ -143,20 +145,68 @@ function send(reply: Reply, { status, body, location, version }: ScimAnswer): un
 }
 
 /** Errors as in RFC 7644, section 3.12. */
-function answerScimErrors(server: Server, log: Log): void {
-  const refuse = (reply: Reply, status: number, detail: string, scimType?: ScimType): void => {
-    if (status === 401) reply.header('www-authenticate', 'Bearer')
-    if (status === 503 || (status === 429 && !reply.hasHeader('retry-after'))) {
-      reply.header('retry-after', retryAfter)
-    }
-    reply.code(status).type(mediaType)
-    reply.send(errorBody(status, detail, scimType))
-  }
-  server.setErrorHandler((error, request, reply) => {
-    if (error instanceof ScimError) return refuse(reply, error.status, error.message, error.scimType)
-    const { status, message } = explain(error)
-    if (status >= 500) logFault(log, request, error)
-    return refuse(reply, status, message, status === 400 ? 'invalidSyntax' : undefined)
+function answerScimErrors(server: Server, log: ServiceLog): void {
+  answerErrors(server, {
+    ...errorAnswers(log),
+    challenge: 'Bearer',
+    send(refused, _request, reply) {
+      const { status, message } = refused
+      const typeOf400 = status === 400 ? 'invalidSyntax' : undefined
+      const scimType = refused instanceof ScimError ? refused.scimType : typeOf400
+      return reply.type(mediaType).send(errorBody(status, message, scimType))
+    },
   })
-  server.setNotFoundHandler((_request, reply) => refuse(reply, 404, nothingHere))
 }
+
+/** The list parameters in the query of a GET (RFC 7644, section 3.4.2). Throws HttpError 400. */
+function readAsked(request: Request): ListParameters {
+  return {
+    filter: query(request, 'filter'),
+    sortBy: query(request, 'sortBy'),
+    sortOrder: query(request, 'sortOrder'),
+    startIndex: queryInteger(request, 'startIndex'),
+    count: queryInteger(request, 'count'),
+    attributes: namesOf(query(request, 'attributes')),
+    excludedAttributes: namesOf(query(request, 'excludedAttributes')),
+  }
+}
+
+/** The list parameters in the body of a `.search` (RFC 7644, section 3.4.3). Throws ScimError 400. */
+function readSearch(body: unknown): ListParameters {
+  if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
+  return {
+    filter: textOf(body, 'filter'),
+    sortBy: textOf(body, 'sortBy'),
+    sortOrder: textOf(body, 'sortOrder'),
+    startIndex: integerOf(body, 'startIndex'),
+    count: integerOf(body, 'count'),
+    attributes: nameListOf(body, 'attributes'),
+    excludedAttributes: nameListOf(body, 'excludedAttributes'),
+  }
+}
+
+/** Names separated by commas. */
+const namesOf = (text: string | undefined): string[] | undefined =>
+  text
+    ?.split(',')
+    .map(name => name.trim())
+    .filter(name => name !== '')
+
+const read = <T extends JsonValue>(
+  body: JsonObject,
+  name: string,
+  what: string,
+  fits: (value: JsonValue) => value is T,
+): T | undefined => {
+  const value = attributeValue(body, name)
+  if (value === undefined || value === null) return undefined
+  if (!fits(value)) throw new ScimError(400, `${name} must be ${what}.`, 'invalidValue')
+  return value
+}
+const isText = (value: JsonValue): value is string => typeof value === 'string'
+const isInteger = (value: JsonValue): value is number => Number.isSafeInteger(value)
+const isNames = (value: JsonValue): value is string[] => Array.isArray(value) && value.every(isText)
+
+const textOf = (body: JsonObject, name: string) => read(body, name, 'a string', isText)
+const integerOf = (body: JsonObject, name: string) => read(body, name, 'a whole number', isInteger)
+const nameListOf = (body: JsonObject, name: string) => read(body, name, 'a list of attribute names', isNames)

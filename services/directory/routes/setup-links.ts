@@ -1,24 +1,31 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from 'typebox'
-import type { Core } from '../core.js'
+import type { DirectoryCore } from '../core.js'
+import {
+  type LinkLifetime,
+  lifetimeOf,
+  newSetupLinkSchema,
+  type SetupLinkView,
+  setupLinkSchema,
+} from '../schemas/directory.js'
 import { maxSetupLinks, setupLinkSeconds } from '../schemas/directory-fields.js'
 import { listOf, refTo } from '../schemas/parts.js'
-import { newSetupLinkSchema, type SetupLinkView, setupLinkSchema } from '../schemas/setup-links.js'
 import { hashKey, newSecret } from '../secrets.js'
-import type { SetupLink } from '../store/setup-link-contract.js'
-import { baseUrlOf } from './base-url.js'
-import { fieldsOf, wholeNumber } from './body.js'
+import type { SetupLink } from '../store/link-contract.js'
 import { endpoint } from './describe.js'
-import { HttpError, param, type Request, resource, type Server } from './http.js'
-import { findDirectory } from './scope.js'
+import { baseUrlOf, HttpError, param, type Request, resource, type Server } from './http.js'
+import { findDirectory } from './paging.js'
 
-/** Base path of the set-up page. */
 export const setupPath = '/api/scim/setup'
 
 /** The set-up links of directories. All methods throw HttpError. */
 export interface SetupLinks {
   /** `url` contains the token, which is not stored. */
-  create(directoryId: string, body: unknown, baseUrl: string): Promise<SetupLinkView & { url: string }>
+  create(
+    directoryId: string,
+    seconds: number | undefined,
+    baseUrl: string,
+  ): Promise<SetupLinkView & { url: string }>
   list(directoryId: string): Promise<SetupLinkView[]>
   /** Ends all links of the directory, or the one with that id. */
   end(directoryId: string, linkId?: string): Promise<void>
@@ -34,12 +41,9 @@ const view = ({ id, created, until, shown }: SetupLink): SetupLinkView => ({
   token_shown_at: shown === undefined ? null : time(shown),
 })
 
-export function createSetupLinks({ store }: Pick<Core, 'store'>): SetupLinks {
+export function createSetupLinks({ store }: Pick<DirectoryCore, 'store'>): SetupLinks {
   return {
-    async create(directoryId, body, baseUrl) {
-      const { standard, shortest, longest } = setupLinkSeconds
-      const fields = fieldsOf(body === undefined ? {} : body, ['lifetime_seconds'])
-      const seconds = wholeNumber(fields, 'lifetime_seconds', standard, shortest, longest)
+    async create(directoryId, seconds = setupLinkSeconds.standard, baseUrl) {
       const directory = await findDirectory(store, directoryId)
       if (directory.external) {
         throw new HttpError(400, `This directory is pulled: POST /${directoryId}/consent-link connects it.`)
@@ -47,11 +51,11 @@ export function createSetupLinks({ store }: Pick<Core, 'store'>): SetupLinks {
       const now = Date.now()
       const token = newSecret()
       const link = { id: `lnk_${randomUUID()}`, hash: hashOfLink(token), directoryId, created: now }
-      const kept = { ...link, until: now + seconds * 1000 }
-      if (!(await store.addSetupLink(kept, now))) {
+      const stored = { ...link, until: now + seconds * 1000 }
+      if (!(await store.addSetupLink(stored, now))) {
         throw new HttpError(409, `A directory has at most ${maxSetupLinks} set-up links: end one.`)
       }
-      return { ...view(kept), url: `${baseUrl}${setupPath}/page?link=${token}` }
+      return { ...view(stored), url: `${baseUrl}${setupPath}/page?link=${token}` }
     },
     async list(directoryId) {
       await findDirectory(store, directoryId)
@@ -73,7 +77,7 @@ const path = ['directoryId']
 /** Links to the page on which a customer's admin connects their provider. Part of the management API. */
 export function addSetupLinks(
   server: Server,
-  { store, baseUrl }: Pick<Core, 'store'> & { readonly baseUrl: string | undefined },
+  { store, baseUrl }: Pick<DirectoryCore, 'store'> & { readonly baseUrl: string | undefined },
 ): void {
   const links = createSetupLinks({ store })
   const id = (request: Request): string => param(request, 'directoryId')
@@ -86,23 +90,13 @@ export function addSetupLinks(
         description:
           'Whoever opens `url` sees the steps at their identity provider and the SCIM base URL, and can show the SCIM secret once or make a new one.',
         path,
-        body: {
-          type: 'object',
-          additionalProperties: false,
-          properties: {
-            lifetime_seconds: {
-              type: 'integer',
-              minimum: setupLinkSeconds.shortest,
-              maximum: setupLinkSeconds.longest,
-              default: setupLinkSeconds.standard,
-            },
-          },
-        },
+        body: lifetimeOf(setupLinkSeconds),
         data: refTo(newSetupLinkSchema),
         status: 201,
       },
       async (request, reply) => {
-        const made = await links.create(id(request), request.body, baseUrlOf(request, baseUrl))
+        const { lifetime_seconds } = request.body as LinkLifetime
+        const made = await links.create(id(request), lifetime_seconds, baseUrlOf(request, baseUrl))
         reply.code(201)
         return { data: made, error: null }
       },

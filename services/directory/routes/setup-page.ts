@@ -1,28 +1,26 @@
-import type { Core } from '../core.js'
+import { answerErrors, HttpError } from '../../http/errors.js'
+import type { DirectoryCore } from '../core.js'
 import type { Directory } from '../model.js'
-import { goodOnes } from '../old-secrets.js'
 import { maxNewTokens, maxOldOfLinks } from '../schemas/directory-fields.js'
-import { pageHeaders } from '../setup/assets.js'
+import { goodOnes } from '../secrets.js'
+import { setupHeaders } from '../setup/assets.js'
 import { renderRefusal, renderSetupPage } from '../setup/page.js'
 import { providerOf } from '../setup/steps.js'
-import type { SetupLink } from '../store/setup-link-contract.js'
-import { baseUrlOf } from './base-url.js'
+import type { SetupLink } from '../store/link-contract.js'
 import { rotateScimSecret } from './directory-input.js'
 import {
-  explain,
-  type Handler,
-  HttpError,
-  logFault,
+  baseUrlOf,
+  errorAnswers,
   query,
   type Reply,
   type Request,
+  type RouteHandler,
   resource,
-  retryAfter,
   type Server,
 } from './http.js'
 import { hashOfLink } from './setup-links.js'
 
-export type SetupPageParts = Pick<Core, 'store' | 'box' | 'directories' | 'log'> & {
+export type SetupPageParts = Pick<DirectoryCore, 'store' | 'box' | 'directories' | 'log'> & {
   readonly baseUrl: string | undefined
 }
 
@@ -40,17 +38,13 @@ export function addSetupPage(
   { store, box, directories, log, baseUrl }: SetupPageParts,
 ): void {
   server.addHook('onSend', async (_request, reply) => {
-    reply.headers(pageHeaders)
+    reply.headers(setupHeaders)
   })
-  server.setErrorHandler((error, request, reply) => {
-    const { status, message } = explain(error)
-    if (status >= 500) logFault(log, request, error)
-    if (status === 503) reply.header('retry-after', retryAfter)
-    return send(reply.code(status), renderRefusal(message))
+  answerErrors(server, {
+    ...errorAnswers(log),
+    unknownPath: 'There is nothing at this address.',
+    send: ({ message }, _request, reply) => send(reply, renderRefusal(message)),
   })
-  server.setNotFoundHandler((_request, reply) =>
-    send(reply.code(404), renderRefusal('There is nothing at this address.')),
-  )
 
   async function open(request: Request): Promise<Opened> {
     const link = await store.setupLink(hashOfLink(query(request, 'link') ?? ''), Date.now())
@@ -82,19 +76,18 @@ export function addSetupPage(
 
   const secretOf = ({ id, scimSecret }: Directory): string => box.open(scimSecret, id, 'scim')
 
-  const showSecret: Handler = async (request, reply) => {
+  const showSecret: RouteHandler = async (request, reply) => {
     const opened = await open(request)
     const isFirst = await store.showOnce(opened.link.hash, Date.now())
     return show(request, reply, await open(request), isFirst ? secretOf(opened.directory) : undefined)
   }
 
   /** Only after the first secret was shown: until then the page offers that one. */
-  const makeSecret: Handler = async (request, reply) => {
+  const makeSecret: RouteHandler = async (request, reply) => {
     const opened = await open(request)
     if (opened.link.shown === undefined) return show(request, reply, opened)
     const renewed = (before: Directory): Directory => {
-      if (goodOnes(before.oldScimSecrets).length < maxOldOfLinks)
-        return rotateScimSecret(before, undefined, box)
+      if (goodOnes(before.oldScimSecrets).length < maxOldOfLinks) return rotateScimSecret(before, {}, box)
       throw new HttpError(
         409,
         'Too many recent tokens are still valid: ask the person who sent you this link.',

@@ -4,19 +4,16 @@ import { sealHeaders, sealWebhook } from '../events/webhook.js'
 import { webhookOf, webhooksOf } from '../events/webhooks.js'
 import { type Directory, type EventName, eventNames, type NamedWebhook, type Webhook } from '../model.js'
 import {
-  maxHeaderLength,
-  maxHeaders,
   maxNameLength,
   maxOldSecrets,
-  maxUrlLength,
   maxWebhooks,
   minKeyBytes,
   minSecretLength,
   overlapSeconds,
-  webhookFields,
 } from '../schemas/directory-fields.js'
+import type { NewWebhook, WebhookChange } from '../schemas/webhooks.js'
 import { newSecret, type SecretBox } from '../secrets.js'
-import { type BodyFields, fieldsOf, flag, optional, wholeNumber } from './body.js'
+import { line, tooManyHeaders, wrongHeaderValue } from './body.js'
 import { HttpError } from './http.js'
 
 /** Seals secrets and checks addresses. */
@@ -25,41 +22,24 @@ export interface WebhookInputParts {
   readonly webhookTargets: TargetRules
 }
 
-const shownOnly = {
-  id: 'is assigned by the service',
-  old_secret_valid_until: 'is reported by the service',
-  header_names: 'is reported by the service: send headers',
-}
-
 /** Reads a body that adds a webhook. Throws 400, and 409 when there are too many. */
-export function readWebhook(directory: Directory, body: unknown, parts: WebhookInputParts): NamedWebhook {
+export function readWebhook(directory: Directory, body: NewWebhook, parts: WebhookInputParts): NamedWebhook {
   if (webhooksOf(directory).length >= maxWebhooks) {
     throw new HttpError(409, `A directory has at most ${maxWebhooks} webhooks: remove one.`)
   }
-  const fields = fieldsOf(body, webhookFields, shownOnly)
-  if (!optional(fields.get('endpoint'), 'endpoint', maxUrlLength)) {
-    throw new HttpError(400, 'endpoint is required.')
-  }
-  return applied(directory, `whk_${randomUUID()}`, fields, undefined, parts)
+  return applied(directory, `whk_${randomUUID()}`, body, undefined, parts)
 }
 
 /** The webhook changed as the body of a PATCH asks; fields not named stay as they are. Throws 400, 404 and 409. */
 export function changeWebhook(
   directory: Directory,
   webhookId: string,
-  body: unknown,
+  body: WebhookChange,
   parts: WebhookInputParts,
 ): NamedWebhook {
   const current = webhookOf(directory, webhookId)
   if (!current) throw noWebhook()
-  const fields = fieldsOf(body, [...webhookFields, 'overlap_seconds'], shownOnly)
-  if (fields.size === 0) {
-    throw new HttpError(
-      400,
-      `The body has none of the fields that can be changed: ${webhookFields.join(', ')}.`,
-    )
-  }
-  return applied(directory, webhookId, fields, current, parts)
+  return applied(directory, webhookId, body, current, parts)
 }
 
 export const noWebhook = (): HttpError =>
@@ -68,24 +48,24 @@ export const noWebhook = (): HttpError =>
 function applied(
   { id: directoryId }: Directory,
   id: string,
-  fields: BodyFields,
+  fields: WebhookChange,
   current: NamedWebhook | undefined,
   { box, webhookTargets }: WebhookInputParts,
 ): NamedWebhook {
-  const endpoint = optional(fields.get('endpoint'), 'endpoint', maxUrlLength)
-  if (!endpoint && fields.has('endpoint')) throw new HttpError(400, 'endpoint must be an https address.')
-  const given = optional(fields.get('secret'), 'secret', maxNameLength)
+  const endpoint = line(fields.endpoint, 'endpoint')
+  const given = line(fields.secret, 'secret')
   if (endpoint) checkWebhookUrl('endpoint', endpoint, webhookTargets)
   if (given) checkWebhookSecret('secret', given)
   const secret = given ?? (current ? undefined : newSecret())
-  const overlap = readOverlap(fields, given === undefined ? 'secret' : undefined)
+  const overlap = readOverlap(fields.overlap_seconds, given === undefined ? 'secret' : undefined)
   const target = { endpoint: endpoint ?? current?.endpoint ?? '', secret, overlap }
   const { events, headers, disabled, ...webhook } = resealed(box, directoryId, id, target, current)
-  const wanted = fields.has('events') ? readEvents(fields.get('events')) : events
-  const sent = fields.has('headers')
-    ? sealHeaders(box, directoryId, id, readHeaders(fields.get('headers')))
-    : headers
-  const isOff = flag(fields, 'disabled') ?? disabled
+  const wanted = fields.events === undefined ? events : inOrder(fields.events)
+  const sent =
+    fields.headers === undefined
+      ? headers
+      : sealHeaders(box, directoryId, id, readHeaders(fields.headers ?? {}))
+  const isOff = fields.disabled ?? disabled
   return {
     ...webhook,
     id,
@@ -103,7 +83,7 @@ export function resealed(
   target: Parameters<typeof sealWebhook>[3],
   current: Webhook | undefined,
 ): Webhook {
-  const webhook = sealWebhook(box, directoryId, webhookId, target, keptAt(target.endpoint, current))
+  const webhook = sealWebhook(box, directoryId, webhookId, target, webhookAt(target.endpoint, current))
   if ((webhook.oldSecrets?.length ?? 0) <= maxOldSecrets) return webhook
   throw new HttpError(
     409,
@@ -112,21 +92,21 @@ export function resealed(
 }
 
 /** How long the replaced secret keeps signing; `missing` names the secret that the body lacks. Throws 400. */
-export function readOverlap(fields: BodyFields, missing: string | undefined): number {
-  if (missing !== undefined && fields.has('overlap_seconds')) {
+export function readOverlap(seconds: number | undefined, missing: string | undefined): number {
+  if (missing !== undefined && seconds !== undefined) {
     throw new HttpError(400, `overlap_seconds is only for a new ${missing}: send both.`)
   }
-  return wholeNumber(fields, 'overlap_seconds', overlapSeconds.standard, 0, overlapSeconds.longest)
+  return seconds ?? overlapSeconds.standard
 }
 
 /**
  * What a new address takes over from the webhook: on another origin not its headers, as their values were meant for
  * the old one.
  */
-function keptAt(endpoint: string, current: Webhook | undefined): Webhook | undefined {
+function webhookAt(endpoint: string, current: Webhook | undefined): Webhook | undefined {
   if (!current || new URL(endpoint).origin === new URL(current.endpoint).origin) return current
-  const { headers: _headers, ...kept } = current
-  return kept
+  const { headers: _headers, ...rest } = current
+  return rest
 }
 
 /** Throws 400 for an address that the service does not call. */
@@ -159,14 +139,9 @@ export function checkWebhookSecret(name: string, secret: string): void {
   }
 }
 
-/** Undefined: all events. */
-function readEvents(value: unknown): EventName[] | undefined {
-  if (value === null) return undefined
-  const names = Array.isArray(value) ? value : []
-  const known = eventNames.filter(name => names.includes(name))
-  if (names.length > 0 && names.every(name => known.includes(name))) return known
-  throw new HttpError(400, `events must be a list of ${eventNames.join(', ')}, or null for all.`)
-}
+/** Each event once, in the order of the list of all; undefined: all. */
+const inOrder = (names: readonly EventName[] | null): EventName[] | undefined =>
+  names === null ? undefined : eventNames.filter(name => names.includes(name))
 
 /** RFC 9110, section 5.6.2 (names) and 5.5 (values). */
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
@@ -175,27 +150,16 @@ const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 const ownHeaders =
   /^(?:content-.*|webhook-.*|boxyhq-signature|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|date|via|user-agent)$/i
 
-function readHeaders(value: unknown): Map<string, string> {
-  if (value === null) return new Map()
-  if (typeof value !== 'object' || Array.isArray(value)) {
-    throw new HttpError(400, 'headers must be an object of names and strings.')
-  }
-  const headers = Object.entries(value as object)
+function readHeaders(given: Readonly<Record<string, string>>): Map<string, string> {
+  const headers = Object.entries(given)
   const names = new Set(headers.map(([name]) => name.toLowerCase()))
-  if (headers.length > maxHeaders || names.size < headers.length) {
-    throw new HttpError(400, `headers must name at most ${maxHeaders} headers, each once.`)
-  }
+  if (names.size < headers.length) throw new HttpError(400, tooManyHeaders)
   for (const [name, text] of headers) {
     if (name.length > maxNameLength || !headerName.test(name)) {
       throw new HttpError(400, 'headers has a name that is not a header name.')
     }
     if (ownHeaders.test(name)) throw new HttpError(400, `headers: ${name} is set by the service itself.`)
-    if (typeof text !== 'string' || text.length > maxHeaderLength || !headerValue.test(text)) {
-      throw new HttpError(
-        400,
-        `headers: ${name} must be a string of 1 to ${maxHeaderLength} visible ASCII characters.`,
-      )
-    }
+    if (!headerValue.test(text)) throw new HttpError(400, wrongHeaderValue(name))
   }
   return new Map(headers)
 }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { hastenAll } from '../events/courier.js'
+import { queueOf } from '../events/queue.js'
 import { isOwed, webhookOf, webhooksOf } from '../events/webhooks.js'
-import { laneOf } from '../lane.js'
 import {
   type DeadLetterView,
   deadLetterSchema,
@@ -14,8 +14,7 @@ import type { DeadLetter, LogEntry } from '../store/event-contract.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
 import { type EventParts, readOneDirectory } from './events.js'
 import { HttpError, param, resource, type Server } from './http.js'
-import { listOfScope } from './paging.js'
-import { readScope, withDeparted } from './scope.js'
+import { listOfScope, readScope, withDeleted } from './paging.js'
 
 const tag = 'Events'
 const listQuery = { ...scopeQuery, ...pageQuery }
@@ -24,7 +23,7 @@ const path = ['id']
 /** The log of webhook messages, and dead letters with their replay. */
 export function addWebhookLog(server: Server, parts: EventParts): void {
   const { store, courier } = parts
-  const lookup = withDeparted(store)
+  const lookup = withDeleted(store)
   resource(server, '/events', {
     GET: endpoint(
       {
@@ -109,7 +108,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       }
       const replaying = await store.replay(directoryId, { id })
       if (replaying === 0) throw noDeadLetter()
-      courier.hasten(laneOf(directoryId, webhookId))
+      courier.hasten(queueOf(directoryId, webhookId))
       return { data: { replaying }, error: null }
     }),
   })

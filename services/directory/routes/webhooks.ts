@@ -1,14 +1,16 @@
 import { Type } from 'typebox'
-import type { Core } from '../core.js'
+import type { DirectoryCore } from '../core.js'
+import { testMessage } from '../events/message.js'
+import { queueOf } from '../events/queue.js'
 import type { TargetRules } from '../events/target.js'
-import { testMessage } from '../events/test-event.js'
 import { viewWebhook, type WebhookView } from '../events/webhook.js'
 import { webhookOf, webhooksOf, withoutWebhook, withWebhook } from '../events/webhooks.js'
-import { laneOf } from '../lane.js'
 import { type Directory, type EventName, eventNames, type NamedWebhook } from '../model.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import {
+  type NewWebhook,
   newWebhookSchema,
+  type WebhookChange,
   type WebhookTrial,
   webhookChangeSchema,
   webhookSchema,
@@ -16,10 +18,13 @@ import {
 } from '../schemas/webhooks.js'
 import { endpoint } from './describe.js'
 import { param, type Request, resource, type Server } from './http.js'
-import { findDirectory } from './scope.js'
+import { findDirectory } from './paging.js'
 import { changeWebhook, noWebhook, readWebhook } from './webhook-input.js'
 
-export type WebhookParts = Pick<Core, 'store' | 'box' | 'courier' | 'directories' | 'call' | 'settings'> & {
+export type WebhookParts = Pick<
+  DirectoryCore,
+  'store' | 'box' | 'courier' | 'directories' | 'call' | 'settings'
+> & {
   readonly webhookTargets: TargetRules
 }
 
@@ -35,9 +40,9 @@ export interface NamedWebhookView extends WebhookView {
 /** The webhooks of a directory. All methods throw HttpError. */
 export interface Webhooks {
   list(directoryId: string): Promise<NamedWebhookView[]>
-  create(directoryId: string, body: unknown): Promise<NamedWebhookView>
+  create(directoryId: string, body: NewWebhook): Promise<NamedWebhookView>
   get(directoryId: string, webhookId: string): Promise<NamedWebhookView>
-  update(directoryId: string, webhookId: string, body: unknown): Promise<NamedWebhookView>
+  update(directoryId: string, webhookId: string, body: WebhookChange): Promise<NamedWebhookView>
   delete(directoryId: string, webhookId: string): Promise<void>
   /** Calls it once with a `webhook.test` event and waits for the response. */
   test(directoryId: string, webhookId: string): Promise<WebhookTrial>
@@ -68,7 +73,7 @@ export function createWebhooks(parts: WebhookParts): Webhooks {
     })
     if (!webhook) throw noWebhook()
     // Failed events may succeed with the changed webhook.
-    courier.hasten(laneOf(directoryId, webhook.id))
+    courier.hasten(queueOf(directoryId, webhook.id))
     return view(directoryId, webhook)
   }
 
@@ -87,7 +92,7 @@ export function createWebhooks(parts: WebhookParts): Webhooks {
         return withoutWebhook(directory, webhookId)
       })
       // Makes the courier drop the events that wait for it.
-      courier.hasten(laneOf(directoryId, webhookId))
+      courier.hasten(queueOf(directoryId, webhookId))
     },
     async test(directoryId, webhookId) {
       const { directory, webhook } = await find(directoryId, webhookId)
@@ -126,7 +131,7 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         status: 201,
       },
       async (request, reply) => {
-        const made = await webhooks.create(param(request, 'directoryId'), request.body)
+        const made = await webhooks.create(param(request, 'directoryId'), request.body as NewWebhook)
         reply.code(201)
         return { data: made, error: null }
       },
@@ -146,7 +151,10 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         body: refTo(webhookChangeSchema),
         data,
       },
-      async request => ({ data: await webhooks.update(...ids(request), request.body), error: null }),
+      async request => ({
+        data: await webhooks.update(...ids(request), request.body as WebhookChange),
+        error: null,
+      }),
     ),
     DELETE: endpoint(
       { tag, summary: 'Remove a webhook and the events that wait for it', path, data: Type.Null() },

@@ -34,8 +34,6 @@ export type Changeable = (typeof changeable)[number]
 
 /** Per directory. */
 export const maxWebhooks = 10
-/** Fields of a webhook in a body. */
-export const webhookFields = ['endpoint', 'secret', 'events', 'headers', 'disabled'] as const
 /** Headers per webhook, and the length of a value. */
 export const maxHeaders = 20
 export const maxHeaderLength = 2048

@@ -27,7 +27,6 @@ export const pullSchema = Type.Object({
   groups: counts(['created', 'updated', 'deleted']),
   memberships: counts(['added', 'removed']),
 })
-/** The result of the last pull. */
 export type PullView = Static<typeof pullSchema>
 
 export const directorySchema = component(
@@ -132,12 +131,14 @@ export const newDirectorySchema = component(
     ),
   }),
 )
-/** The fields of a new directory. */
 export type NewDirectory = Static<typeof newDirectorySchema>
+
+const asItIs = Type.Optional(Type.Unknown({ description: 'As it is, if sent' }))
+const unchanged = { id: asItIs, tenant: asItIs, product: asItIs, type: asItIs }
 
 export const directoryChangeSchema = component(
   'DirectoryChange',
-  closed({ ...changeable, ...overlapField }, { minProperties: 1 }),
+  closed({ ...changeable, ...unchanged, ...overlapField }, { minProperties: 1 }),
 )
 /** The fields of a directory that may be changed; those not named stay as they are. */
 export type DirectoryChange = Static<typeof directoryChangeSchema>
@@ -146,18 +147,36 @@ export const rotationSchema = closed(overlapField)
 /** How long the replaced secret stays valid. */
 export type SecretRotation = Static<typeof rotationSchema>
 
-export const newLinkSchema = closed({
-  lifetime_seconds: Type.Optional(
-    Type.Integer({
-      minimum: linkSeconds.shortest,
-      maximum: linkSeconds.longest,
-      default: linkSeconds.standard,
-    }),
-  ),
-})
+/** The body that makes a link. */
+export const lifetimeOf = ({
+  standard,
+  shortest,
+  longest,
+}: Readonly<Record<'standard' | 'shortest' | 'longest', number>>) =>
+  closed({
+    lifetime_seconds: Type.Optional(Type.Integer({ minimum: shortest, maximum: longest, default: standard })),
+  })
 /** How long a link stays valid. */
-export type NewConsentLink = Static<typeof newLinkSchema>
+export type LinkLifetime = Static<ReturnType<typeof lifetimeOf>>
+
+export const newLinkSchema = lifetimeOf(linkSeconds)
+export type NewConsentLink = LinkLifetime
 
 export const linkSchema = Type.Object({ url: text('Shown once'), expires_at: moment() })
 /** A one-time link to a consent; its token is shown once. */
 export type ConsentLinkView = Static<typeof linkSchema>
+
+const link = {
+  id: text(),
+  created_at: moment(),
+  expires_at: moment(),
+  token_shown_at: orNull(moment('When it showed the SCIM secret')),
+}
+
+export const setupLinkSchema = component('SetupLink', Type.Object(link))
+/** A link to the page on which a customer's admin connects their provider. */
+export type SetupLinkView = Static<typeof setupLinkSchema>
+
+export const newSetupLinkSchema = component('NewSetupLink', Type.Object({ ...link, url: text('Shown once') }))
+/** A new link with its URL, which is shown only this once. */
+export type NewSetupLinkView = Static<typeof newSetupLinkSchema>

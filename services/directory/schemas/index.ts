@@ -1,8 +1,14 @@
 /** All schemas that the API document names. */
-import { directoryChangeSchema, directorySchema, newDirectorySchema } from './directory.js'
+import {
+  directoryChangeSchema,
+  directorySchema,
+  newDirectorySchema,
+  newSetupLinkSchema,
+  setupLinkSchema,
+} from './directory.js'
 import { deadLetterSchema, eventSchema, webhookEventSchema } from './events.js'
+import { errorSchema, problemSchema } from './parts.js'
 import { fullGroupSchema, groupSchema, memberSchema, userSchema } from './people.js'
-import { errorSchema, problemSchema } from './refusals.js'
 import {
   scimBulkSchema,
   scimErrorSchema,
@@ -11,7 +17,6 @@ import {
   scimResourceSchema,
   scimSearchSchema,
 } from './scim.js'
-import { newSetupLinkSchema, setupLinkSchema } from './setup-links.js'
 import { newWebhookSchema, webhookChangeSchema, webhookSchema, webhookTrialSchema } from './webhooks.js'
 
 export const components = [

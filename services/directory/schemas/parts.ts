@@ -5,7 +5,6 @@
 import { type Static, type TProperties, type TSchema, type TSchemaOptions, type TUnsafe, Type } from 'typebox'
 import type { JsonObject } from '../model.js'
 
-/** A string; `about` is its description. */
 export const text = (about?: string) => Type.String(described(about))
 export const flag = (about?: string) => Type.Boolean(described(about))
 export const whole = (about?: string) => Type.Integer(described(about))
@@ -24,7 +23,6 @@ export const orNull = <Schema extends TSchema>(schema: Schema): TUnsafe<Static<S
 export const closed = <Fields extends TProperties>(fields: Fields, options: TSchemaOptions = {}) =>
   Type.Object(fields, { ...options, additionalProperties: false })
 
-/** JSON of any shape. */
 export const anyObject = (about: string) => Type.Unsafe<JsonObject>({ type: 'object', description: about })
 
 /** A schema with a name in the API document. */
@@ -41,3 +39,27 @@ function described(about: string | undefined): TSchemaOptions {
 }
 /** A list of a schema that the API document names. */
 export const listOf = <Schema extends TSchema>(schema: Component<Schema>) => Type.Array(refTo(schema))
+
+export const errorSchema = component(
+  'Error',
+  Type.Object({
+    data: Type.Null(),
+    error: Type.Object({ message: text(), code: whole('The HTTP status') }),
+  }),
+)
+export type Refusal = Static<typeof errorSchema>
+
+export const problemSchema = component(
+  'Problem',
+  Type.Object(
+    {
+      type: text(),
+      title: text(),
+      status: whole(),
+      detail: text('What to do'),
+      code: text('For programs'),
+      instance: Type.Optional(text("The request's id")),
+    },
+    { description: 'An answer of the gateway in front (RFC 9457)' },
+  ),
+)

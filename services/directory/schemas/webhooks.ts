@@ -41,7 +41,6 @@ export const webhookSchema = component(
 export type ListedWebhook = Static<typeof webhookSchema>
 
 export const newWebhookSchema = component('NewWebhook', closed({ endpoint, ...changeable }))
-/** The fields of a further webhook. */
 export type NewWebhook = Static<typeof newWebhookSchema>
 
 export const webhookChangeSchema = component(
@@ -59,5 +58,4 @@ export const webhookTrialSchema = component(
     error: orNull(text()),
   }),
 )
-/** The result of a test event. */
 export type WebhookTrial = Static<typeof webhookTrialSchema>

@@ -1,5 +1,5 @@
 import { limits } from '../limits.js'
-import type { Json, JsonObject, ResourceType } from '../model.js'
+import type { JsonObject, JsonValue, ResourceType } from '../model.js'
 import { ScimError } from './error.js'
 import { attributeValue, isObject } from './json.js'
 import { namings } from './naming.js'
@@ -10,13 +10,13 @@ export interface BulkOperation {
   readonly type: ResourceType
   readonly id: string | undefined
   readonly bulkId: string | undefined
-  readonly data: Json | undefined
+  readonly data: JsonValue | undefined
   readonly version: string | undefined
 }
 
 export interface BulkRequest {
   /** Operations as received; each is read when it is its turn, so that an invalid one fails alone. */
-  readonly operations: readonly Json[]
+  readonly operations: readonly JsonValue[]
   /** Number of errors after which the remaining operations are skipped. */
   readonly failOnErrors: number
 }
@@ -41,7 +41,7 @@ export function readBulk(body: unknown): BulkRequest {
 }
 
 /** Reads one operation. Throws 400 invalidSyntax or invalidPath. */
-export function readBulkOperation(operation: Json): BulkOperation {
+export function readBulkOperation(operation: JsonValue): BulkOperation {
   if (!isObject(operation)) throw syntax('An operation must be an object.')
   const method = methods.find(each => each === String(attributeValue(operation, 'method')).toUpperCase())
   if (!method) throw syntax(`"method" must be one of ${methods.join(', ')}.`)
@@ -90,7 +90,7 @@ export function resolved(operation: BulkOperation, idOf: ReadonlyMap<string, str
 }
 
 /** A copy with every string value replaced. Values nested too deep stay: they are refused when the resource is read. */
-function replaceTexts(value: Json, change: (text: string) => string, depth = 0): Json {
+function replaceTexts(value: JsonValue, change: (text: string) => string, depth = 0): JsonValue {
   if (typeof value === 'string') return change(value)
   if (depth > limits.bodyDepth) return value
   if (Array.isArray(value)) return value.map(item => replaceTexts(item, change, depth + 1))

@@ -1,3 +1,4 @@
+import { HttpError } from '../../http/errors.js'
 import type { JsonObject } from '../model.js'
 
 /** Detail keywords of RFC 7644, section 3.12, that this service uses. */
@@ -20,13 +21,11 @@ export const errorBody = (status: number, detail: string, scimType?: ScimType): 
 })
 
 /** An error as defined in RFC 7644, section 3.12. */
-export class ScimError extends Error {
-  readonly status: number
+export class ScimError extends HttpError {
   readonly scimType: ScimType | undefined
 
   constructor(status: number, detail: string, scimType?: ScimType) {
-    super(detail)
-    this.status = status
+    super(status, detail)
     this.scimType = scimType
   }
 }

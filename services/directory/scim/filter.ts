@@ -4,7 +4,7 @@ import { ScimError } from './error.js'
 import { checkName, isPassword } from './json.js'
 
 export type Operator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le'
-export type Literal = string | number | boolean | null
+export type FilterLiteral = string | number | boolean | null
 
 /** Names from the resource inwards; an extension's URN is the first name. */
 export type AttributePath = readonly string[]
@@ -18,7 +18,7 @@ export type Filter =
       readonly kind: 'compare'
       readonly path: AttributePath
       readonly operator: Operator
-      readonly literal: Literal
+      readonly literal: FilterLiteral
     }
   /** `emails[type eq "work"]`: one value of the attribute matches the whole inner filter. */
   | { readonly kind: 'some'; readonly path: AttributePath; readonly filter: Filter }
@@ -182,13 +182,13 @@ function createParser(tokens: readonly Token[], length: number) {
     return { kind: 'compare', path, operator: operator as Operator, literal }
   }
 
-  function value(): Literal {
+  function value(): FilterLiteral {
     const token = tokens[next]
     if (!token || token.kind === 'mark' || token.kind === 'tail') return fail('a value')
     if (token.kind === 'word' && !/^(true|false|null)$/i.test(token.text)) return fail('a value in quotes')
     next++
     try {
-      return JSON.parse(token.kind === 'word' ? token.text.toLowerCase() : token.text) as Literal
+      return JSON.parse(token.kind === 'word' ? token.text.toLowerCase() : token.text) as FilterLiteral
     } catch {
       throw refuse(`The filter has an invalid value at character ${token.at + 1}.`)
     }

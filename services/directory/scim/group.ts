@@ -1,15 +1,15 @@
 import { limits } from '../limits.js'
-import type { Json, JsonObject, Member, Resource } from '../model.js'
+import type { GroupMember, JsonObject, JsonValue, Resource } from '../model.js'
 import type { GroupView } from '../schemas/people.js'
 import { groupUrn } from './attributes.js'
+import { countValues } from './json.js'
 import { readResource, requireText } from './resource.js'
 import { groupAttributes } from './schema.js'
-import { countValues } from './size.js'
 
 /**
  * Validates a whole group. Its members are returned separately, undefined when the body has none. Throws 400 or 413.
  */
-export function readGroup(body: unknown): { raw: JsonObject; members: Json | undefined } {
+export function readGroup(body: unknown): { raw: JsonObject; members: JsonValue | undefined } {
   const { id: _id, meta: _meta, members, ...raw } = readResource(body, groupUrn, groupAttributes)
   requireText(raw, 'displayName')
   countValues(raw)
@@ -27,7 +27,7 @@ export function viewGroup({ id, raw }: Pick<Resource, 'id' | 'raw'>): GroupView 
  */
 export function viewListedGroup(
   group: Pick<Resource, 'id' | 'raw'>,
-  members: readonly Member[],
+  members: readonly GroupMember[],
   most: number = limits.membersOfListed,
 ): GroupView {
   const { raw, ...view } = viewGroup(group)
@@ -36,11 +36,11 @@ export function viewListedGroup(
 }
 
 /** Members as the management API shows them in `raw`. */
-export const viewMembers = (members: readonly Member[]): JsonObject[] =>
+export const viewMembers = (members: readonly GroupMember[]): JsonObject[] =>
   members.map(({ userId, label }) => ({ value: userId, display: label }))
 
 /** Members as SCIM shows them; `base` is the URL of the directory's intake. */
-export const viewScimMembers = (members: readonly Member[], base: string): JsonObject[] =>
+export const viewScimMembers = (members: readonly GroupMember[], base: string): JsonObject[] =>
   members.map(({ userId, label }) => ({
     value: userId,
     $ref: `${base}/Users/${userId}`,

@@ -1,6 +1,6 @@
 import { foldLoginName } from '../../login-names.js'
-import type { Json, JsonObject } from '../model.js'
-import { type AttributePath, comparesTime, type Filter, type Literal, type Operator } from './filter.js'
+import type { JsonObject, JsonValue } from '../model.js'
+import { type AttributePath, comparesTime, type Filter, type FilterLiteral, type Operator } from './filter.js'
 import { attributeValue, isObject } from './json.js'
 
 /** Attribute names whose values RFC 7643 compares case-sensitively; all others ignore letter case. */
@@ -20,7 +20,7 @@ export type Looked = (values: number) => void
 const longText = 256
 
 /** True when the resource, or one value of a multi-valued attribute, matches the filter. */
-export function matches(resource: Json, filter: Filter, looked: Looked = () => undefined): boolean {
+export function matches(resource: JsonValue, filter: Filter, looked: Looked = () => undefined): boolean {
   switch (filter.kind) {
     case 'and':
       return filter.filters.every(part => matches(resource, part, looked))
@@ -44,7 +44,7 @@ export function matches(resource: Json, filter: Filter, looked: Looked = () => u
 }
 
 /** All values at a path; a multi-valued attribute counts with each of its values. */
-function valuesAt(value: Json, path: AttributePath, looked: Looked): Json[] {
+function valuesAt(value: JsonValue, path: AttributePath, looked: Looked): JsonValue[] {
   looked(typeof value === 'string' ? 1 + Math.floor(value.length / longText) : 1)
   if (Array.isArray(value)) return value.flatMap(item => valuesAt(item, path, looked))
   const [name, ...rest] = path
@@ -55,13 +55,13 @@ function valuesAt(value: Json, path: AttributePath, looked: Looked): Json[] {
 }
 
 /** A complex value is compared by its `value` (RFC 7644, section 3.4.2.2). */
-const simple = (value: Json): Json =>
+const simple = (value: JsonValue): JsonValue =>
   isObject(value) ? (attributeValue(value as JsonObject, 'value') ?? null) : value
 
-const isPresent = (value: Json): boolean =>
+const isPresent = (value: JsonValue): boolean =>
   value !== null && value !== '' && !(isObject(value) && Object.keys(value).length === 0)
 
-function compare(value: Json, operator: Operator, literal: Literal, name: string): boolean {
+function compare(value: JsonValue, operator: Operator, literal: FilterLiteral, name: string): boolean {
   if (typeof value === 'number' && typeof literal === 'number') return ordered(value, operator, literal)
   if (typeof literal === 'number' || value === null || typeof value === 'object') return false
   if (comparesTime(name, operator)) {

@@ -1,5 +1,5 @@
 import { limits } from '../limits.js'
-import type { Json } from '../model.js'
+import type { JsonValue } from '../model.js'
 import { ScimError } from './error.js'
 import type { Filter } from './filter.js'
 import { attributeValue, isObject } from './json.js'
@@ -20,7 +20,7 @@ export interface MembershipPlan {
 export const isMembersStep = (step: PatchStep): boolean => step.path.names[0]?.toLowerCase() === 'members'
 
 /** The plan of a full member list, as in POST and PUT. */
-export function fullList(members: Json): MembershipPlan {
+export function fullList(members: JsonValue): MembershipPlan {
   return limited({ reset: true, add: new Map(readMembers(members)), remove: new Set() })
 }
 
@@ -60,7 +60,7 @@ function empty(plan: MembershipPlan): void {
 }
 
 /** Ids with what they are shown as, in `{"value": id, "display": text}`, a list of these, or plain ids. */
-function readMembers(value: Json): [id: string, display: string | undefined][] {
+function readMembers(value: JsonValue): [id: string, display: string | undefined][] {
   return (Array.isArray(value) ? value : [value]).map(item => {
     const id = isObject(item) ? attributeValue(item, 'value') : item
     if (typeof id !== 'string' || id === '') {

@@ -1,5 +1,5 @@
 import { limits } from '../limits.js'
-import type { Json, JsonObject } from '../model.js'
+import type { JsonObject, JsonValue } from '../model.js'
 import { enterpriseUrn } from './attributes.js'
 import { ScimError } from './error.js'
 import { type AttributePath, type Filter, parseAttributePath, parseFilter } from './filter.js'
@@ -18,7 +18,7 @@ export interface PatchStep {
   readonly op: 'add' | 'replace' | 'remove'
   readonly path: PatchPath
   /** Undefined when absent; null requests removal. */
-  readonly value: Json | undefined
+  readonly value: JsonValue | undefined
 }
 
 const readOnly = new Set(['id', 'meta', 'groups'])
@@ -50,7 +50,7 @@ export function parsePatch(body: unknown, extensions: readonly string[]): PatchS
 }
 
 /** A generator, so that it reads no further than its steps are taken. */
-function* readOperation(operation: Json, extensions: readonly string[]): Generator<PatchStep> {
+function* readOperation(operation: JsonValue, extensions: readonly string[]): Generator<PatchStep> {
   if (!isObject(operation)) throw new ScimError(400, 'An operation must be an object.', 'invalidSyntax')
   const op = String(attributeValue(operation, 'op')).toLowerCase()
   if (op !== 'add' && op !== 'replace' && op !== 'remove') {
@@ -93,7 +93,7 @@ const isExtension = (key: string): boolean =>
 function readStep(
   op: PatchStep['op'],
   text: string,
-  value: Json | undefined,
+  value: JsonValue | undefined,
   extensions: readonly string[],
 ): PatchStep {
   const path = parsePatchPath(text.trim(), extensions)

@@ -1,13 +1,12 @@
 import { limits } from '../limits.js'
-import type { Json, JsonObject } from '../model.js'
+import type { JsonObject, JsonValue } from '../model.js'
 import type { Attribute } from './attributes.js'
 import { ScimError } from './error.js'
 import { type AttributePath, countConditions, type Filter } from './filter.js'
-import { attributeValue, isObject, keyOf } from './json.js'
+import { attributeValue, countValues, isObject, keyOf } from './json.js'
 import { matches } from './match.js'
 import type { PatchPath, PatchStep } from './patch-path.js'
 import { attributeOf } from './schema.js'
-import { countValues } from './size.js'
 
 /**
  * Applies the steps in order to a copy, so that a failing step leaves nothing behind (RFC 7644, section 3.5.2). The
@@ -89,11 +88,11 @@ function updateMatching(
   if (action.op === 'remove') {
     const matching = items.filter((_, index) => fits[index])
     for (const item of matching) if (isObject(item)) update(item, attribute?.sub, pathTo(sub), action)
-    const kept = new Set([...others, ...withoutBare(matching)])
-    const left = items.filter(item => kept.has(item))
+    const remaining = new Set([...others, ...withoutBare(matching)])
+    const left = items.filter(item => remaining.has(item))
     return putList(object, key, left)
   }
-  const change = (item: Json): Json => changeItem(item, attribute, sub, action)
+  const change = (item: JsonValue): JsonValue => changeItem(item, attribute, sub, action)
   // Nothing matches: Entra ID expects `emails[type eq "work"].value` to create the missing element.
   const made = others.length === items.length ? [change(seed(filter))] : []
   const result = [...items.map((item, index) => (fits[index] ? change(item) : item)), ...made]
@@ -101,7 +100,12 @@ function updateMatching(
 }
 
 /** One element of a multi-valued attribute after an add or replace. */
-function changeItem(item: Json, attribute: Attribute | undefined, sub: AttributePath, action: Action): Json {
+function changeItem(
+  item: JsonValue,
+  attribute: Attribute | undefined,
+  sub: AttributePath,
+  action: Action,
+): JsonValue {
   const target = isObject(item) ? item : { value: item }
   if (sub.length > 0) {
     update(target, attribute?.sub, pathTo(sub), action)
@@ -145,13 +149,13 @@ function put(object: JsonObject, key: string, attribute: Attribute | undefined, 
 }
 
 /** A copy of the action's value: it may be written to several places, each of which a later step may change. */
-function givenBy({ value = null, look }: Action): Json {
+function givenBy({ value = null, look }: Action): JsonValue {
   look(countValues(value))
   return structuredClone(value)
 }
 
 /** Older jobs of Entra ID wrap a single value: `[{"$ref": null, "value": "x"}]`. */
-function single(value: Json, { kind }: Attribute): Json {
+function single(value: JsonValue, { kind }: Attribute): JsonValue {
   const item = Array.isArray(value) && value.length === 1 ? (value[0] ?? null) : value
   return item !== value && kind !== 'complex' && isObject(item) ? (item.value ?? null) : item
 }
@@ -169,30 +173,30 @@ function merge(
 
 const pathTo = (names: AttributePath): PatchPath => ({ names, filter: undefined, sub: [] })
 
-const listOf = (value: Json | undefined): Json[] =>
+const listOf = (value: JsonValue | undefined): JsonValue[] =>
   value === undefined || value === null ? [] : Array.isArray(value) ? value : [value]
 
-function putList(object: JsonObject, key: string, items: Json[]): void {
+function putList(object: JsonObject, key: string, items: JsonValue[]): void {
   if (items.length === 0) delete object[key]
   else object[key] = items
 }
 
 /** What identifies a value in a list: its `value`, else all of it. */
-const identityOf = (item: Json): string => canonical(isObject(item) ? (item.value ?? item) : item)
+const identityOf = (item: JsonValue): string => canonical(isObject(item) ? (item.value ?? item) : item)
 
 /** Equal values have equal texts, whatever the order of their attributes. */
-const canonical = (value: Json): string =>
-  JSON.stringify(value, (_name, each: Json) =>
+const canonical = (value: JsonValue): string =>
+  JSON.stringify(value, (_name, each: JsonValue) =>
     isObject(each) ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1))) : each,
   )
 
 /** Drops values of which a removal left nothing but labels, such as `{"type": "home", "primary": false}`. */
-const withoutBare = (items: Json[]): Json[] =>
+const withoutBare = (items: JsonValue[]): JsonValue[] =>
   items.filter(item => !isObject(item) || Object.keys(item).some(name => !labels.has(name.toLowerCase())))
 const labels = new Set(['type', 'primary', 'display'])
 
 /** At most one value is primary: a new primary takes it from the others (RFC 7644, section 3.5.2). */
-function onePrimary(items: Json[], changed: readonly Json[]): Json[] {
+function onePrimary(items: JsonValue[], changed: readonly JsonValue[]): JsonValue[] {
   const primary = changed.findLast(item => isObject(item) && String(item.primary).toLowerCase() === 'true')
   if (primary === undefined) return items
   return items.map(item =>

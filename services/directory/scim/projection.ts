@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../model.js'
+import type { JsonObject, JsonValue } from '../model.js'
 import { ScimError } from './error.js'
 import { parseAttributePath } from './filter.js'
 import { isObject } from './json.js'
@@ -63,18 +63,18 @@ function add(tree: Tree, path: readonly string[]): void {
   add(below, rest)
 }
 
-function only(object: JsonObject, tree: Tree, kept: ReadonlySet<string> = none): JsonObject {
-  const entries = Object.entries(object).flatMap(([name, value]): [string, Json][] => {
-    const below = kept.has(name) ? true : tree.get(name.toLowerCase())
+function only(object: JsonObject, tree: Tree, always: ReadonlySet<string> = none): JsonObject {
+  const entries = Object.entries(object).flatMap(([name, value]): [string, JsonValue][] => {
+    const below = always.has(name) ? true : tree.get(name.toLowerCase())
     if (below === undefined) return []
     return [[name, below === true ? value : inside(value, item => only(item, below))]]
   })
   return Object.fromEntries(entries)
 }
 
-function without(object: JsonObject, tree: Tree, kept: ReadonlySet<string> = none): JsonObject {
-  const entries = Object.entries(object).flatMap(([name, value]): [string, Json][] => {
-    const below = kept.has(name) ? undefined : tree.get(name.toLowerCase())
+function without(object: JsonObject, tree: Tree, always: ReadonlySet<string> = none): JsonObject {
+  const entries = Object.entries(object).flatMap(([name, value]): [string, JsonValue][] => {
+    const below = always.has(name) ? undefined : tree.get(name.toLowerCase())
     if (below === true) return []
     return [[name, below ? inside(value, item => without(item, below)) : value]]
   })
@@ -84,7 +84,7 @@ function without(object: JsonObject, tree: Tree, kept: ReadonlySet<string> = non
 const none: ReadonlySet<string> = new Set()
 
 /** Applies `change` to an object, or to each object in a list; simple values stay as they are. */
-function inside(value: Json, change: (object: JsonObject) => JsonObject): Json {
+function inside(value: JsonValue, change: (object: JsonObject) => JsonObject): JsonValue {
   if (Array.isArray(value)) return value.map(item => inside(item, change))
   return isObject(value) ? change(value) : value
 }

@@ -1,10 +1,12 @@
-import type { ResourceType } from '../model.js'
+import type { JsonObject, JsonValue, ResourceType } from '../model.js'
 import { ScimError } from './error.js'
+import type { AttributePath } from './filter.js'
 import { type Filter, parseAttributePath, parseFilter } from './filter.js'
-import type { Order } from './sort.js'
+import { attributeValue, isObject } from './json.js'
+import { isExact } from './match.js'
 
 /** The parameters of a list (RFC 7644, section 3.4.2), from the query of a GET or the body of a search. */
-export interface Asked {
+export interface ListParameters {
   readonly filter?: string | undefined
   readonly sortBy?: string | undefined
   readonly sortOrder?: string | undefined
@@ -15,7 +17,7 @@ export interface Asked {
 }
 
 /** A parsed list query with the window of the results that is wanted: `start` counts from 1. */
-export interface Question {
+export interface SearchQuery {
   readonly filter: Filter | undefined
   readonly order: Order | undefined
   readonly start: number
@@ -27,7 +29,7 @@ const defaultCount = 100
 export const maxCount = 200
 
 /** Parses a list query for resources of a type. Throws 400. */
-export function readQuestion(asked: Asked, type: ResourceType): Question {
+export function readQuestion(asked: ListParameters, type: ResourceType): SearchQuery {
   const { filter: text = '', startIndex = 1, count = defaultCount } = asked
   const filter = text.trim() === '' ? undefined : parseFilter(text)
   if (filter && type === 'user' && asksForGroups(filter)) {
@@ -42,7 +44,7 @@ export function readQuestion(asked: Asked, type: ResourceType): Question {
   }
 }
 
-function readOrder({ sortBy = '', sortOrder = '' }: Asked): Order | undefined {
+function readOrder({ sortBy = '', sortOrder = '' }: ListParameters): Order | undefined {
   if (!/^(ascending|descending)?$/i.test(sortOrder)) {
     throw new ScimError(400, 'sortOrder must be ascending or descending.', 'invalidValue')
   }
@@ -61,3 +63,37 @@ function asksForGroups(filter: Filter): boolean {
       return filter.path[0]?.toLowerCase() === 'groups'
   }
 }
+
+export interface Order {
+  readonly path: AttributePath
+  readonly descending: boolean
+}
+
+/** The value a resource is sorted by; undefined when it has none. */
+export type SortKey = string | number | undefined
+
+/** The sort key (RFC 7644, section 3.4.2.3): of several values the primary one, else the first. */
+export function sortKey(resource: JsonObject, { path }: Order): SortKey {
+  let value: JsonValue | undefined = resource
+  for (const name of path) {
+    value = preferred(value)
+    value = isObject(value) ? attributeValue(value, name) : undefined
+  }
+  value = preferred(value)
+  if (isObject(value)) value = preferred(attributeValue(value, 'value'))
+  if (typeof value === 'number') return value
+  if (value === undefined || value === null || typeof value === 'object') return undefined
+  return isExact(path.at(-1) ?? '') ? String(value) : String(value).toLowerCase()
+}
+
+const preferred = (value: JsonValue | undefined): JsonValue | undefined =>
+  Array.isArray(value) ? (value.find(item => isObject(item) && item.primary === true) ?? value[0]) : value
+
+/** Compares two keys: missing values come last in ascending, first in descending order. Equal keys keep their order. */
+export function compareKeys(a: SortKey, b: SortKey, descending: boolean): number {
+  const upward = a === b ? 0 : a === undefined ? 1 : b === undefined ? -1 : isBefore(a, b) ? -1 : 1
+  return descending ? -upward : upward
+}
+
+const isBefore = (a: string | number, b: string | number): boolean =>
+  typeof a === typeof b ? a < b : typeof a === 'number'

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../model.js'
+import type { JsonObject, JsonValue } from '../model.js'
 import {
   type Attribute,
   commonAttributes,
@@ -59,13 +59,13 @@ export function conform(resource: JsonObject, attributes: readonly Attribute[], 
   return result
 }
 
-function conformValue(value: Json, attribute: Attribute, path: string): Json {
+function conformValue(value: JsonValue, attribute: Attribute, path: string): JsonValue {
   if (!attribute.multi) return conformSingle(value, attribute, path)
   const items = Array.isArray(value) ? value : [value]
   return items.map((item, index) => conformSingle(item, attribute, `${path}[${index}]`))
 }
 
-function conformSingle(value: Json, attribute: Attribute, path: string): Json {
+function conformSingle(value: JsonValue, attribute: Attribute, path: string): JsonValue {
   switch (attribute.kind) {
     case 'string':
     case 'reference':

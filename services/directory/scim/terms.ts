@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Json, Resource } from '../model.js'
+import type { JsonValue, Resource } from '../model.js'
 import type { AttributePath, Filter } from './filter.js'
 import { isObject } from './json.js'
 import { folded } from './match.js'
@@ -21,7 +21,7 @@ export function termOf(lookup: Lookup, value: string): string {
 /** The terms under which a resource is found. */
 export function termsOf({ raw }: Pick<Resource, 'raw'>): string[] {
   const terms = new Set<string>()
-  const add = (lookup: Lookup, value: Json | undefined): void => {
+  const add = (lookup: Lookup, value: JsonValue | undefined): void => {
     if (typeof value === 'string') terms.add(termOf(lookup, value))
   }
   add('externalid', raw.externalId)

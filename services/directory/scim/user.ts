@@ -1,18 +1,17 @@
 import { foldLoginName } from '../../login-names.js'
-import type { Json, JsonObject, Resource } from '../model.js'
+import type { JsonObject, JsonValue, Resource } from '../model.js'
 import type { UserView } from '../schemas/people.js'
 import { userUrn } from './attributes.js'
 import { ScimError } from './error.js'
-import { isObject } from './json.js'
+import { countValues, isObject } from './json.js'
 import { readResource, requireText } from './resource.js'
 import { userAttributes } from './schema.js'
-import { countValues } from './size.js'
 
 /**
  * Validates a whole user and brings it into the form that is stored. A body that does not say whether the user is
  * active keeps the given `active`. Throws 400 invalidValue or invalidSyntax, or 413.
  */
-export function readUser(body: unknown, active: Json = true): JsonObject {
+export function readUser(body: unknown, active: JsonValue = true): JsonObject {
   const { id: _id, meta: _meta, ...raw } = readResource(body, userUrn, userAttributes)
   requireText(raw, 'userName')
   requireVisible(text(raw.userName))
@@ -56,4 +55,4 @@ function emailOf(raw: JsonObject): string {
   return chosen ? text(chosen.value) : text(raw.userName)
 }
 
-const text = (value: Json | undefined): string => (typeof value === 'string' ? value : '')
+const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '')

@@ -1,14 +1,13 @@
-import { script, style } from './assets.js'
-import { Markup, markup } from './markup.js'
-import { type Provider, providers } from './steps.js'
+import { Html, html } from '../../http/html.js'
+import { setupPages } from './assets.js'
+import { providers, type SetupProvider } from './steps.js'
 
 /** What the page shows of a directory. */
 export interface SetupPage {
   readonly name: string
-  readonly provider: Provider
+  readonly provider: SetupProvider
   /** The SCIM base address. */
   readonly endpoint: string
-  /** The link's own token, which every URL of the page carries. */
   readonly link: string
   /** The SCIM secret, only in a response that shows it. */
   readonly secret: string | undefined
@@ -29,23 +28,23 @@ export function renderSetupPage(page: SetupPage): string {
     `${path}?${new URLSearchParams({ link, provider: key })}`
   return whole(
     `Connect ${name}`,
-    markup`<nav aria-label="Your identity provider"><ul>${providers.map(
+    html`<nav aria-label="Your identity provider"><ul>${providers.map(
       ({ key, name: of }) =>
-        markup`<li><a href="${at('page', key)}"${key === provider.key ? new Markup(' aria-current="page"') : undefined}>${of}</a></li>`,
+        html`<li><a href="${at('page', key)}"${key === provider.key ? new Html(' aria-current="page"') : undefined}>${of}</a></li>`,
     )}</ul></nav>
-${page.deactivated ? markup`<p class="mark">This connection is switched off: ${provider.name} will be refused (403). Ask the person who sent you this link to switch it on.</p>` : undefined}
+${page.deactivated ? html`<p class="mark">This connection is switched off: ${provider.name} will be refused (403). Ask the person who sent you this link to switch it on.</p>` : undefined}
 <h2>What ${provider.name} needs</h2>
 ${field('endpoint', 'Base URL', endpoint)}
 ${secretPart(page, at)}
 <p id="copied" role="status"></p>
 <h2>Steps in ${provider.name}</h2>
-<ol>${provider.steps.map(step => markup`<li>${emphasized(step)}</li>`)}</ol>
+<ol>${provider.steps.map(step => html`<li>${emphasized(step)}</li>`)}</ol>
 <p>${provider.outcome}</p>
 <h2>Did it work?</h2>
 ${
   page.firstUserAt
-    ? markup`<p class="mark" id="mark" data-arrived role="status">The first user arrived. The connection works.</p>`
-    : markup`<p class="mark" id="mark" role="status" data-status="${at('status')}">Waiting for the first user.</p>
+    ? html`<p class="mark" id="mark" data-arrived role="status">The first user arrived. The connection works.</p>`
+    : html`<p class="mark" id="mark" role="status" data-status="${at('status')}">Waiting for the first user.</p>
 <p id="reload"><a href="${at('page')}">Look again</a></p>`
 }`,
   )
@@ -53,44 +52,30 @@ ${
 
 /** The page for a request that is refused, such as one with an expired link. */
 export const renderRefusal = (sentence: string): string =>
-  whole('This page cannot be shown', markup`<p>${sentence}</p>`)
+  whole('This page cannot be shown', html`<p>${sentence}</p>`)
 
-function whole(heading: string, content: Markup): string {
-  return markup`<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${heading}</title>
-<link rel="icon" href="data:,">
-<style>${new Markup(style)}</style></head>
-<body><main>
-<h1>${heading}</h1>
-${content}
-</main>
-<script>${new Markup(script)}</script></body>
-</html>
-`.text
-}
+const whole = (title: string, content: Html): string => setupPages.write({ title, content })
 
-const field = (id: string, label: string, value: string): Markup =>
-  markup`<label for="${id}">${label}</label>
+const field = (id: string, label: string, value: string): Html =>
+  html`<label for="${id}">${label}</label>
 <div class="copy"><input id="${id}" value="${value}" readonly spellcheck="false"><button type="button" data-copy="${id}" aria-label="Copy the ${label}" hidden>Copy</button></div>`
 
-function secretPart({ secret, shownAt, isSpent }: SetupPage, at: (path: string) => string): Markup {
+function secretPart({ secret, shownAt, isSpent }: SetupPage, at: (path: string) => string): Html {
   if (secret !== undefined) {
-    return markup`${field('secret', 'Token', secret)}
+    return html`${field('secret', 'Token', secret)}
 <p>Copy it now: it is not shown again.</p>`
   }
   if (shownAt === undefined) {
-    return markup`<form method="post" action="${at('token')}"><p>The token is shown once. <button>Show the token</button></p></form>`
+    return html`<form method="post" action="${at('token')}"><p>The token is shown once. <button>Show the token</button></p></form>`
   }
-  const shown = markup`<p>The token was shown on ${shownAt.slice(0, 10)} at ${shownAt.slice(11, 16)} UTC, and is not shown again.</p>`
+  const shown = html`<p>The token was shown on ${shownAt.slice(0, 10)} at ${shownAt.slice(11, 16)} UTC, and is not shown again.</p>`
   if (isSpent)
-    return markup`${shown}
+    return html`${shown}
 <p>This link cannot create more tokens: ask the person who sent it for a new link.</p>`
-  return markup`${shown}
+  return html`${shown}
 <form method="post" action="${at('new-token')}"><p>Lost it? If you create a new one, the old one still works for a day. <button>Create a new token</button></p></form>`
 }
 
 /** Emphasises the words between asterisks. */
-const emphasized = (step: string): (Markup | string)[] =>
-  step.split('*').map((words, index) => (index % 2 === 1 ? markup`<strong>${words}</strong>` : words))
+const emphasized = (step: string): (Html | string)[] =>
+  step.split('*').map((words, index) => (index % 2 === 1 ? html`<strong>${words}</strong>` : words))

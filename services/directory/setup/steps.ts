@@ -1,7 +1,7 @@
 import type { DirectoryType } from '../model.js'
 
 /** What an admin has to do at one provider. Words between asterisks are quoted from the provider's own pages. */
-export interface Provider {
+export interface SetupProvider {
   readonly key: string
   readonly name: string
   readonly type: DirectoryType
@@ -11,7 +11,7 @@ export interface Provider {
 }
 
 /** docs/directory.md has the same steps, and the attributes that each provider sends. */
-export const providers: readonly [Provider, ...Provider[]] = [
+export const providers: readonly [SetupProvider, ...SetupProvider[]] = [
   {
     key: 'okta',
     name: 'Okta',
@@ -84,7 +84,7 @@ export const providers: readonly [Provider, ...Provider[]] = [
 ]
 
 /** The provider with that key, else the one for the directory's type, else the generic one. */
-export const providerOf = (key: string | undefined, type: DirectoryType): Provider =>
+export const providerOf = (key: string | undefined, type: DirectoryType): SetupProvider =>
   providers.find(each => each.key === key) ??
   providers.find(each => each.type === type) ??
-  (providers.at(-1) as Provider)
+  (providers.at(-1) as SetupProvider)

@@ -1,17 +1,16 @@
 import type {
   Directory,
   DirectoryScope,
-  Member,
-  Page,
-  Place,
+  GroupMember,
+  ListPage,
+  ListPlace,
   Resource,
   ResourceType,
   Scope,
 } from '../model.js'
-import type { EventStore, ToldEvent } from './event-contract.js'
-import type { LinkStore } from './link-contract.js'
+import type { EventStore, QueuedEvent } from './event-contract.js'
+import type { LinkStore, SetupLinkStore } from './link-contract.js'
 import type { PullStore } from './pull-contract.js'
-import type { SetupLinkStore } from './setup-link-contract.js'
 
 /**
  * The state of one directory. Every change names the head it was computed from, and is refused if another change was
@@ -42,24 +41,24 @@ export type Write =
 /** The `display` of members as it was sent, by user id. */
 export type Displays = Readonly<Record<string, string>>
 
-export interface Change {
+export interface ResourceChange {
   readonly writes: readonly Write[]
   /** Numbered on from the head's sequence without gaps. */
-  readonly events: readonly ToldEvent[]
+  readonly events: readonly QueuedEvent[]
 }
 
 /** Events of a change of the directory itself, stored together with it or not at all. */
-export interface Told {
+export interface Announcement {
   readonly head: Head
-  readonly events: readonly ToldEvent[]
+  readonly events: readonly QueuedEvent[]
 }
 
 /**
- * A change that has been applied: the next one may build on it. Once `kept` is fulfilled, it survives a crash and may
+ * A change that has been applied: the next one may build on it. Once `durable` is fulfilled, it survives a crash and may
  * be revealed.
  */
-export interface Made {
-  readonly kept: Promise<void>
+export interface AppliedChange {
+  readonly durable: Promise<void>
 }
 
 /** What to scan: all resources of a type in a directory, or those with any of the terms. */
@@ -67,7 +66,7 @@ export interface Scan {
   readonly directoryId: string
   readonly type: ResourceType
   readonly terms?: readonly string[] | undefined
-  readonly after?: Place | undefined
+  readonly after?: ListPlace | undefined
   readonly limit: number
 }
 
@@ -82,30 +81,33 @@ export interface DirectoryStore {
   createDirectory(directory: Directory): Promise<void>
   directory(id: string): Promise<Directory | undefined>
   /** In order of creation, then id. */
-  directories(scope: DirectoryScope, page: Page): Promise<Directory[]>
+  directories(scope: DirectoryScope, page: ListPage): Promise<Directory[]>
   /** Of all products, after a place, in order of creation, then id. */
-  everyDirectory(page: { readonly after: Place | undefined; readonly limit: number }): Promise<Directory[]>
+  everyDirectory(page: {
+    readonly after: ListPlace | undefined
+    readonly limit: number
+  }): Promise<Directory[]>
   /**
    * The first and the last directory that were created, to try the encryption keys on: a change of keys goes from one
    * to the other.
    */
   oldestDirectory(): Promise<Directory | undefined>
   newestDirectory(): Promise<Directory | undefined>
-  /** False, with nothing changed, when the directory is no longer as in `before`, or `told` has a stale head. */
-  replaceDirectory(before: Directory, after: Directory, told?: Told): Promise<boolean>
+  /** False, with nothing changed, when the directory is no longer as in `before`, or `announcement` has a stale head. */
+  replaceDirectory(before: Directory, after: Directory, announcement?: Announcement): Promise<boolean>
   /**
-   * Deletes the directory at once; its contents go with `purgeSome`. Its events in `told` stay until they are
-   * delivered, with the directory as it was. False, with nothing changed, when there is none, or `told` has a stale
+   * Deletes the directory at once; its contents go with `purgeSome`. Its events in `announcement` stay until they are
+   * delivered, with the directory as it was. False, with nothing changed, when there is none, or `announcement` has a stale
    * head.
    */
-  removeDirectory(id: string, told?: Told): Promise<boolean>
+  removeDirectory(id: string, announcement?: Announcement): Promise<boolean>
   /** Deletes some of the contents of removed directories. False when nothing is left. */
   purgeSome(): Promise<boolean>
   /** A removed directory as it was, while an event of its removal is waiting or is a dead letter. */
-  departed(id: string): Promise<Directory | undefined>
-  everyDeparted(): Promise<Directory[]>
+  deletedDirectory(id: string): Promise<Directory | undefined>
+  deletedDirectories(): Promise<Directory[]>
   /** Like `replaceDirectory`, for a removed one. */
-  replaceDeparted(before: Directory, after: Directory): Promise<boolean>
+  replaceDeletedDirectory(before: Directory, after: Directory): Promise<boolean>
 }
 
 /**
@@ -119,7 +121,7 @@ export interface Store extends DirectoryStore, EventStore, LinkStore, SetupLinkS
    * Applies all of the change and its events, or nothing and gives undefined when `head` is no longer the directory's
    * head.
    */
-  commit(directoryId: string, head: Head, change: Change): Promise<Made | undefined>
+  commit(directoryId: string, head: Head, change: ResourceChange): Promise<AppliedChange | undefined>
 
   resource(scope: Scope, type: ResourceType, id: string): Promise<Resource | undefined>
   /** Those of the ids that exist, in no particular order. */
@@ -127,13 +129,13 @@ export interface Store extends DirectoryStore, EventStore, LinkStore, SetupLinkS
   /** Which of the ids exist. */
   idsAmong(directoryId: string, type: ResourceType, ids: readonly string[]): Promise<Set<string>>
   /** In order of creation, then id. */
-  resources(scope: Scope, type: ResourceType, page: Page): Promise<Resource[]>
+  resources(scope: Scope, type: ResourceType, page: ListPage): Promise<Resource[]>
   count(directoryId: string, type: ResourceType): Promise<number>
   /** In order of creation, then id. */
   scan(scan: Scan): Promise<Resource[]>
 
   /** In order of user id. */
-  members(groupId: string, page: Page): Promise<Member[]>
+  members(groupId: string, page: ListPage): Promise<GroupMember[]>
   /** Which of the users belong to the group, with the `display` that was sent for them, if any. */
   membersAmong(groupId: string, userIds: readonly string[]): Promise<Map<string, string | undefined>>
   groupIdsOf(userId: string): Promise<string[]>

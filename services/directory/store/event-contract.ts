@@ -1,4 +1,4 @@
-import type { Page, Scope } from '../model.js'
+import type { ListPage, Scope } from '../model.js'
 
 /** An event as it was committed: `body` is the exact JSON text that is delivered. */
 export interface StoredEvent {
@@ -10,7 +10,7 @@ export interface StoredEvent {
 }
 
 /** An event of a change, with the ids of the webhooks that it is queued for; it is in the feed in any case. */
-export interface ToldEvent extends StoredEvent {
+export interface QueuedEvent extends StoredEvent {
   readonly to: readonly string[]
 }
 
@@ -111,12 +111,12 @@ export interface EventStore {
    * progress may be missing.
    */
   waitingEvents(): Promise<number>
-  /** Queues (lane.ts) with events or replays to deliver. */
-  lanesWithEvents(): Promise<string[]>
+  /** Queues (queue.ts) with events or replays to deliver. */
+  queuesWithEvents(): Promise<string[]>
   /** Leases the work of a queue to this process, under a new fence. */
-  claimDelivery(lane: string, request: ClaimRequest): Promise<Claim>
+  claimDelivery(queue: string, request: ClaimRequest): Promise<Claim>
   /** False, with nothing changed, when another process has taken the lease. */
-  reportDelivery(lane: string, fence: number, report: DeliveryReport): Promise<boolean>
+  reportDelivery(queue: string, fence: number, report: DeliveryReport): Promise<boolean>
 
   /**
    * Events after the sequence, delivered or not, in order and without gaps; `last` is the sequence of the last event
@@ -129,7 +129,7 @@ export interface EventStore {
   ): Promise<{ readonly last: number; readonly events: readonly StoredEvent[] }>
 
   /** Newest failure first, then by id. */
-  deadLetters(scope: Scope, page: Page): Promise<DeadLetter[]>
+  deadLetters(scope: Scope, page: ListPage): Promise<DeadLetter[]>
   deadLetter(id: string): Promise<DeadLetter | undefined>
   /** False when there is none. */
   deleteDeadLetter(id: string): Promise<boolean>
@@ -140,7 +140,7 @@ export interface EventStore {
   replay(directoryId: string, which: Replayable): Promise<number>
 
   /** Newest first, then by id. */
-  webhookLog(scope: Scope, page: Page): Promise<LogEntry[]>
+  webhookLog(scope: Scope, page: ListPage): Promise<LogEntry[]>
   webhookLogEntry(id: string): Promise<LogEntry | undefined>
   deleteWebhookLog(scope: Scope): Promise<void>
 

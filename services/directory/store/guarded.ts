@@ -1,8 +1,8 @@
 import type { StoreFault } from '../../storage/health.js'
-import { type Made, type Store, StoreFailed } from './contract.js'
+import { type AppliedChange, type Store, StoreFailed } from './contract.js'
 
 /** Called on each failure; the cause is for the log. */
-export type TellFault = (fault: StoreFault, cause: string) => void
+export type ReportFault = (fault: StoreFault, cause: string) => void
 
 const messages: Readonly<Record<StoreFault, string>> = {
   full: 'The database has no room left; try again later.',
@@ -14,17 +14,17 @@ const messages: Readonly<Record<StoreFault, string>> = {
 
 /**
  * The store, with StoreFailed for errors that `faultOf` recognises as faults of the database itself; each is reported
- * to `tell`.
+ * to `reportFault`.
  */
 export function guarded(
   store: Store,
   faultOf: (error: unknown) => StoreFault | undefined,
-  tell: TellFault,
+  reportFault: ReportFault,
 ): Store {
   const explain = (error: unknown): never => {
     const fault = faultOf(error)
     if (fault === undefined) throw error
-    tell(fault, error instanceof Error ? error.message : String(error))
+    reportFault(fault, error instanceof Error ? error.message : String(error))
     throw new StoreFailed(messages[fault], { cause: error })
   }
   const methods = Object.entries(store).map(([name, method]) => {
@@ -38,17 +38,17 @@ export function guarded(
     return [name, guard]
   })
   const { commit, ...others } = Object.fromEntries(methods) as Store
-  const keep = ({ kept }: Made): Made => {
-    const explained = kept.catch(explain)
-    // Like `kept` itself, this causes no unhandled rejection if nobody awaits it.
+  const guardDurable = ({ durable }: AppliedChange): AppliedChange => {
+    const explained = durable.catch(explain)
+    // Like `durable` itself, this causes no unhandled rejection if nobody awaits it.
     explained.catch(() => undefined)
-    return { kept: explained }
+    return { durable: explained }
   }
   return {
     ...others,
     commit: async (...change) => {
       const made = await commit(...change)
-      return made && keep(made)
+      return made && guardDurable(made)
     },
     // The recovery check already knows that the database has failed.
     restore: () => store.restore(),

@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import { loadAdapter } from '../../storage/driver.js'
-import type { Log } from '../log.js'
 import type { Store } from './contract.js'
-import type { TellFault } from './guarded.js'
+import type { ReportFault } from './guarded.js'
 
 /** The embedded database's file in the data folder. */
 export const databaseFile = (dataDir: string): string => join(dataDir, 'directory.db')
@@ -11,22 +10,20 @@ export const databaseFile = (dataDir: string): string => join(dataDir, 'director
 export async function openStore({
   mongodbUrl,
   dataDir,
-  log,
-  tell,
+  reportFault,
 }: {
   /** Empty: SQLite in `dataDir`. */
   readonly mongodbUrl: string
   readonly dataDir: string
-  readonly log?: Log
-  readonly tell?: TellFault
+  readonly reportFault?: ReportFault
 }): Promise<Store> {
   if (mongodbUrl !== '') {
-    const { openMongodb } = await loadAdapter('mongodb', () => import('./mongodb.js'))
-    return openMongodb(mongodbUrl, { tell })
+    const { openMongodb } = await loadAdapter('mongodb', () => import('./mongodb/store.js'))
+    return openMongodb(mongodbUrl, { reportFault })
   }
-  const { openSqlite } = await loadAdapter('libsql', () => import('./sqlite.js'))
+  const { openSqlite } = await loadAdapter('libsql', () => import('./sqlite/store.js'))
   try {
-    return openSqlite(databaseFile(dataDir), { say: log?.info, tell })
+    return openSqlite(databaseFile(dataDir), { reportFault })
   } catch (error) {
     throw new Error(`DATA_DIR ${dataDir}: directory.db cannot be opened: ${(error as Error).message}`)
   }

@@ -10,7 +10,6 @@ export interface PullState {
   readonly counts: PullCounts
 }
 
-/** What a pull has changed so far. */
 export interface PullCounts {
   readonly users: ResourceCounts
   readonly groups: ResourceCounts

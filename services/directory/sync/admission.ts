@@ -1,7 +1,6 @@
 import type { Directory } from '../model.js'
-import { goodOnes } from '../old-secrets.js'
 import { ScimError } from '../scim/error.js'
-import { fits, hashKey, type SecretBox } from '../secrets.js'
+import { fits, goodOnes, hashKey, type SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 
 /**

@@ -1,8 +1,8 @@
-import type { Directory, Json, JsonObject } from '../model.js'
+import type { Directory, JsonObject, JsonValue } from '../model.js'
 import { type BulkOperation, readBulk, readBulkOperation, referencesOf, resolved } from '../scim/bulk.js'
 import { errorBody, ScimError } from '../scim/error.js'
 import { attributeValue, isObject } from '../scim/json.js'
-import type { Intake } from './intake.js'
+import type { ScimIntake } from './intake.js'
 
 /** An operation with its place in the request. */
 interface Item {
@@ -15,7 +15,7 @@ interface Item {
  * a later POST waits for it. Throws ScimError when the request as a whole is not valid.
  */
 export async function runBulk(
-  intake: Intake,
+  intake: ScimIntake,
   directory: Directory,
   body: unknown,
   base: string,
@@ -95,7 +95,7 @@ export async function runBulk(
 }
 
 /** The fields of an operation that its result repeats. */
-function echo(operation: Json): JsonObject {
+function echo(operation: JsonValue): JsonObject {
   const given = isObject(operation) ? operation : {}
   const names = ['method', 'bulkId', 'path'] as const
   const texts = names.map(name => [name, attributeValue(given, name)] as const)

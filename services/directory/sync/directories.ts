@@ -1,10 +1,10 @@
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
+import { createMutex } from '../../storage/mutex.js'
 import { toEvents, viewConnection } from '../events/event.js'
 import { webhookOf, webhooksOf, withWebhook } from '../events/webhooks.js'
 import type { Directory } from '../model.js'
-import type { Store } from '../store/contract.js'
-import { Unavailable } from '../store/contract.js'
-import type { ToldEvent } from '../store/event-contract.js'
-import { createTurns } from './turns.js'
+import { type Store, Unavailable } from '../store/contract.js'
+import type { QueuedEvent } from '../store/event-contract.js'
 import type { Committed } from './writers.js'
 
 /** Changes directories themselves; a change and its event are stored in one step. */
@@ -23,7 +23,7 @@ const maxAttempts = 20
 
 /** `committed` is called with the events once they are stored. */
 export function createDirectoryChanger(store: Store, committed: Committed): DirectoryChanger {
-  const inTurn = createTurns()
+  const mutex = createMutex()
 
   /** Repeats the step while it gives undefined, because it came too late. Undefined for an unknown directory. */
   async function tried<Result>(
@@ -42,11 +42,11 @@ export function createDirectoryChanger(store: Store, committed: Committed): Dire
   async function events(
     directory: Directory,
     event: 'dsync.activated' | 'dsync.deactivated' | 'dsync.deleted',
-  ): Promise<{ head: NonNullable<Awaited<ReturnType<Store['head']>>>; events: ToldEvent[] } | undefined> {
+  ): Promise<{ head: NonNullable<Awaited<ReturnType<Store['head']>>>; events: QueuedEvent[] } | undefined> {
     const head = await store.head(directory.id)
     if (!head) return undefined
-    const told = { event, data: viewConnection(directory) }
-    return { head, events: await toEvents(directory, head, [told], new Date().toISOString()) }
+    const announcement = { event, data: viewConnection(directory) }
+    return { head, events: await toEvents(directory, head, [announcement], new Date().toISOString()) }
   }
 
   /** Events that wait for a removed webhook do not go to a later one, even if it has the same id. */
@@ -59,27 +59,35 @@ export function createDirectoryChanger(store: Store, committed: Committed): Dire
 
   return {
     change: (id, next) =>
-      inTurn(id, () =>
+      mutex(id, () =>
         tried(id, async before => {
           const after = await withBeginnings(before, next(before))
           if (!after) return undefined
           if (after.deactivated === before.deactivated) {
             return (await store.replaceDirectory(before, after)) ? after : undefined
           }
-          const told = await events(after, after.deactivated ? 'dsync.deactivated' : 'dsync.activated')
-          if (!told || !(await store.replaceDirectory(before, after, told))) return undefined
-          committed(after, told.events)
+          const announcement = await events(
+            after,
+            after.deactivated ? 'dsync.deactivated' : 'dsync.activated',
+          )
+          if (!announcement || !(await store.replaceDirectory(before, after, announcement))) return undefined
+          committed(after, announcement.events)
           return after
         }),
       ),
     remove: async id =>
-      (await inTurn(id, () =>
+      (await mutex(id, () =>
         tried(id, async directory => {
-          const told = await events(directory, 'dsync.deleted')
-          if (!told || !(await store.removeDirectory(id, told))) return undefined
-          committed(directory, told.events)
+          const announcement = await events(directory, 'dsync.deleted')
+          if (!announcement || !(await store.removeDirectory(id, announcement))) return undefined
+          committed(directory, announcement.events)
           return true
         }),
       )) === true,
   }
+}
+
+/** Deletes the data of removed directories in pieces, yielding to other requests. */
+export async function purgeRemoved(store: Store): Promise<void> {
+  while (await store.purgeSome()) await yieldToOthers()
 }

@@ -1,9 +1,8 @@
-import { setImmediate as breathe } from 'node:timers/promises'
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { chunks } from '../chunks.js'
+import type { ServiceLog } from '../../log.js'
 import type { Happening } from '../events/event.js'
-import { limits } from '../limits.js'
-import type { Log } from '../log.js'
+import { batchesOf, limits } from '../limits.js'
 import type { Directory, JsonObject, Resource } from '../model.js'
 import { readGroup, viewGroup, viewListedGroup } from '../scim/group.js'
 import { fullList, isMembersStep, type MembershipPlan, planMembership } from '../scim/membership.js'
@@ -12,10 +11,9 @@ import { parsePatch } from '../scim/patch-path.js'
 import { groupAttributes } from '../scim/schema.js'
 import { viewUser } from '../scim/user.js'
 import type { Store, Write } from '../store/contract.js'
-import type { Changer, Plan } from './change.js'
-import { allMembers, firstMembersAfter, type Moves } from './members.js'
+import type { ChangePlan, Changer } from './change.js'
+import { allMembers, firstMembersAfter, type MemberMoves } from './members.js'
 import {
-  type Check,
   changed,
   extensionsOf,
   load,
@@ -23,6 +21,7 @@ import {
   type ResourceSync,
   requireUnique,
   save,
+  type WriteCheck,
 } from './resources.js'
 
 interface Wanted {
@@ -31,13 +30,13 @@ interface Wanted {
 }
 
 /** Group changes on a store; of unknown members only the number is logged. */
-export function createGroupSync(store: Store, change: Changer, log: Log): ResourceSync {
+export function createGroupSync(store: Store, change: Changer, log: ServiceLog): ResourceSync {
   /** Drops ids without a user, and memberships that are already as wanted. */
   async function moves(
     directory: Directory,
     groupId: string | undefined,
     plan: MembershipPlan,
-  ): Promise<Moves> {
+  ): Promise<MemberMoves> {
     const present =
       groupId === undefined ? new Map<string, string | undefined>() : await presentOf(groupId, plan)
     const leaving = [...(plan.reset ? present.keys() : plan.remove)].filter(
@@ -67,7 +66,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
   }
 
   /** Removals before additions. */
-  function writesOf(groupId: string, { leaving, joining, displays }: Moves): Write[] {
+  function writesOf(groupId: string, { leaving, joining, displays }: MemberMoves): Write[] {
     const isJoining = new Set(joining)
     const staying = Object.fromEntries(Object.entries(displays).filter(([id]) => !isJoining.has(id)))
     return [
@@ -77,9 +76,9 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
     ]
   }
 
-  async function* told(
+  async function* written(
     group: Resource,
-    { leaving, joining }: Pick<Moves, 'leaving' | 'joining'>,
+    { leaving, joining }: Pick<MemberMoves, 'leaving' | 'joining'>,
   ): AsyncGenerator<Happening> {
     yield* each(group, leaving, 'group.user_removed')
     yield* each(group, joining, 'group.user_added')
@@ -92,23 +91,23 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
     event: 'group.user_added' | 'group.user_removed',
   ): AsyncGenerator<Happening> {
     const view = viewGroup(group)
-    for (const ids of chunks(userIds, limits.resourcesAtOnce)) {
+    for (const ids of batchesOf(userIds, limits.resourcesAtOnce)) {
       const found = await store.resourcesById(group.directoryId, 'user', ids)
       const users = new Map(found.map(user => [user.id, user]))
       for (const user of ids.map(id => users.get(id)).filter(user => user !== undefined)) {
         yield { event, data: { ...viewUser(user), group: view } }
       }
-      await breathe()
+      await yieldToOthers()
     }
   }
 
   const update = (
     directory: Directory,
     id: string,
-    check: Check | undefined,
+    check: WriteCheck | undefined,
     next: (raw: JsonObject) => Wanted,
   ): Promise<Resource> =>
-    change(directory, async (now): Promise<Plan<Resource>> => {
+    change(directory, async (now): Promise<ChangePlan<Resource>> => {
       const group = await load(store, directory, 'group', id)
       check?.(group)
       const { raw, membership } = next(group.raw)
@@ -126,7 +125,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
           const [data, before] = [viewListedGroup(result, members), viewListedGroup(group, members)]
           yield { event: 'group.updated', data, before }
         }
-        yield* told(result, moved)
+        yield* written(result, moved)
       }
       return {
         result,
@@ -146,7 +145,7 @@ export function createGroupSync(store: Store, change: Changer, log: Log): Resour
         async function* happenings(): AsyncGenerator<Happening> {
           const members = await firstMembersAfter(store, result, moved)
           yield { event: 'group.created', data: viewListedGroup(result, members) }
-          yield* told(result, moved)
+          yield* written(result, moved)
         }
         return {
           result,

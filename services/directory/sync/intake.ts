@@ -4,10 +4,10 @@ import { ScimError } from '../scim/error.js'
 import { isObject } from '../scim/json.js'
 import { namings } from '../scim/naming.js'
 import { readProjection } from '../scim/projection.js'
-import { type Asked, readQuestion } from '../scim/question.js'
+import { type ListParameters, readQuestion } from '../scim/question.js'
 import { type Conditions, isKnown, requireConditions, versionOf } from '../scim/version.js'
 import type { Store } from '../store/contract.js'
-import { createReader, type Reader, type Wish } from './read.js'
+import { createReader, type Reader, type ViewOptions } from './read.js'
 import type { ResourceSync } from './resources.js'
 import type { SearchQueue } from './search-queue.js'
 
@@ -20,7 +20,7 @@ export interface ScimRequest {
   readonly body?: unknown
   /** The URL of the directory's intake, for locations. */
   readonly base: string
-  readonly asked?: Asked
+  readonly asked?: ListParameters
   readonly conditions?: Conditions
   /** Aborted when the client has gone; changes are completed all the same. */
   readonly signal?: AbortSignal | undefined
@@ -34,13 +34,13 @@ export interface ScimAnswer {
 }
 
 /** The intake of identity providers (RFC 7644, section 3). All methods throw ScimError. */
-export interface Intake {
+export interface ScimIntake {
   handle(directory: Directory, request: ScimRequest): Promise<ScimAnswer>
   /** A list over several types, one after the other. */
   search(
     directory: Directory,
     types: readonly ResourceType[],
-    asked: Asked,
+    asked: ListParameters,
     base: string,
     signal?: AbortSignal,
   ): Promise<JsonObject>
@@ -48,19 +48,18 @@ export interface Intake {
 
 const maxMembersInPatchAnswer = 1000
 
-/** The intake on a store. */
 export function createIntake(
   store: Store,
   users: ResourceSync,
   groups: ResourceSync,
   queue: SearchQueue,
-): Intake {
-  const rooms: Record<ResourceType, { sync: ResourceSync; reader: Reader }> = {
+): ScimIntake {
+  const resources: Record<ResourceType, { sync: ResourceSync; reader: Reader }> = {
     user: { sync: users, reader: createReader(store, namings.user, queue) },
     group: { sync: groups, reader: createReader(store, namings.group, queue) },
   }
 
-  const wishOf = ({ attributes, excludedAttributes }: Asked, base: string): Wish => ({
+  const viewOptionsOf = ({ attributes, excludedAttributes }: ListParameters, base: string): ViewOptions => ({
     projection: readProjection(attributes, excludedAttributes),
     base,
   })
@@ -68,14 +67,14 @@ export function createIntake(
   async function search(
     directory: Directory,
     types: readonly ResourceType[],
-    asked: Asked,
+    asked: ListParameters,
     base: string,
     signal?: AbortSignal,
   ): Promise<JsonObject> {
     if (types.length > 1 && asked.sortBy) {
       throw new ScimError(400, 'sortBy works on /Users and on /Groups, not on both at once.', 'invalidValue')
     }
-    const wish = { ...wishOf(asked, base), signal }
+    const options = { ...viewOptionsOf(asked, base), signal }
     const Resources: JsonObject[] = []
     let total = 0
     let startIndex = 1
@@ -86,7 +85,7 @@ export function createIntake(
       const { start, count, ...question } = readQuestion(asked, type)
       startIndex = start
       const window = { start: Math.max(1, start - total), count: cut ? 0 : count - Resources.length }
-      const found = await rooms[type].reader.list(directory, { ...question, ...window }, wish)
+      const found = await resources[type].reader.list(directory, { ...question, ...window }, options)
       total += found.total
       cut ||= found.cut
       Resources.push(...found.resources)
@@ -104,24 +103,24 @@ export function createIntake(
     directory: Directory,
     id: string,
     request: ScimRequest,
-    wish: Wish,
+    options: ViewOptions,
   ): Promise<ScimAnswer> {
-    const { reader } = rooms[request.type]
+    const { reader } = resources[request.type]
     const found = await reader.load(directory, id)
     const marks = { location: reader.location(id, request.base), version: versionOf(found) }
     // A user's version says nothing about its groups.
-    const isVersioned = !wish.projection.asksFor('groups')
+    const isVersioned = !options.projection.asksFor('groups')
     if (isVersioned && isKnown(found, request.conditions ?? {})) return { status: 304, ...marks }
-    return { status: 200, body: await reader.view(found, wish), ...marks }
+    return { status: 200, body: await reader.view(found, options), ...marks }
   }
 
   async function write(
     directory: Directory,
     id: string,
     { method, type, body, base, conditions = {} }: ScimRequest,
-    wish: Wish,
+    options: ViewOptions,
   ): Promise<ScimAnswer> {
-    const { sync, reader } = rooms[type]
+    const { sync, reader } = resources[type]
     const check = (current: Resource): void => requireConditions(current, conditions)
     const location = reader.location(id, base)
     if (method === 'DELETE') {
@@ -132,25 +131,25 @@ export function createIntake(
     const marks = { location, version: versionOf(written) }
     // RFC 7644, section 3.5.2, allows 204 for a PATCH: its cost stays that of the change, not of the group.
     const most = method === 'PATCH' ? maxMembersInPatchAnswer : limits.membershipsPerResource
-    const withoutMembers = await reader.carriesMore(written, wish, most)
+    const withoutMembers = await reader.carriesMore(written, options, most)
     if (method === 'PATCH' && withoutMembers) return { status: 204, ...marks }
     // A change that is done must not get an error response.
-    return { status: 200, body: await reader.view(written, { ...wish, withoutMembers }), ...marks }
+    return { status: 200, body: await reader.view(written, { ...options, withoutMembers }), ...marks }
   }
 
   return {
     search,
     async handle(directory, request) {
       const { method, type, id, body, base, asked = {}, signal } = request
-      const { sync, reader } = rooms[type]
+      const { sync, reader } = resources[type]
       if (id === undefined && method === 'GET') {
         return { status: 200, body: await search(directory, [type], asked, base, signal) }
       }
-      const wish = wishOf(asked, base)
+      const options = viewOptionsOf(asked, base)
       if (id === undefined && method === 'POST') {
         const created = await sync.create(directory, objectOf(body))
         const marks = { location: reader.location(created.id, base), version: versionOf(created) }
-        return { status: 201, body: await reader.view(created, wish), ...marks }
+        return { status: 201, body: await reader.view(created, options), ...marks }
       }
       if (id === undefined || method === 'POST') {
         throw new ScimError(
@@ -158,8 +157,8 @@ export function createIntake(
           `${method} is not possible at ${id === undefined ? 'a list' : 'a resource'}.`,
         )
       }
-      if (method === 'GET') return read(directory, id, request, wish)
-      return write(directory, id, request, wish)
+      if (method === 'GET') return read(directory, id, request, options)
+      return write(directory, id, request, options)
     },
   }
 }

@@ -1,4 +1,4 @@
-import type { DirectoryScope, Page, Resource, ResourceType, Scope } from '../model.js'
+import type { DirectoryScope, ListPage, Resource, ResourceType, Scope } from '../model.js'
 import { termOf } from '../scim/terms.js'
 import type { Store } from '../store/contract.js'
 
@@ -20,7 +20,7 @@ export async function lookUp(
   scope: Scope,
   type: ResourceType,
   terms: readonly string[],
-  { after, offset, limit }: Page,
+  { after, offset, limit }: ListPage,
 ): Promise<Resource[]> {
   const end = Math.min(offset + limit, mostAtOnce)
   const found: Resource[] = []
@@ -37,7 +37,7 @@ async function* directoryIds(store: Store, scope: Scope): AsyncGenerator<string>
 }
 
 async function* idsOf(store: Store, scope: DirectoryScope): AsyncGenerator<string> {
-  let after: Page['after']
+  let after: ListPage['after']
   for (;;) {
     const some = await store.directories(scope, { offset: 0, limit: directoriesAtOnce, after })
     yield* some.map(({ id }) => id)

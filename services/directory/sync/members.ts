@@ -1,9 +1,8 @@
-import { setImmediate as breathe } from 'node:timers/promises'
-import { chunks } from '../chunks.js'
-import { limits } from '../limits.js'
-import type { Member, Resource } from '../model.js'
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
+import { batchesOf, limits } from '../limits.js'
+import type { GroupMember, Resource } from '../model.js'
 import type { Displays, Store } from '../store/contract.js'
-import { createPace } from './pace.js'
+import { createYield } from './yield.js'
 
 const piece = 5000
 
@@ -13,20 +12,20 @@ export async function hasMoreMembers(store: Store, groupId: string, most: number
 }
 
 /** All members of a group in order of user id. Yields to other requests between the pieces of a large one. */
-export async function allMembers(store: Store, groupId: string): Promise<Member[]> {
-  const members: Member[] = []
+export async function allMembers(store: Store, groupId: string): Promise<GroupMember[]> {
+  const members: GroupMember[] = []
   for (;;) {
     const last = members.at(-1)
     const after = last && { created: '', id: last.userId }
     const found = await store.members(groupId, { offset: 0, limit: piece, after })
     for (const member of found) members.push(member)
     if (found.length < piece) return members
-    await breathe()
+    await yieldToOthers()
   }
 }
 
 /** Users that leave and join a group, and what members are shown as from then on. */
-export interface Moves {
+export interface MemberMoves {
   readonly leaving: readonly string[]
   readonly joining: readonly string[]
   readonly displays: Displays
@@ -39,11 +38,11 @@ export interface Moves {
 export async function firstMembersAfter(
   store: Store,
   { id: groupId, directoryId }: Pick<Resource, 'id' | 'directoryId'>,
-  { leaving, joining, displays }: Moves,
-): Promise<Member[]> {
+  { leaving, joining, displays }: MemberMoves,
+): Promise<GroupMember[]> {
   const most = limits.membersOfListed + 1
   const gone = new Set(leaving)
-  const members: Member[] = []
+  const members: GroupMember[] = []
   for (let after: { created: string; id: string } | undefined; ; ) {
     const found = await store.members(groupId, { offset: 0, limit: most, after })
     const left = found.filter(({ userId }) => !gone.has(userId))
@@ -55,7 +54,7 @@ export async function firstMembersAfter(
   const first = [...joining].sort().slice(0, most)
   const nameless = first.filter(userId => displays[userId] === undefined)
   const labels = new Map<string, string>()
-  for (const ids of chunks(nameless, limits.resourcesAtOnce)) {
+  for (const ids of batchesOf(nameless, limits.resourcesAtOnce)) {
     for (const { id, label } of await store.resourcesById(directoryId, 'user', ids)) labels.set(id, label)
   }
   members.push(...first.map(userId => ({ userId, label: displays[userId] ?? labels.get(userId) ?? '' })))
@@ -66,16 +65,16 @@ export async function firstMembersAfter(
 export async function listedMembers(
   store: Store,
   groupIds: readonly string[],
-): Promise<{ readonly members: Member[]; readonly most: number }[]> {
-  const pace = createPace()
-  const listed: { members: Member[]; most: number }[] = []
+): Promise<{ readonly members: GroupMember[]; readonly most: number }[]> {
+  const yieldNow = createYield()
+  const listed: { members: GroupMember[]; most: number }[] = []
   let left: number = limits.membershipsPerPage
   for (const groupId of groupIds) {
     const most = Math.min(limits.membersOfListed, left)
     const members = await store.members(groupId, { offset: 0, limit: most + 1 })
     listed.push({ members, most })
     left -= Math.min(most, members.length)
-    await pace()
+    await yieldNow()
   }
   return listed
 }

@@ -13,7 +13,6 @@ function newId(now: string): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
 
-/** A new resource of a directory. */
 export function newResource(
   directory: Directory,
   type: ResourceType,
@@ -53,14 +52,14 @@ export async function load(
 }
 
 /** Throws when a resource is not in the state that a request expects. */
-export type Check = (current: Resource) => void
+export type WriteCheck = (current: Resource) => void
 
 /** Changes of one type of resource as SCIM defines them. All methods throw ScimError. */
 export interface ResourceSync {
   create(directory: Directory, body: unknown): Promise<Resource>
-  replace(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
-  patch(directory: Directory, id: string, body: unknown, check?: Check): Promise<Resource>
-  remove(directory: Directory, id: string, check?: Check): Promise<void>
+  replace(directory: Directory, id: string, body: unknown, check?: WriteCheck): Promise<Resource>
+  patch(directory: Directory, id: string, body: unknown, check?: WriteCheck): Promise<Resource>
+  remove(directory: Directory, id: string, check?: WriteCheck): Promise<void>
 }
 
 /**
@@ -87,5 +86,4 @@ export async function requireUnique(
 
 const labelOf = ({ displayName, userName }: JsonObject): string => String(displayName ?? userName ?? '')
 
-/** The extension URNs of a resource. */
 export const extensionsOf = (raw: JsonObject): string[] => Object.keys(raw).filter(key => key.includes(':'))

@@ -1,5 +1,5 @@
 import { ScimError } from '../scim/error.js'
-import { clientGone } from './pace.js'
+import { clientGone } from './yield.js'
 
 /** Searches of one directory that may wait for the one that is running. */
 const mostWaiting = 5

@@ -1,19 +1,18 @@
-import { chunks } from '../chunks.js'
-import { limits } from '../limits.js'
+import { batchesOf, limits } from '../limits.js'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import type { Filter } from '../scim/filter.js'
 import { viewScimMembers } from '../scim/group.js'
 import { type Looked, matches } from '../scim/match.js'
-import type { Question } from '../scim/question.js'
-import { compareKeys, type Order, type SortKey, sortKey } from '../scim/sort.js'
+import type { SearchQuery } from '../scim/question.js'
+import { compareKeys, type Order, type SortKey, sortKey } from '../scim/question.js'
 import { membersAskedFor, narrow, narrowToIds, narrowToMembers } from '../scim/terms.js'
 import type { Store } from '../store/contract.js'
-import { createPace } from './pace.js'
 import type { SearchQueue } from './search-queue.js'
+import { createYield } from './yield.js'
 
 /** The number of matching resources, and those of the window. */
-export interface Found {
+export interface SearchResult {
   readonly total: number
   readonly hits: readonly Resource[]
 }
@@ -53,7 +52,7 @@ export function createSearch(
       leave ??= await queue(directory.id, signal)
     }
     try {
-      yield* read(directory, filter, enter, createPace(signal))
+      yield* read(directory, filter, enter, createYield(signal))
     } finally {
       leave?.()
     }
@@ -64,7 +63,7 @@ export function createSearch(
     directory: Directory,
     filter: Filter | undefined,
     enter: () => Promise<void>,
-    pace: () => Promise<void>,
+    yieldNow: () => Promise<void>,
   ): AsyncGenerator<Resource[]> {
     const terms = filter && narrow(filter)
     const ids = filter && (narrowToIds(filter) ?? (terms ? undefined : await groupIdsWith(filter)))
@@ -72,9 +71,9 @@ export function createSearch(
       requireFew(ids.length)
       if (ids.length > limits.resourcesAtOnce) await enter()
       const found: Resource[] = []
-      for (const some of chunks(ids, limits.resourcesAtOnce)) {
+      for (const some of batchesOf(ids, limits.resourcesAtOnce)) {
         found.push(...(await store.resourcesById(directory.id, type, some)))
-        await pace()
+        await yieldNow()
       }
       const place = ({ created, id }: Resource): string => created + id
       yield found.sort((a, b) => (place(a) < place(b) ? -1 : 1))
@@ -144,17 +143,17 @@ export function createSearch(
     signal: AbortSignal | undefined,
   ) {
     const look = filter && looker(filter)
-    const pace = createPace(signal)
+    const yieldNow = createYield(signal)
     const looked = createBudget()
     for await (const page of candidates(directory, filter, signal)) {
       for (const resource of page) {
-        await pace()
+        await yieldNow()
         if (!filter || !look || matches(await look(resource, base), filter, looked)) yield resource
       }
     }
   }
 
-  async function everything(directory: Directory, { start, count }: Question): Promise<Found> {
+  async function everything(directory: Directory, { start, count }: SearchQuery): Promise<SearchResult> {
     const total = await store.count(directory.id, type)
     const page = { offset: start - 1, limit: count }
     const hits = count === 0 ? [] : await store.resources({ directoryId: directory.id }, type, page)
@@ -163,10 +162,10 @@ export function createSearch(
 
   async function filtered(
     directory: Directory,
-    question: Question,
+    question: SearchQuery,
     base: string,
     signal: AbortSignal | undefined,
-  ): Promise<Found> {
+  ): Promise<SearchResult> {
     const { filter, start, count } = question
     const hits: Resource[] = []
     let total = 0
@@ -180,11 +179,11 @@ export function createSearch(
   /** Keeps only keys and ids of the matches, and reads the window's resources again. */
   async function sorted(
     directory: Directory,
-    question: Question,
+    question: SearchQuery,
     order: Order,
     base: string,
     signal: AbortSignal | undefined,
-  ): Promise<Found> {
+  ): Promise<SearchResult> {
     const { filter, start, count } = question
     const keys: { key: SortKey; id: string }[] = []
     for await (const resource of fitting(directory, filter, base, signal)) {
@@ -200,10 +199,10 @@ export function createSearch(
 
   return async (
     directory: Directory,
-    question: Question,
+    question: SearchQuery,
     base: string,
     signal: AbortSignal | undefined,
-  ): Promise<Found> => {
+  ): Promise<SearchResult> => {
     if (question.order) return sorted(directory, question, question.order, base, signal)
     return question.filter ? filtered(directory, question, base, signal) : everything(directory, question)
   }

@@ -7,9 +7,8 @@ import { parsePatch } from '../scim/patch-path.js'
 import { userAttributes } from '../scim/schema.js'
 import { readUser, viewUser } from '../scim/user.js'
 import type { Store } from '../store/contract.js'
-import type { Changer, Plan } from './change.js'
+import type { ChangePlan, Changer } from './change.js'
 import {
-  type Check,
   changed,
   extensionsOf,
   load,
@@ -17,17 +16,17 @@ import {
   type ResourceSync,
   requireUnique,
   save,
+  type WriteCheck,
 } from './resources.js'
 
-/** User changes on a store. */
 export function createUserSync(store: Store, change: Changer): ResourceSync {
   const update = (
     directory: Directory,
     id: string,
-    check: Check | undefined,
+    check: WriteCheck | undefined,
     next: (raw: JsonObject) => JsonObject,
   ): Promise<Resource> =>
-    change(directory, async (now): Promise<Plan<Resource>> => {
+    change(directory, async (now): Promise<ChangePlan<Resource>> => {
       const user = await load(store, directory, 'user', id)
       check?.(user)
       const raw = next(user.raw)
@@ -42,8 +41,8 @@ export function createUserSync(store: Store, change: Changer): ResourceSync {
    * Removes the user from some groups, or deletes it with its last memberships. Each call is a change of its own, so
    * that a user in any number of groups can be deleted. True when the user is gone.
    */
-  const leave = (directory: Directory, id: string, check?: Check): Promise<boolean> =>
-    change(directory, async (now): Promise<Plan<boolean>> => {
+  const leave = (directory: Directory, id: string, check?: WriteCheck): Promise<boolean> =>
+    change(directory, async (now): Promise<ChangePlan<boolean>> => {
       const user = await load(store, directory, 'user', id)
       check?.(user)
       const all = await store.groupIdsOf(id)

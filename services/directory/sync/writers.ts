@@ -1,11 +1,11 @@
-import type { Log } from '../log.js'
+import type { ServiceLog } from '../../log.js'
+import { createMutex } from '../../storage/mutex.js'
 import type { Directory } from '../model.js'
 import type { Store } from '../store/contract.js'
-import type { ToldEvent } from '../store/event-contract.js'
+import type { QueuedEvent } from '../store/event-contract.js'
 import { createChanger } from './change.js'
 import { createGroupSync } from './groups.js'
 import type { ResourceSync } from './resources.js'
-import { createTurns } from './turns.js'
 import { createUserSync } from './users.js'
 
 /** Everything that writes users and groups. */
@@ -15,20 +15,20 @@ export interface Writers {
 }
 
 /** Called with the events of each change once they are committed. */
-export type Committed = (directory: Directory, events: readonly ToldEvent[]) => void
+export type Committed = (directory: Directory, events: readonly QueuedEvent[]) => void
 
-/** Makes writers, each with its own listener; all of one process take turns with each other. */
+/** Makes writers, each with its own listener; those of one process run one after the other. */
 export type WriterFactory = (committed?: Committed) => Writers
 
 /** Writers on a store; `always` is called for every change, whoever makes it. */
-export function createWriters(store: Store, log: Log, always: Committed): WriterFactory {
-  const turns = createTurns()
+export function createWriters(store: Store, log: ServiceLog, always: Committed): WriterFactory {
+  const mutex = createMutex()
   return committed => {
-    const tell: Committed = (directory, events) => {
+    const notify: Committed = (directory, events) => {
       always(directory, events)
       committed?.(directory, events)
     }
-    const change = createChanger(store, tell, turns)
+    const change = createChanger(store, notify, mutex)
     return { users: createUserSync(store, change), groups: createGroupSync(store, change, log) }
   }
 }

@@ -1,16 +1,10 @@
 /** Restricts administration to holders of a key or, if no key is set, to this machine. */
+
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
-import {
-  type Answer,
-  type Handler,
-  HttpError,
-  type Methods,
-  type Request,
-  type Routes,
-  refusal,
-} from '../http.js'
-import type { WrongKey } from '../wrong-keys.js'
+import { HttpError } from '../../http/errors.js'
+import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
+import type { IdentityHandler, IdentityRequest, IdentityRoutes, Methods } from '../http.js'
 
 const THIS_MACHINE = new BlockList()
 THIS_MACHINE.addSubnet('127.0.0.0', 8, 'ipv4')
@@ -45,14 +39,14 @@ export function readPublicHost(text: string | undefined): string {
 
 /** `routes` for administrators only. `publicHost` is another name of this machine; '' for none. */
 export function guardAdmin(
-  routes: Routes,
+  routes: IdentityRoutes,
   keys: readonly string[],
-  wrongKey: WrongKey,
+  wrongKey: CountWrongKey<'identity'>,
   publicHost: string,
-): Routes {
+): IdentityRoutes {
   const hashes = keys.map(hash)
   const guarded =
-    (handler: Handler): Handler =>
+    (handler: IdentityHandler): IdentityHandler =>
     async request => {
       if (hashes.length === 0) demandThisMachine(request, publicHost)
       else if (!hasKey(request, hashes)) return refuseKey(request, wrongKey)
@@ -68,29 +62,17 @@ export function guardAdmin(
   )
 }
 
-function hasKey(request: Request, hashes: readonly Buffer[]): boolean {
+function hasKey(request: IdentityRequest, hashes: readonly Buffer[]): boolean {
   // Hashes have equal length and do not reveal how much of a key was right.
   const [, key] = /^(?:Api-Key|Bearer) +(\S+)$/i.exec(request.header('authorization') ?? '') ?? []
   const given = hash(key ?? '')
   return hashes.filter(known => timingSafeEqual(known, given)).length > 0
 }
 
-/** Senders of many wrong keys have to wait; a request without a key is no guess and is not counted. */
-async function refuseKey(request: Request, wrongKey: WrongKey): Promise<Answer> {
-  const sent = request.header('authorization')
-  const wait = sent ? await wrongKey('identity', request.source, sent) : undefined
-  if (wait === undefined) {
-    throw new HttpError(
-      401,
-      'unauthorized',
-      'Send "Authorization: Api-Key <key>" with an administration key.',
-    )
-  }
-  const message = 'Too many wrong keys were sent. Wait, then send the right one.'
-  return {
-    ...refusal(429, [{ path: '', code: 'too_many_wrong_keys', message }]),
-    headers: { 'retry-after': String(wait) },
-  }
+async function refuseKey(request: IdentityRequest, wrongKey: CountWrongKey<'identity'>): Promise<never> {
+  const { source } = request
+  await refuseWrongKeys(wrongKey, 'identity', { source, authorization: request.header('authorization') })
+  throw new HttpError(401, 'Send "Authorization: Api-Key <key>" with an administration key.', 'unauthorized')
 }
 
 /**
@@ -98,14 +80,14 @@ async function refuseKey(request: Request, wrongKey: WrongKey): Promise<Answer> 
  * Another site can make its own name resolve to this machine (DNS rebinding): such a request has that name as its
  * Host.
  */
-function demandThisMachine(request: Request, publicHost: string): void {
-  const told = request.header('x-forwarded-for')?.split(',') ?? []
-  const hops = [...told, request.peer].map(hop => hop.trim())
+function demandThisMachine(request: IdentityRequest, publicHost: string): void {
+  const forwarded = request.header('x-forwarded-for')?.split(',') ?? []
+  const hops = [...forwarded, request.peer].map(hop => hop.trim())
   if (!hops.every(hop => isIP(hop) > 0 && THIS_MACHINE.check(hop, isIP(hop) === 6 ? 'ipv6' : 'ipv4'))) {
     throw new HttpError(
       403,
-      'forbidden',
       'Without an administration key only this machine may do that: set IDENTITY_ADMIN_KEYS and send one of them.',
+      'forbidden',
     )
   }
   const hosts = [request.header('host'), request.header('x-forwarded-host')].filter(
@@ -114,8 +96,8 @@ function demandThisMachine(request: Request, publicHost: string): void {
   if (hosts.every(host => isNameHere(host, publicHost))) return
   throw new HttpError(
     421,
-    'misdirected',
     'Without an administration key this answers to "localhost", IP addresses and the host of BASE_URL only.',
+    'misdirected',
   )
 }
 

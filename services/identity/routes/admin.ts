@@ -1,19 +1,21 @@
 /** Identities for administrators and programs: JSON in, JSON out. */
+
 import { setImmediate } from 'node:timers/promises'
-import { etagOf, ifMatch } from '../etag.js'
-import type { FieldError } from '../form/errors.js'
-import { isJsonObject, type JsonObject, type JsonValue, own } from '../form/json.js'
+import { HttpError } from '../../http/errors.js'
+import { isJsonObject, type JsonObject, type JsonValue, own } from '../../json.js'
+import type { FieldError } from '../decode/messages.js'
 import {
-  type Answer,
-  HttpError,
+  etagOf,
+  type HttpAnswer,
+  type IdentityRequest,
+  type IdentityRoutes,
+  ifMatch,
   jsonBody,
   noIdentity,
-  type Request,
-  type Routes,
   refusal,
   statusOf,
 } from '../http.js'
-import type { Identities, Written } from '../identities.js'
+import type { Identities, WrittenIdentity } from '../identities.js'
 import { pageToken, readPageToken } from '../ids.js'
 import { IdentifierTaken } from '../store/contract.js'
 import { takenError } from './self-service.js'
@@ -23,13 +25,13 @@ const PAGE_SIZE = 50
 const MAX_PAGE_SIZE = 500
 const MAX_BATCH = 1000
 
-export function adminRoutes(identities: Identities): Routes {
-  async function list(request: Request): Promise<Answer> {
+export function adminRoutes(identities: Identities): IdentityRoutes {
+  async function list(request: IdentityRequest): Promise<HttpAnswer> {
     const size = pageSize(either(request, 'page_size', 'pageLimit'))
     const token = either(request, 'page_token', 'pageToken')
     const after = token ? readPageToken(token) : undefined
     if (token && after === undefined) {
-      throw new HttpError(400, 'page_token', 'page_token has to be the next_page_token of an earlier page.')
+      throw new HttpError(400, 'page_token has to be the next_page_token of an earlier page.', 'page_token')
     }
     const page = await identities.list(request.project, after, size)
     const last = page.identities.at(-1)
@@ -43,7 +45,7 @@ export function adminRoutes(identities: Identities): Routes {
     }
   }
 
-  async function create(request: Request): Promise<Answer> {
+  async function create(request: IdentityRequest): Promise<HttpAnswer> {
     const written = await identities.create(
       request.project,
       traitsOf(request.project, await jsonBody(request)),
@@ -55,10 +57,10 @@ export function adminRoutes(identities: Identities): Routes {
   }
 
   /** Each entry separately and in order; only an unavailable store fails all of them. */
-  async function createMany(request: Request): Promise<Answer> {
+  async function createMany(request: IdentityRequest): Promise<HttpAnswer> {
     const entries = own(await jsonBody(request), 'identities')
     if (!Array.isArray(entries) || entries.length > MAX_BATCH) {
-      throw new HttpError(400, 'identities', `"identities" has to be a list of at most ${MAX_BATCH} entries.`)
+      throw new HttpError(400, `"identities" has to be a list of at most ${MAX_BATCH} entries.`, 'identities')
     }
     const outcomes: unknown[] = []
     for (const entry of entries) {
@@ -72,7 +74,7 @@ export function adminRoutes(identities: Identities): Routes {
   async function createEntry(project: string, entry: JsonValue): Promise<unknown> {
     try {
       const wanted = isJsonObject(entry) ? own(entry, 'create') : undefined
-      if (!isJsonObject(wanted)) throw new HttpError(400, 'required', 'The entry has to have "create".')
+      if (!isJsonObject(wanted)) throw new HttpError(400, 'The entry has to have "create".', 'required')
       const written = await identities.create(project, traitsOf(project, wanted))
       return 'errors' in written
         ? failed(statusOf(written.errors), written.errors)
@@ -84,21 +86,21 @@ export function adminRoutes(identities: Identities): Routes {
     }
   }
 
-  async function get(request: Request): Promise<Answer> {
+  async function get(request: IdentityRequest): Promise<HttpAnswer> {
     return shown(await identities.find(request.project, idOf(request)), 200)
   }
 
-  async function put(request: Request): Promise<Answer> {
+  async function put(request: IdentityRequest): Promise<HttpAnswer> {
     const traits = traitsOf(request.project, await jsonBody(request))
     return shown(await identities.replace(request.project, idOf(request), traits, known(request)), 200)
   }
 
-  async function patch(request: Request): Promise<Answer> {
+  async function patch(request: IdentityRequest): Promise<HttpAnswer> {
     const traits = traitsOf(request.project, await jsonBody(request))
     return shown(await identities.merge(request.project, idOf(request), traits, known(request)), 200)
   }
 
-  async function remove(request: Request): Promise<Answer> {
+  async function remove(request: IdentityRequest): Promise<HttpAnswer> {
     if (!(await identities.remove(request.project, idOf(request), known(request)))) throw noIdentity()
     return { status: 204 }
   }
@@ -110,12 +112,12 @@ export function adminRoutes(identities: Identities): Routes {
     if (schemaId !== undefined && schemaId !== id) {
       throw new HttpError(
         400,
-        'schema_id',
         `schema_id has to be "${id}", this project's schema, or left out.`,
+        'schema_id',
       )
     }
     const traits = own(body, 'traits')
-    if (traits === undefined) throw new HttpError(400, 'required', '"traits" are required.')
+    if (traits === undefined) throw new HttpError(400, '"traits" are required.', 'required')
     return traits
   }
 
@@ -125,7 +127,7 @@ export function adminRoutes(identities: Identities): Routes {
   ])
 }
 
-function shown(written: Written, status: number): Answer {
+function shown(written: WrittenIdentity, status: number): HttpAnswer {
   if (!written) throw noIdentity()
   return 'errors' in written
     ? refusal(statusOf(written.errors), written.errors)
@@ -133,7 +135,7 @@ function shown(written: Written, status: number): Answer {
 }
 
 /** The versions that a write may change; any version without If-Match. */
-function known(request: Request): ReturnType<typeof ifMatch> | undefined {
+function known(request: IdentityRequest): ReturnType<typeof ifMatch> | undefined {
   const field = request.header('if-match')
   return field === undefined ? undefined : ifMatch(field)
 }
@@ -143,21 +145,21 @@ function failed(status: number, errors: readonly FieldError[]) {
   return { action: 'error', error: { status, errors } }
 }
 
-function idOf(request: Request): string {
+function idOf(request: IdentityRequest): string {
   return request.params.id ?? ''
 }
 
 /** A query parameter by its name, or by the one that the directory's management API uses for it. */
-function either(request: Request, name: string, alias: string): string | null {
+function either(request: IdentityRequest, name: string, alias: string): string | null {
   const [own, other] = [request.query.get(name), request.query.get(alias)]
   if (own === null || other === null) return own ?? other
-  throw new HttpError(400, name, `${name} and ${alias} mean the same: send one.`)
+  throw new HttpError(400, `${name} and ${alias} mean the same: send one.`, name)
 }
 
 /** More than the maximum counts as the maximum, as everywhere. */
 function pageSize(text: string | null): number {
   if (text === null) return PAGE_SIZE
   const size = /^\d{1,15}$/.test(text) ? Number(text) : 0
-  if (size < 1) throw new HttpError(400, 'page_size', 'page_size has to be a whole number of at least 1.')
+  if (size < 1) throw new HttpError(400, 'page_size has to be a whole number of at least 1.', 'page_size')
   return Math.min(size, MAX_PAGE_SIZE)
 }

@@ -1,26 +1,26 @@
 /** Registration by form or by JSON. */
 
-import { html } from '../../pages/html.js'
-import { hasToken, refuseForeign } from '../csrf.js'
-import { etagOf } from '../etag.js'
-import type { FieldError } from '../form/errors.js'
-import type { JsonObject } from '../form/json.js'
-import { readForm } from '../form/parse.js'
-import { sentDefaults, sentEntries } from '../form/sent.js'
-import { holdIdentity } from '../holder.js'
+import { html } from '../../http/html.js'
+import type { JsonObject } from '../../json.js'
+import type { FieldError } from '../decode/messages.js'
+import { readForm } from '../decode/parse.js'
 import {
-  type Answer,
+  etagOf,
+  type HttpAnswer,
+  type IdentityRequest,
+  type IdentityRoutes,
   noIdentity,
-  type Request,
-  type Routes,
   refusal,
   statusOf,
   submissionOf,
 } from '../http.js'
 import type { Identities, Versioned } from '../identities.js'
-import { PAGE_HEADERS, renderPage } from '../page.js'
+import { sentDefaults, sentEntries } from '../render/sent.js'
 import type { Signer } from '../secret.js'
 import { IdentifierTaken } from '../store/contract.js'
+import { holdIdentity } from './cookies.js'
+import { hasToken, refuseForeign } from './csrf.js'
+import { PAGE_HEADERS, renderPage } from './page.js'
 import { FormPages, isBrowser, TOKEN_MISSING, takenError, wantsNodes } from './self-service.js'
 import { SETTINGS_PATH } from './settings.js'
 
@@ -31,16 +31,20 @@ const DONE = `${PATH}/done`
  * GET shows the form, POST registers: a browser is redirected to a page, any other client gets the identity, and a
  * cookie ties both to it for a limited time. `signer` signs tokens and cookies, `now` is the clock in milliseconds.
  */
-export function registrationRoutes(identities: Identities, signer: Signer, now: () => number): Routes {
+export function registrationRoutes(
+  identities: Identities,
+  signer: Signer,
+  now: () => number,
+): IdentityRoutes {
   const forms = new FormPages(signer, { path: PATH, heading: 'Register', submit: 'Register' })
 
-  async function show(request: Request): Promise<Answer> {
+  async function show(request: IdentityRequest): Promise<HttpAnswer> {
     const schema = identities.schemaOf(request.project)
     const shown = { schema, sent: sentDefaults(schema.root) }
     return wantsNodes(request) ? forms.nodes(request, shown) : forms.page(request, 200, shown)
   }
 
-  async function register(request: Request): Promise<Answer> {
+  async function register(request: IdentityRequest): Promise<HttpAnswer> {
     refuseForeign(request)
     const schema = identities.schemaOf(request.project)
     const { result, entries } = await readForm(schema, await submissionOf(request))
@@ -78,7 +82,7 @@ export function registrationRoutes(identities: Identities, signer: Signer, now: 
   }
 
   /** Confirms the registration. The URL may have been passed on, so no trait is shown. */
-  async function done(request: Request): Promise<Answer> {
+  async function done(request: IdentityRequest): Promise<HttpAnswer> {
     const id = request.query.get('identity') ?? ''
     if (!(await identities.find(request.project, id))) throw noIdentity()
     const { say } = request.language

@@ -1,42 +1,38 @@
 /** What the self-service forms have in common: how they are shown, and their errors. */
 
-import { type Html, html } from '../../pages/html.js'
-import { issueToken, TOKEN_FIELD } from '../csrf.js'
-import type { FieldError } from '../form/errors.js'
-import { buildNodes, saidNodes } from '../form/nodes.js'
-import { renderForm } from '../form/render.js'
-import type { CompiledSchema } from '../form/schema.js'
-import type { Sent } from '../form/sent.js'
-import { type Answer, prefers, type Request } from '../http.js'
-import { PAGE_HEADERS, renderPage } from '../page.js'
+import { type Html, html } from '../../http/html.js'
+import type { FieldError } from '../decode/messages.js'
+import { type HttpAnswer, type IdentityRequest, prefers } from '../http.js'
+import { buildNodes, saidNodes } from '../render/nodes.js'
+import { renderForm } from '../render/render.js'
+import type { Sent } from '../render/sent.js'
+import type { CompiledSchema } from '../schema/schema.js'
 import type { Signer } from '../secret.js'
 import type { IdentifierTaken } from '../store/contract.js'
+import { issueToken, TOKEN_FIELD } from './csrf.js'
+import { PAGE_HEADERS, renderPage } from './page.js'
 
-/** One of the forms. */
 export interface FormPlace {
   readonly path: string
   readonly heading: string
-  /** The text of the button. */
   readonly submit: string
 }
 
-/** A form to be shown. */
 export interface Shown {
   readonly schema: CompiledSchema
   readonly sent: Sent
   readonly errors?: readonly FieldError[]
-  /** Further hidden fields. */
   readonly hidden?: Readonly<Record<string, string>>
   readonly notice?: Html
 }
 
 /** True when the client wants a page: only browsers name HTML explicitly. */
-export function isBrowser(request: Request): boolean {
+export function isBrowser(request: IdentityRequest): boolean {
   return prefers(request.header('accept'), 'text/html', 'application/json')
 }
 
 /** True when the client wants the form's nodes: a page is for browsers, and for clients that do not say. */
-export function wantsNodes(request: Request): boolean {
+export function wantsNodes(request: IdentityRequest): boolean {
   return !isBrowser(request) && prefers(request.header('accept'), 'application/json', 'text/html')
 }
 
@@ -50,8 +46,11 @@ export class FormPages {
     this.#place = place
   }
 
-  /** The form as a page. */
-  page(request: Request, status: number, { schema, sent, errors = [], hidden, notice }: Shown): Answer {
+  page(
+    request: IdentityRequest,
+    status: number,
+    { schema, sent, errors = [], hidden, notice }: Shown,
+  ): HttpAnswer {
     const { path, heading, submit } = this.#place
     const { token, headers } = issueToken(this.#signer, request)
     const { say, tag } = request.language
@@ -64,7 +63,7 @@ export class FormPages {
   }
 
   /** The form for clients that render it themselves. */
-  nodes(request: Request, { schema, sent }: Shown, more: object = {}): Answer {
+  nodes(request: IdentityRequest, { schema, sent }: Shown, more: object = {}): HttpAnswer {
     const { token, headers } = issueToken(this.#signer, request)
     const nodes = saidNodes(buildNodes(schema, sent, []), request.language.say)
     return {

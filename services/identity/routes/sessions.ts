@@ -1,7 +1,8 @@
 /** Sessions are left to a real identity provider; this service only says so. */
-import { HttpError, type Routes } from '../http.js'
+import { HttpError } from '../../http/errors.js'
+import type { IdentityRoutes } from '../http.js'
 
-export function sessionRoutes(): Routes {
+export function sessionRoutes(): IdentityRoutes {
   return new Map([
     [
       '/sessions/whoami',
@@ -9,8 +10,8 @@ export function sessionRoutes(): Routes {
         GET: async () => {
           throw new HttpError(
             401,
-            'no_session',
             'There are no sessions here; configure an identity provider as an upstream.',
+            'no_session',
           )
         },
       },

@@ -1,26 +1,28 @@
 /** People change their own traits, by form or by JSON. */
 
-import { html } from '../../pages/html.js'
-import { hasToken, refuseForeign } from '../csrf.js'
-import { etagOf, ifMatch, type Precondition } from '../etag.js'
-import type { Entry } from '../form/entry.js'
-import type { FieldError } from '../form/errors.js'
-import { parsePatch, readForm } from '../form/parse.js'
-import { sentEntries, sentTraits } from '../form/sent.js'
-import { heldIdentity } from '../holder.js'
+import { HttpError } from '../../http/errors.js'
+import { html } from '../../http/html.js'
+import type { FormEntry } from '../decode/decode.js'
+import type { FieldError } from '../decode/messages.js'
+import { parsePatch, readForm } from '../decode/parse.js'
 import {
-  type Answer,
-  HttpError,
-  type Request,
-  type Routes,
+  etagOf,
+  type HttpAnswer,
+  type IdentityRequest,
+  type IdentityRoutes,
+  ifMatch,
+  type Precondition,
   refusal,
   statusOf,
   submissionOf,
 } from '../http.js'
-import { type Identities, PreconditionFailed, type Versioned, type Written } from '../identities.js'
-import { PAGE_HEADERS, renderPage } from '../page.js'
+import { type Identities, PreconditionFailed, type Versioned, type WrittenIdentity } from '../identities.js'
+import { sentEntries, sentTraits } from '../render/sent.js'
 import type { Signer } from '../secret.js'
 import { IdentifierTaken } from '../store/contract.js'
+import { heldIdentity } from './cookies.js'
+import { hasToken, refuseForeign } from './csrf.js'
+import { PAGE_HEADERS, renderPage } from './page.js'
 import {
   CHANGED_MEANWHILE,
   FormPages,
@@ -38,10 +40,10 @@ const VERSION_FIELD = 'version'
  * GET shows the stored traits, POST and PUT replace them, PATCH merges; all of these respect If-Match. Only clients
  * tied to an identity have access. `signer` signs tokens and cookies, `now` is the clock in milliseconds.
  */
-export function settingsRoutes(identities: Identities, signer: Signer, now: () => number): Routes {
+export function settingsRoutes(identities: Identities, signer: Signer, now: () => number): IdentityRoutes {
   const forms = new FormPages(signer, { path: SETTINGS_PATH, heading: 'Your details', submit: 'Save' })
 
-  async function show(request: Request): Promise<Answer> {
+  async function show(request: IdentityRequest): Promise<HttpAnswer> {
     const held = await holder(request)
     if (!held) return nobody(request)
     const { identity, version } = held
@@ -62,7 +64,7 @@ export function settingsRoutes(identities: Identities, signer: Signer, now: () =
     return { ...answer, headers: { ...answer.headers, etag: etagOf(version) } }
   }
 
-  async function replace(request: Request): Promise<Answer> {
+  async function replace(request: IdentityRequest): Promise<HttpAnswer> {
     refuseForeign(request)
     const held = await holder(request)
     if (!held) return nobody(request)
@@ -70,7 +72,7 @@ export function settingsRoutes(identities: Identities, signer: Signer, now: () =
     const { result, entries } = await readForm(schema, await submissionOf(request))
     const refused = async (status: number, errors: readonly FieldError[]) => {
       if (!isBrowser(request)) return refusal(status, errors)
-      // Once the user has been told of the other change, saving again replaces it. Until then the form keeps the
+      // Once the user has seen the other change, saving again replaces it. Until then the form keeps the
       // version it showed.
       const newest = errors.includes(CHANGED_MEANWHILE) ? await holder(request) : undefined
       const version = newest ? String(newest.version) : (shownVersion(entries) ?? String(held.version))
@@ -89,7 +91,7 @@ export function settingsRoutes(identities: Identities, signer: Signer, now: () =
     }
   }
 
-  async function merge(request: Request): Promise<Answer> {
+  async function merge(request: IdentityRequest): Promise<HttpAnswer> {
     refuseForeign(request)
     const held = await holder(request)
     if (!held) return nobody(request)
@@ -100,7 +102,7 @@ export function settingsRoutes(identities: Identities, signer: Signer, now: () =
     return saved(request, await identities.merge(request.project, held.identity.id, parsed.patch, known))
   }
 
-  async function holder(request: Request): Promise<Versioned | undefined> {
+  async function holder(request: IdentityRequest): Promise<Versioned | undefined> {
     const id = heldIdentity(signer, request, now())
     return id === undefined ? undefined : identities.find(request.project, id)
   }
@@ -109,18 +111,18 @@ export function settingsRoutes(identities: Identities, signer: Signer, now: () =
 }
 
 /** If-Match, and for a form the version it showed. */
-function knownVersion(request: Request, entries: readonly Entry[]): Precondition {
+function knownVersion(request: IdentityRequest, entries: readonly FormEntry[]): Precondition {
   const demanded = ifMatch(request.header('if-match'))
   const shown = shownVersion(entries)
   return version => demanded(version) && (shown === undefined || shown === String(version))
 }
 
-function shownVersion(entries: readonly Entry[]): string | undefined {
+function shownVersion(entries: readonly FormEntry[]): string | undefined {
   const shown = entries.find(entry => entry.name === VERSION_FIELD)
   return shown && 'text' in shown ? shown.text : undefined
 }
 
-function saved(request: Request, written: Written): Answer {
+function saved(request: IdentityRequest, written: WrittenIdentity): HttpAnswer {
   if (!written) return nobody(request)
   if ('errors' in written) return refusal(statusOf(written.errors), written.errors)
   return isBrowser(request)
@@ -128,10 +130,9 @@ function saved(request: Request, written: Written): Answer {
     : { status: 200, headers: { etag: etagOf(written.version) }, body: written.identity }
 }
 
-/** The request has no valid identity cookie. */
-function nobody(request: Request): Answer {
+function nobody(request: IdentityRequest): HttpAnswer {
   const message = 'Only the browser you registered with can change your details here, for an hour.'
-  if (!isBrowser(request)) throw new HttpError(401, 'unknown_person', message)
+  if (!isBrowser(request)) throw new HttpError(401, message, 'unknown_person')
   const { say } = request.language
   const content = html`<p>${say(message)}</p><p><a href="/self-service/registration">${say('Register')}</a></p>`
   return {

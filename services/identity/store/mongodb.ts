@@ -4,7 +4,14 @@
  */
 import { createHash } from 'node:crypto'
 import { type Collection, type Db, MongoClient, MongoServerError } from 'mongodb'
-import { mongodbFault } from '../../storage/mongodb-faults.js'
+import {
+  claimVersion,
+  type DocumentVersion,
+  databaseOf,
+  mongodbFault,
+  patienceOf,
+} from '../../storage/mongodb.js'
+import { createMutex } from '../../storage/mutex.js'
 import {
   type Identifiers,
   IdentifierTaken,
@@ -13,12 +20,10 @@ import {
   StoreUnavailable,
   type UniqueKeys,
 } from './contract.js'
-import { databaseOf, patienceOf } from './mongodb-url.js'
-import { Turns } from './turns.js'
 
 const DUPLICATE_KEY = 11000
 const UNIQUE_PREFIX = 'unique_'
-const KEPT = 'identifiers'
+const IDENTIFIERS = 'identifiers'
 
 interface IdentityDocument {
   _id: string
@@ -32,19 +37,12 @@ interface IdentityDocument {
   [unique: `unique_${string}`]: string
 }
 
-/** Version of the documents' shapes: a release that changes them raises it, and migrates older ones first. */
+/** Version of the documents' shapes. */
 const VERSION = 1
-const TABLES = 'tables'
-
-/** The version of the document shapes in the database. */
-interface KeptVersion {
-  _id: typeof TABLES
-  version: number
-}
 
 /** The revision of the identifier traits from which the unique keys were made. */
-interface KeptIdentifiers {
-  _id: typeof KEPT
+interface IdentifierRevision {
+  _id: typeof IDENTIFIERS
   revision: string
 }
 
@@ -64,16 +62,20 @@ export async function openMongoStore(url: string, identifiers: Identifiers): Pro
 class MongoStore implements IdentityStore {
   readonly #client: MongoClient
   readonly #identities: Collection<IdentityDocument>
-  readonly #kept: Collection<KeptIdentifiers>
-  readonly #versions: Collection<KeptVersion>
+  readonly #revisions: Collection<IdentifierRevision>
+  readonly #versions: Collection<DocumentVersion>
   readonly #identifiers: Identifiers
-  readonly #turns = new Turns()
+  /**
+   * MongoDB compares and writes a document in one step; some compatible servers (FerretDB 1) use two, and this keeps
+   * two writers apart there.
+   */
+  readonly #mutex = createMutex()
   readonly #fields: ReadonlyMap<string, `unique_${string}`>
 
   constructor(client: MongoClient, db: Db, identifiers: Identifiers) {
     this.#client = client
     this.#identities = db.collection('identities')
-    this.#kept = db.collection('identity_settings')
+    this.#revisions = db.collection('identity_settings')
     this.#versions = db.collection('identity_settings')
     this.#identifiers = identifiers
     this.#fields = new Map(identifiers.traits.map(trait => [trait, uniqueField(trait)]))
@@ -82,17 +84,18 @@ class MongoStore implements IdentityStore {
   /** Brings indexes and unique keys in line with the schemas' identifier traits. */
   async prepare(): Promise<void> {
     await reached(async () => {
-      await this.#claimVersion()
+      const fault = await claimVersion(this.#versions, 'identities', VERSION)
+      if (fault) throw new Error(`MONGODB_URL: ${fault}`)
       await this.#identities.createIndex({ project: 1, _id: 1 })
       const wanted = new Set<string>(this.#fields.values())
       for (const { name } of await this.#identities.indexes()) {
         if (name?.startsWith(UNIQUE_PREFIX) && !wanted.has(name)) await this.#identities.dropIndex(name)
       }
       const { revision } = this.#identifiers
-      const isKept = (await this.#kept.findOne({ _id: KEPT, revision })) !== null
-      if (!isKept) {
+      const isCurrent = (await this.#revisions.findOne({ _id: IDENTIFIERS, revision })) !== null
+      if (!isCurrent) {
         // Deleted first, so that an interrupted start is repeated in full.
-        await this.#kept.deleteOne({ _id: KEPT })
+        await this.#revisions.deleteOne({ _id: IDENTIFIERS })
         await this.#renewKeys()
       }
       for (const field of this.#fields.values()) {
@@ -100,19 +103,8 @@ class MongoStore implements IdentityStore {
           .createIndex({ [field]: 1 }, { unique: true, name: field })
           .catch(error => this.#rethrow(error))
       }
-      if (!isKept) await this.#kept.replaceOne({ _id: KEPT }, { revision }, { upsert: true })
+      if (!isCurrent) await this.#revisions.replaceOne({ _id: IDENTIFIERS }, { revision }, { upsert: true })
     })
-  }
-
-  /** Throws an Error with a sentence when a newer release has used the database. */
-  async #claimVersion(): Promise<void> {
-    const mark = { $setOnInsert: { version: VERSION } }
-    await this.#versions.updateOne({ _id: TABLES }, mark, { upsert: true })
-    const found = (await this.#versions.findOne({ _id: TABLES }))?.version ?? VERSION
-    if (found <= VERSION) return
-    throw new Error(
-      `MONGODB_URL: its identities were stored by a newer release (version ${found}, this release knows ${VERSION}). Start that release, or restore the backup from before it`,
-    )
   }
 
   /** Updates the unique keys of identities that were written under other identifier traits. */
@@ -151,7 +143,7 @@ class MongoStore implements IdentityStore {
 
   async replace(identity: StoredIdentity, keys: UniqueKeys): Promise<boolean> {
     const { id, project, version } = identity
-    const { matchedCount } = await this.#turns.take(id, () =>
+    const { matchedCount } = await this.#mutex(id, () =>
       reached(() =>
         this.#identities
           .replaceOne({ _id: id, project, version: version - 1 }, this.#document(identity, keys))
@@ -163,9 +155,7 @@ class MongoStore implements IdentityStore {
 
   async remove(project: string, id: string, version?: number): Promise<boolean> {
     const wanted = { _id: id, project, ...(version === undefined ? {} : { version }) }
-    const { deletedCount } = await this.#turns.take(id, () =>
-      reached(() => this.#identities.deleteOne(wanted)),
-    )
+    const { deletedCount } = await this.#mutex(id, () => reached(() => this.#identities.deleteOne(wanted)))
     return deletedCount > 0
   }
 

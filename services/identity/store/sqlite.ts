@@ -3,9 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'libsql'
 import { openFolder } from '../../storage/data-folder.js'
-import { sqliteFault } from '../../storage/sqlite-faults.js'
-import { atomically } from '../../storage/sqlite-transaction.js'
-import { openVersion } from '../../storage/sqlite-version.js'
+import { atomically, openTables, sqliteFault, type Tables } from '../../storage/sqlite.js'
 import {
   type Identifiers,
   IdentifierTaken,
@@ -15,39 +13,33 @@ import {
   type UniqueKeys,
 } from './contract.js'
 
-const TABLES = `
-  CREATE TABLE IF NOT EXISTS identities (
+const TABLES: Tables = {
+  one: 'identities',
+  create: `
+  CREATE TABLE identities (
     id TEXT PRIMARY KEY, project TEXT NOT NULL, schema_id TEXT NOT NULL, traits TEXT NOT NULL,
     created_at TEXT NOT NULL, updated_at TEXT NOT NULL, version INTEGER NOT NULL
   ) WITHOUT ROWID;
-  CREATE INDEX IF NOT EXISTS identities_by_project ON identities (project, id);
-  CREATE TABLE IF NOT EXISTS unique_keys (
+  CREATE INDEX identities_by_project ON identities (project, id);
+  CREATE TABLE unique_keys (
     unique_key TEXT PRIMARY KEY, trait TEXT NOT NULL, identity_id TEXT NOT NULL
   ) WITHOUT ROWID;
-  CREATE INDEX IF NOT EXISTS unique_keys_by_identity ON unique_keys (identity_id);
-  CREATE TABLE IF NOT EXISTS identifier_revision (revision TEXT PRIMARY KEY) WITHOUT ROWID;
-`
-
-/** Version of the tables. Files of the first releases have 0, with the same tables as 1. */
-const VERSION = 1
-
-type Say = (fields: object, message: string) => void
+  CREATE INDEX unique_keys_by_identity ON unique_keys (identity_id);
+  CREATE TABLE identifier_revision (revision TEXT PRIMARY KEY) WITHOUT ROWID;`,
+  version: 1,
+}
 
 /** The columns under their names in StoredIdentity. */
 const COLUMNS =
   'id, project, schema_id AS schemaId, traits, created_at AS createdAt, updated_at AS updatedAt, version'
 
 /** Opens or creates the file, readable by its owner only. Throws when two identities share a new identifier. */
-export async function openSqliteStore(
-  file: string,
-  identifiers: Identifiers,
-  say: Say = () => undefined,
-): Promise<IdentityStore> {
+export async function openSqliteStore(file: string, identifiers: Identifiers): Promise<IdentityStore> {
   openFolder(dirname(file))
   closeSync(openSync(file, 'a', 0o600))
   const store = new SqliteStore(new Database(file))
   try {
-    store.makeTables(file, say)
+    store.makeTables(file)
     store.keepIdentifiers(identifiers)
   } catch (error) {
     await store.close()
@@ -65,16 +57,9 @@ class SqliteStore implements IdentityStore {
     db.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000; PRAGMA wal_autocheckpoint = 250;')
   }
 
-  /** Throws an Error with a sentence when the file is from a newer release. */
-  makeTables(file: string, say: Say): void {
-    const db = this.#db
-    const isNew = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'identities'").get() === undefined
-    const { user_version: found } = db.prepare('PRAGMA user_version').get() as { user_version: number }
-    if (!isNew && found === 0) db.exec(`${TABLES} PRAGMA user_version = ${VERSION}`)
-    openVersion({
-      ...{ db, file, isNew, say, version: VERSION, oldest: VERSION },
-      migrate: () => db.exec(TABLES),
-    })
+  /** Throws an Error with a sentence when the tables have another version. */
+  makeTables(file: string): void {
+    openTables(this.#db, file, TABLES)
   }
 
   /**
@@ -141,7 +126,7 @@ class SqliteStore implements IdentityStore {
   }
 
   async restore(): Promise<void> {
-    this.#db.exec(`PRAGMA user_version = ${VERSION}`)
+    this.#db.exec(`PRAGMA user_version = ${TABLES.version}`)
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
 /** Encryption keys: several at a time, and key rotation while the service runs. */
-import { createCipheriv, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -10,18 +10,10 @@ import { openStore } from '../../../services/directory/store/open.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { type Directory, startReceiver, startService } from './harness.js'
-import { newDirectory } from './store-fixtures.js'
+import { newDirectory } from './store/store-fixtures.js'
 
 const [old, fresh] = [randomBytes(32), randomBytes(32)] as [Buffer, Buffer]
 const listed = (...keys: Buffer[]) => keys.map(key => key.toString('base64')).join(',')
-
-/** Sealed in the first format, without the key's id. */
-function sealedBefore(key: Buffer, secret: string, owner: string, field: string): string {
-  const nonce = randomBytes(12)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(JSON.stringify([owner, field])))
-  const text = Buffer.concat([cipher.update(secret), cipher.final()])
-  return ['v1', ...[nonce, cipher.getAuthTag(), text].map(part => part.toString('base64url'))].join('.')
-}
 
 t.test('the first key encrypts, every key decrypts, and each sealed text names its key', async t => {
   const [before, both, after] = [[old], [fresh, old], [fresh]].map(keys =>
@@ -43,12 +35,7 @@ t.test('the first key encrypts, every key decrypts, and each sealed text names i
   const resealed = both.reseal(sealed, 'a', 'scim')
   t.equal(after.open(resealed, 'a', 'scim'), 'hush')
   t.equal(both.reseal(resealed, 'a', 'scim'), resealed)
-
-  const earlier = sealedBefore(old, 'hush', 'a', 'scim')
-  for (const box of [before, both])
-    t.equal(box.open(earlier, 'a', 'scim'), 'hush', 'a text without a key id is opened')
-  t.throws(() => after.open(earlier, 'a', 'scim'), unauthentic)
-  t.equal(after.open(both.reseal(earlier, 'a', 'scim'), 'a', 'scim'), 'hush')
+  t.throws(() => both.open(sealed.replace('v2', 'v1'), 'a', 'scim'), { message: 'not an encrypted secret' })
 })
 
 const databases: [string, (t: Test) => Promise<NodeJS.ProcessEnv | undefined>][] = [

@@ -5,8 +5,7 @@ import { PassThrough } from 'node:stream'
 import { mock } from 'node:test'
 import fc from 'fast-check'
 import t from 'tap'
-import { readBody } from '../../../services/http/body.js'
-import { Budget } from '../../../services/http/budget.js'
+import { Budget, readBody } from '../../../services/http/body.js'
 
 /** A request whose body the test sends, and the end of its response. */
 function exchange(headers: Record<string, string> = {}) {

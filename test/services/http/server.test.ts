@@ -8,7 +8,7 @@ import { waitUntil } from '../../helpers/wait.js'
 
 /** A listening server whose one response is `body` once that resolves, and a client that keeps its connection, as a gateway does. */
 async function scene(t: Test, body: PassThrough | Promise<string>) {
-  const server = createServer({ secret: undefined, refuseUrl: () => undefined })
+  const server = createServer({ secret: undefined })
   const arrived = once(server.server, 'request')
   server.get('/', async (_request, reply) => reply.send(await body))
   const url = await server.listen({ host: '127.0.0.1', port: 0 })

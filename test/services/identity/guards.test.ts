@@ -1,9 +1,9 @@
 import { type IncomingMessage, request } from 'node:http'
 import t from 'tap'
-import { heldIdentity, holdIdentity } from '../../../services/identity/holder.js'
 import { ENGLISH } from '../../../services/identity/languages.js'
+import { heldIdentity, holdIdentity } from '../../../services/identity/routes/cookies.js'
 import { Signer } from '../../../services/identity/secret.js'
-import { formData, tag } from './form-data.js'
+import { formData, tag } from './decode/form-data.js'
 import { cookieOf, HTML, PERSON, REGISTRATION, started } from './started.js'
 import { MULTIPART, multipart, URL_ENCODED, urlEncoded } from './submit.js'
 

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { typeMessage, validationMessage } from '../../../services/identity/form/messages.js'
+import { typeMessage, validationMessage } from '../../../services/identity/decode/messages.js'
 import { Languages } from '../../../services/identity/languages.js'
 import { inProject, projectFile } from '../../helpers/root.js'
-import { tag } from './form-data.js'
+import { tag } from './decode/form-data.js'
 import { started } from './started.js'
 
 const SHIPPED = inProject('config/languages')
@@ -69,7 +69,7 @@ t.test(
   'the shipped languages translate every validation message and have no sentence that the code does not use',
   t => {
     const { say } = new Languages([SHIPPED]).choose('de')
-    const source = projectFile('services/identity/form/messages.ts')
+    const source = projectFile('services/identity/decode/messages.ts')
     const keywords = [...source.matchAll(/^ {2}(\w+): '|case '(\w+)'|'(false schema)'/gm)].flatMap(found =>
       found.slice(1),
     )
@@ -89,26 +89,14 @@ t.test(
       t.notMatch(say(typeMessage([type, 'string'])), /\b(?:a|an|or|text|list)\b/)
     }
     const all = [
-      'app',
-      'http',
-      'csrf',
-      'page',
-      'form/messages',
-      'form/type',
-      'form/assemble',
-      'form/declared',
-      'form/inputs',
+      ...['app', 'http'],
+      ...['messages', 'type', 'assemble', 'declared', 'parse', 'validate'].map(name => `decode/${name}`),
+      ...['inputs', 'nodes', 'render'].map(name => `render/${name}`),
+      ...['admin', 'csrf', 'page', 'registration', 'settings', 'self-service'].map(name => `routes/${name}`),
     ]
-      .concat([
-        'form/nodes',
-        'form/render',
-        'form/parse',
-        'form/validate',
-        'routes/admin',
-        'routes/registration',
-      ])
-      .concat(['routes/settings', 'routes/self-service'])
-      .map(name => projectFile(`services/identity/${name}.ts`))
+      .map(name => `identity/${name}`)
+      .concat(['http/server', 'http/wrong-keys', 'http/body'])
+      .map(name => projectFile(`services/${name}.ts`))
       .join('\n')
     const table = JSON.parse(readFileSync(join(SHIPPED, 'de.json'), 'utf8')) as Record<string, string>
     for (const english of Object.keys(table)) {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { start } from '../../../services/identity/index.js'
-import { formData, tag } from './form-data.js'
+import { formData, tag } from './decode/form-data.js'
 import { HTML, PERSON, REGISTRATION, SECRET, started } from './started.js'
 
 t.test('a submitted form becomes a typed identity', async t => {

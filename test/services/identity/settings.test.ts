@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { formData, tag } from './form-data.js'
+import { formData, tag } from './decode/form-data.js'
 import { cookieOf, HTML, PERSON, type Reply, SECRET, started } from './started.js'
 import { URL_ENCODED, urlEncoded } from './submit.js'
 

@@ -12,7 +12,6 @@ import {
   StoreUnavailable,
 } from '../../../services/identity/store/contract.js'
 import { openMongoStore } from '../../../services/identity/store/mongodb.js'
-import { databaseOf, patienceOf } from '../../../services/identity/store/mongodb-url.js'
 import { openSqliteStore } from '../../../services/identity/store/sqlite.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 
@@ -197,22 +196,6 @@ t.test('MongoDB', async t => {
     'follows the schema when it is opened again',
     reopening(identifiers => openMongoStore(second ?? url, identifiers ?? uniqueBy('email'))),
   )
-})
-
-t.test('a MongoDB URL without a database or timeouts gets defaults', async t => {
-  const names: [string, string][] = [
-    ['mongodb://h', 'sluice'],
-    ['mongodb://h/', 'sluice'],
-    ['mongodb://u:p@h1:1,h2:2/?replicaSet=r', 'sluice'],
-    ['mongodb://h?appName=a/b', 'sluice'],
-    ['mongodb+srv://u:p@h/mine?w=1', 'mine'],
-    ['mongodb://h:1/my%2Down', 'my-own'],
-  ]
-  for (const [url, name] of names) t.equal(databaseOf(url), name, url)
-  const patience = { serverSelectionTimeoutMS: 5000, connectTimeoutMS: 5000, socketTimeoutMS: 10_000 }
-  t.same(patienceOf('mongodb://h'), patience)
-  const { socketTimeoutMS: _given, ...rest } = patience
-  t.same(patienceOf('mongodb://h/?w=1&sockettimeoutms=0'), rest, 'a timeout in the URL takes precedence')
 })
 
 t.test('an unreachable MongoDB is reported without its address or password', async t => {

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { keptKey, makeFolder, openFolder } from '../../../services/storage/data-folder.js'
+import { makeFolder, openFolder, storedKey } from '../../../services/storage/data-folder.js'
 
 const module = new URL('../../../services/storage/data-folder.js', import.meta.url).href
 const remedy = 'Restore it'
@@ -13,9 +13,9 @@ const remedy = 'Restore it'
 t.test('processes that start at once make one folder and one key', async t => {
   const folder = join(t.testdir(), 'new', 'data')
   const file = join(folder, 'kept.key')
-  const script = `const { openFolder, keptKey } = await import(${JSON.stringify(module)})
+  const script = `const { openFolder, storedKey } = await import(${JSON.stringify(module)})
     openFolder(${JSON.stringify(folder)})
-    console.log(JSON.stringify(keptKey(${JSON.stringify(file)}, { remedy: 'x' })))`
+    console.log(JSON.stringify(storedKey(${JSON.stringify(file)}, { remedy: 'x' })))`
   const keys = await Promise.all(
     Array.from({ length: 4 }, async () => {
       const child = spawn(process.execPath, [...process.execArgv, '--input-type=module', '--eval', script], {
@@ -35,9 +35,9 @@ t.test('processes that start at once make one folder and one key', async t => {
 t.test('a key is read as it was written, with or without the end of its line', async t => {
   const file = join(t.testdir(), 'kept.key')
   const fresh = Buffer.alloc(32, 7)
-  t.same(keptKey(file, { remedy, fresh }), { text: fresh.toString('base64'), made: true })
+  t.same(storedKey(file, { remedy, fresh }), { text: fresh.toString('base64'), made: true })
   writeFileSync(file, fresh.toString('base64'))
-  t.same(keptKey(file, { remedy }), { text: fresh.toString('base64'), made: false })
+  t.same(storedKey(file, { remedy }), { text: fresh.toString('base64'), made: false })
 })
 
 t.test('what cannot be used is refused with a sentence', async t => {
@@ -47,7 +47,7 @@ t.test('what cannot be used is refused with a sentence', async t => {
   }
   t.throws(() => makeFolder('/proc/sluice'), { code: 'ENOENT' })
   const damaged = /empty\.key is damaged: it must hold 32 bytes in base64\. Restore it$/
-  t.throws(() => keptKey(join(folder, 'empty.key'), { remedy }), { message: damaged })
+  t.throws(() => storedKey(join(folder, 'empty.key'), { remedy }), { message: damaged })
   const unwritable = /none\/kept\.key cannot be written: ENOENT/
-  t.throws(() => keptKey(join(folder, 'none', 'kept.key'), { remedy }), { message: unwritable })
+  t.throws(() => storedKey(join(folder, 'none', 'kept.key'), { remedy }), { message: unwritable })
 })

@@ -1,7 +1,0 @@
-import { setImmediate as breathe } from 'node:timers/promises'
-import type { Store } from '../store/contract.js'
-
-/** Deletes the data of removed directories in pieces, yielding to other requests. */
-export async function purgeRemoved(store: Store): Promise<void> {
-  while (await store.purgeSome()) await breathe()
-}

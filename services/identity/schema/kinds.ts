@@ -1,0 +1,126 @@
+/** Determines which types the fragments of a schema allow at one path. */
+import { isJsonObject, type JsonObject, type JsonValue, jsonType, own } from '../../json.js'
+
+export type Type = 'boolean' | 'integer' | 'number' | 'string' | 'object' | 'array' | 'null'
+export type Types = ReadonlySet<Type>
+export type ResolveSchema = (reference: string) => JsonValue
+
+/**
+ * How binding a fragment is: always, in one branch (anyOf, oneOf, then, else, dependencies), or only as the test of an
+ * `if`.
+ */
+export type Role = 'always' | 'branch' | 'test'
+
+/** One schema that applies at a path. */
+export interface Fragment {
+  readonly schema: JsonObject
+  readonly role: Role
+}
+
+/** Thrown without the path; the compiler adds it. */
+export class KindConflict extends Error {}
+
+/**
+ * `fragments` and everything they include at the same place, through $ref, allOf, anyOf, oneOf, if/then/else and
+ * dependencies.
+ */
+export function spread(fragments: readonly Fragment[], resolve: ResolveSchema): Fragment[] {
+  const found: Fragment[] = []
+  const seen = { always: new Set<JsonObject>(), branch: new Set<JsonObject>(), test: new Set<JsonObject>() }
+  function add(schema: JsonValue | undefined, role: Role): void {
+    if (!isJsonObject(schema) || seen[role].has(schema)) return
+    seen[role].add(schema)
+    found.push({ schema, role })
+    const weaker = role === 'always' ? 'branch' : role
+    add(referenced(schema, resolve), role)
+    for (const part of list(schema, 'allOf')) add(part, role)
+    for (const key of ['anyOf', 'oneOf']) for (const part of list(schema, key)) add(part, weaker)
+    add(own(schema, 'then'), weaker)
+    add(own(schema, 'else'), weaker)
+    add(own(schema, 'if'), 'test')
+    const dependencies = own(schema, 'dependencies')
+    if (isJsonObject(dependencies)) for (const part of Object.values(dependencies)) add(part, weaker)
+  }
+  for (const { schema, role } of fragments) add(schema, role)
+  return found
+}
+
+/**
+ * The types that `type`, `const` or `enum` declare below one fragment; undefined when it declares none. Throws
+ * KindConflict.
+ */
+export function typesOf(schema: JsonValue | undefined, resolve: ResolveSchema): Types | undefined {
+  if (!isJsonObject(schema)) return undefined
+  let types = declared(schema)
+  for (const part of [referenced(schema, resolve), ...list(schema, 'allOf')])
+    types = both(types, typesOf(part, resolve))
+  for (const key of ['anyOf', 'oneOf']) {
+    const branches = list(schema, key).map(part => typesOf(part, resolve))
+    if (branches.length > 0 && branches.every(branch => branch !== undefined)) {
+      types = both(types, new Set(branches.flatMap(branch => [...branch])))
+    }
+  }
+  for (const key of ['if', 'then', 'else']) {
+    const conditional = typesOf(own(schema, key), resolve)
+    if (types === undefined) types = conditional
+    else both(types, conditional)
+  }
+  return types
+}
+
+/** The types that all fragments of one path agree on; undefined when none declares any. Throws KindConflict. */
+export function agreedTypes(fragments: readonly Fragment[], resolve: ResolveSchema): Types | undefined {
+  const stated = fragments.map(({ schema, role }) => ({ role, types: typesOf(schema, resolve) }))
+  const bindings = stated.filter(({ role }) => role === 'always').map(({ types }) => types)
+  const others = stated.filter(({ role }) => role !== 'always').map(({ types }) => types)
+  const bound = bindings.reduce<Types | undefined>(both, undefined)
+  if (bound) {
+    for (const types of others) both(bound, types)
+    return bound
+  }
+  const known = others.filter(types => types !== undefined)
+  const widest = known.find(types => known.every(other => covers(types, other)))
+  if (known.length > 0 && !widest) throw new KindConflict(conflict(known))
+  return widest && new Set(known.flatMap(types => [...types]))
+}
+
+/** The schemas of a list keyword, or none. */
+export function list(schema: JsonObject, key: string): JsonValue[] {
+  const value = own(schema, key)
+  return Array.isArray(value) ? value : []
+}
+
+/** The schema that a fragment's `$ref` refers to. */
+export function referenced(schema: JsonObject, resolve: ResolveSchema): JsonValue | undefined {
+  const reference = own(schema, '$ref')
+  return typeof reference === 'string' ? resolve(reference) : undefined
+}
+
+function declared(schema: JsonObject): Types | undefined {
+  const type = own(schema, 'type')
+  if (typeof type === 'string') return new Set([type as Type])
+  if (Array.isArray(type)) return new Set(type as Type[])
+  const fixed = own(schema, 'const')
+  const values = fixed === undefined ? own(schema, 'enum') : [fixed]
+  return Array.isArray(values) ? new Set(values.map(jsonType)) : undefined
+}
+
+/** Intersection, in which an integer also counts as a number. */
+function both(a: Types | undefined, b: Types | undefined): Types | undefined {
+  if (!a || !b) return a ?? b
+  const shared = new Set([...a].filter(type => has(b, type)).concat([...b].filter(type => has(a, type))))
+  if (shared.size === 0) throw new KindConflict(conflict([a, b]))
+  return shared
+}
+
+function covers(wide: Types, narrow: Types): boolean {
+  return [...narrow].every(type => type === 'null' || has(wide, type))
+}
+
+function has(types: Types, type: Type): boolean {
+  return types.has(type) || (type === 'integer' && types.has('number'))
+}
+
+function conflict(all: readonly Types[]): string {
+  return `is declared with different types (${all.map(types => [...types].join(' or ')).join('; ')})`
+}
