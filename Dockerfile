@@ -3,7 +3,8 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --include=dev
 COPY tsconfig.json tsconfig.page.json ./
-COPY scripts scripts
+COPY scripts/build.mjs scripts/
+COPY scripts/lib scripts/lib
 COPY config config
 COPY services services
 COPY gateway gateway

@@ -8,7 +8,10 @@ import { createInterface } from 'node:readline'
 import { inProject, root } from './lib/run.mjs'
 import { tapView } from './lib/tap-view.mjs'
 
-const bin = (program, ...args) => [inProject('node_modules', program), ...args]
+const bin = (/** @type {string} */ program, /** @type {string[]} */ ...args) => [
+  inProject('node_modules', program),
+  ...args,
+]
 const files = process.argv.slice(2).map(file => file.replace(/^(?=test\/)/, 'dist/').replace(/\.ts$/, '.js'))
 
 const lint = spawnSync(process.execPath, bin('@biomejs/biome/bin/biome', 'check'), {

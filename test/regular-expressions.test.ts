@@ -9,7 +9,7 @@ import { projectFile, root } from './helpers/root.js'
 const FOLDERS = ['gateway', 'services', 'config', 'tools', 'scripts', 'examples']
 
 /** Slow on purpose: the schema with which the bench shows that patterns are refused. */
-const ATTACKS = ['scripts/bench-forms.mjs']
+const ATTACKS = ['scripts/bench/directory/forms.ts']
 
 /** Expressions that are put together at run time, and why each is linear. */
 const COMPUTED: Record<string, Record<string, string>> = {
@@ -27,8 +27,7 @@ const COMPUTED: Record<string, Record<string, string>> = {
   },
   'services/directory/store/mongodb-connection.ts': { '`[?&]${name}=`': 'names of options' },
   'services/identity/store/mongodb-url.ts': { '`[?&]${name}=`': 'names of options' },
-  'scripts/bench/redis.mjs': { '`${name}:(\\\\d+)`': 'names of counters' },
-  'scripts/suites/keys.mjs': { paths: 'written in the suites' },
+  'scripts/suites/keys.ts': { paths: 'written in the suites' },
 }
 
 t.test('no regular expression is super-linear', async t => {
