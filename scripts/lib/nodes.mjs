@@ -7,15 +7,17 @@ import { inProject, run } from './run.mjs'
 export const NODES = ['20.19', '22', '24', '26']
 
 /**
- * Installs a Node under .cache, where npm finds nothing newer in its cache.
+ * Fetches a Node, where npm's cache does not hold it.
  *
  * @param {string} version
- * @returns an environment in which `node`, `npm` and `npx` run on it
+ * @returns its program, and an environment in which `node`, `npm` and `npx` run on it
  */
 export function withNode(version) {
   const home = inProject('.cache', `node${version}`)
   mkdirSync(home, { recursive: true })
   const args = ['install', '--prefix', home, '--prefer-offline', '--silent', `node@${version}`]
   run('npm', args, `No Node ${version}`)
-  return { ...process.env, PATH: `${join(home, 'node_modules', '.bin')}${delimiter}${process.env.PATH}` }
+  const programs = join(home, 'node_modules', '.bin')
+  const env = { ...process.env, PATH: `${programs}${delimiter}${process.env.PATH}` }
+  return { node: join(programs, 'node'), env }
 }

@@ -50,7 +50,7 @@ function installOn(/** @type {string} */ version, /** @type {string} */ archive)
   const folder = mkdtempSync(join(tmpdir(), 'sluice-installed-'))
   try {
     writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n')
-    const at = { cwd: folder, env: withNode(version) }
+    const at = { cwd: folder, env: withNode(version).env }
     const sluice = ['--no-install', 'sluicegate']
     run(
       'npm',

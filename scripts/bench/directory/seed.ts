@@ -66,7 +66,7 @@ function intoSqlite(dataDir: string): Seedling {
   db.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -400000; BEGIN')
   const names = 'id, directory_id, type, tenant, product, created, modified, label, raw, terms'
   const insert = db.prepare(`INSERT INTO resources (${names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-  const join_ = db.prepare('INSERT INTO memberships VALUES (?, ?)')
+  const join_ = db.prepare('INSERT INTO memberships (group_id, user_id) VALUES (?, ?)')
   let directoryId = ''
   return {
     async resources(resources) {
