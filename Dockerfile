@@ -3,14 +3,16 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --include=dev
 COPY tsconfig.json tsconfig.page.json ./
-COPY scripts scripts
+COPY scripts/build.mjs scripts/
+COPY scripts/lib scripts/lib
 COPY config config
 COPY services services
 COPY gateway gateway
 COPY tools tools
-# What runs needs no development tools, types or source maps.
+# What runs needs no development tools, scripts, types or source maps.
 RUN node scripts/build.mjs \
   && npm prune --omit=dev \
+  && rm -r dist/scripts \
   && find dist node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete \
   && install -d -m 0700 /data
 

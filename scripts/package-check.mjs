@@ -3,7 +3,7 @@ import { build } from './lib/build.mjs'
 import { checkArchive, withArchive } from './lib/package.mjs'
 import { script } from './lib/run.mjs'
 
-await script(async () => {
+await script(() => {
   build()
-  await withArchive(checkArchive)
+  withArchive(checkArchive)
 })

@@ -15,16 +15,16 @@ import { Failure, inProject, root, run, say, script } from './lib/run.mjs'
 const { values } = parseArgs({ options: { 'dry-run': { type: 'boolean', default: false } } })
 const isDry = values['dry-run']
 
-await script(async () => {
+await script(() => {
   const manifest = JSON.parse(readFileSync(inProject('package.json'), 'utf8'))
   const { version } = manifest
   const missing = [...treeFaults(version), ...publishFaults()]
-  const repository = manifest.repository ?? found(() => repositoryOf(process.env), missing)
+  const repository = manifest.repository ?? repositoryIn(missing)
   if (missing.length > 0 && !isDry) throw new Failure(missing.join('.\nsluice: '))
   for (const sentence of missing) say(`missing: ${sentence}.`)
   if (!isDry) run('.ci/run', [], 'The check failed; see above')
   build()
-  await withArchive(archive => {
+  withArchive(archive => {
     checkArchive(archive)
     publish(archive)
   }, repository && { repository })
@@ -40,7 +40,7 @@ await script(async () => {
 })
 
 /** What is wrong with the tree, its changelog and its tag, as sentences. */
-function treeFaults(version) {
+function treeFaults(/** @type {string} */ version) {
   const faults = []
   if (output('git', ['status', '--porcelain']) !== '') {
     faults.push('The working tree has changes. Commit or remove them first')
@@ -66,10 +66,10 @@ function publishFaults() {
   return faults
 }
 
-/** What `read` returns; the message of its Failure is added to `missing`. */
-function found(read, missing) {
+/** The repository's address; adds to `missing` why it is not known. */
+function repositoryIn(/** @type {string[]} */ missing) {
   try {
-    return read()
+    return repositoryOf(process.env)
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     missing.push(error.message)
@@ -78,14 +78,12 @@ function found(read, missing) {
 }
 
 /** The commit that has the version's tag, or ''. */
-function tagged(version) {
-  return output('git', ['tag', '--list', `v${version}`, '--format', '%(*objectname)%(objectname)']).slice(
-    0,
-    40,
-  )
+function tagged(/** @type {string} */ version) {
+  const format = '%(*objectname)%(objectname)'
+  return output('git', ['tag', '--list', `v${version}`, '--format', format]).slice(0, 40)
 }
 
-function publish(archive) {
+function publish(/** @type {string} */ archive) {
   const registry = new URL(output('npm', ['config', 'get', 'registry']))
   // In the environment, because other users can read command lines.
   const token = { [`npm_config_//${registry.host}${registry.pathname}:_authToken`]: process.env.NPM_TOKEN }
@@ -97,7 +95,7 @@ function publish(archive) {
   )
 }
 
-function output(command, args) {
+function output(/** @type {string} */ command, /** @type {string[]} */ args) {
   const { status, stdout } = spawnSync(command, args, { cwd: root, encoding: 'utf8' })
   if (status !== 0) throw new Failure(`${command} ${args.join(' ')} failed`)
   return stdout.trim()

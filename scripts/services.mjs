@@ -32,10 +32,7 @@ function nginx() {
 
 /** Programs that get the fields of a request as variables. */
 function cgi() {
-  for (const [name, program] of [
-    ['php-cli', 'php'],
-    ['lighttpd', 'lighttpd'],
-  ]) {
+  for (const [name, program] of Object.entries({ 'php-cli': 'php', lighttpd: 'lighttpd' })) {
     if (onPath(program) || existsSync(`/usr/sbin/${program}`)) say(`${program}: found`)
     else installPackage(name)
   }
@@ -60,7 +57,7 @@ function python() {
   installPackage('python3-venv')
 }
 
-function installPackage(name) {
+function installPackage(/** @type {string} */ name) {
   if (process.getuid?.() !== 0 || !onPath('apt-get')) {
     throw new Failure(
       `${name} is missing: install it with your package manager, or run this as root on Debian`,
@@ -125,7 +122,14 @@ function stores() {
   say(`${STORES.map(({ name }) => name).join(', ')}: found`)
 }
 
-/** Builds a program as the Go module in scripts/services pins it. */
+/**
+ * Builds a program as the Go module in scripts/services pins it.
+ *
+ * @param {string} module
+ * @param {string} source
+ * @param {string} binary
+ * @param {string[]} flags
+ */
 function buildGo(module, source, binary, flags = []) {
   const args = ['build', '-mod=readonly', '-trimpath', ...flags, '-ldflags=-s -w', '-o', binary, source]
   const env = { ...process.env, CGO_ENABLED: '0' }

@@ -1,7 +1,7 @@
 /** What `npm start` and `npm test` call first: installs and builds what is missing or stale, else costs nothing. */
 import { Failure, say, script } from './lib/run.mjs'
 
-const [major, minor] = process.versions.node.split('.').map(Number)
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 
 await script(async () => {
   if (major < 20 || (major === 20 && minor < 19)) {

@@ -2,11 +2,11 @@
  * `npm run test:dates`: runs the tests that depend on the calendar again on days that are known to go wrong, by libfaketime.
  * Gateways, services and Redis started by the tests live at that moment, too.
  */
-import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { Failure, inProject, root, say, script } from './lib/run.mjs'
+import { Failure, say, script } from './lib/run.mjs'
 import { installStores } from './lib/stores.mjs'
+import { runTests, testFiles } from './lib/tests.mjs'
 
 /** The clocks of Berlin change at 01:00 UTC. */
 const BERLIN = 'Europe/Berlin'
@@ -29,37 +29,22 @@ const BROWSER = /helpers\/browser\.js/
 
 await script(() => {
   const library = findLibrary()
-  const dependent = dependentTests()
+  const dependent = testFiles(
+    (path, text) => (CALENDAR.test(path) || DEPENDS.test(text)) && !BROWSER.test(text),
+  )
   // Debian's Redis does not run under libfaketime, because of its allocator.
-  const { server } = installStores().find(({ name }) => name === 'Valkey 9.1')
+  const server = installStores().find(({ name }) => name === 'Valkey 9.1')?.server
   for (const { at, zone = 'UTC' } of MOMENTS) {
     const files = at === TOOLS.at ? [TOOLS.file, ...dependent] : dependent
     say(`${files.length} test files at ${at}, in ${zone}`)
     const seconds = Math.round((Date.parse(at) - Date.now()) / 1000)
     const env = {
-      ...process.env,
       ...{ LD_PRELOAD: library, FAKETIME: `+${seconds}`, FAKETIME_DONT_FAKE_MONOTONIC: '1', TZ: zone },
       ...{ REDIS_SERVER: server, REDIS_URL: '' },
     }
-    const { status } = spawnSync(process.execPath, [inProject('scripts', 'test.mjs'), ...files], {
-      cwd: root,
-      stdio: ['ignore', 'inherit', 'inherit'],
-      env,
-    })
-    if (status !== 0) throw new Failure(`tests fail at ${at}, in ${zone}; see above`)
+    runTests(files, env, `tests fail at ${at}, in ${zone}; see above`)
   }
 })
-
-function dependentTests() {
-  return readdirSync(inProject('test'), { recursive: true })
-    .filter(name => name.endsWith('.test.ts'))
-    .map(name => join('test', name))
-    .filter(file => {
-      const text = readFileSync(inProject(file), 'utf8')
-      return (CALENDAR.test(file) || DEPENDS.test(text)) && !BROWSER.test(text)
-    })
-    .sort()
-}
 
 function findLibrary() {
   const folders = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib']

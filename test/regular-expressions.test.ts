@@ -9,13 +9,13 @@ import { projectFile, root } from './helpers/root.js'
 const FOLDERS = ['gateway', 'services', 'config', 'tools', 'scripts', 'examples']
 
 /** Slow on purpose: the schema with which the bench shows that patterns are refused. */
-const ATTACKS = ['scripts/bench-forms.mjs']
+const ATTACKS = ['scripts/bench/directory/forms.ts']
 
 /** Expressions that are put together at run time, and why each is linear. */
 const COMPUTED: Record<string, Record<string, string>> = {
-  'config/duration.ts': { DURATION_PATTERN: 'in config/gateway.schema.json' },
-  'config/percent.ts': { PERCENT_PATTERN: 'in config/gateway.schema.json' },
-  'config/project-names.ts': { HOST_NAME_PATTERN: 'in config/projects.schema.json' },
+  'config/schema/duration.ts': { DURATION_PATTERN: 'in config/gateway.schema.json' },
+  'config/schema/percent.ts': { PERCENT_PATTERN: 'in config/gateway.schema.json' },
+  'config/checks/project-names.ts': { HOST_NAME_PATTERN: 'in config/projects.schema.json' },
   'services/identity/render/inputs.ts': {
     '`${ESCAPED}|.`': 'checked below',
     whole: 'compiled to see whether a browser could, never run',
@@ -26,8 +26,7 @@ const COMPUTED: Record<string, Record<string, string>> = {
     source: 'compiled to find its errors, never run',
   },
   'services/storage/mongodb.ts': { '`[?&]${name}=`': 'names of options' },
-  'scripts/bench/redis.mjs': { '`${name}:(\\\\d+)`': 'names of counters' },
-  'scripts/suites/keys.mjs': { paths: 'written in the suites' },
+  'scripts/suites/keys.ts': { paths: 'written in the suites' },
 }
 
 t.test('no regular expression is super-linear', async t => {

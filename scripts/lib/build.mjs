@@ -15,7 +15,7 @@ import {
 import { dirname, join, relative } from 'node:path'
 import { inProject, root, runBin } from './run.mjs'
 
-const CODE = ['gateway', 'services', 'config', 'tools', 'test']
+const CODE = ['gateway', 'services', 'config', 'tools', 'test', 'scripts']
 /** Folders whose other files (Lua scripts, the admin page) travel with the code. */
 const WITH_ASSETS = ['gateway', 'services']
 /** What runs in Node, and the admin port's page, which runs in a browser. */
@@ -58,18 +58,22 @@ export function build() {
   writeFileSync(STAMP, stamp)
 }
 
-const isAsset = file => !file.endsWith('.ts')
-const isSource = file =>
-  file.endsWith('.ts') || WITH_ASSETS.some(folder => file.startsWith(inProject(folder)))
+const isAsset = (/** @type {string} */ file) => !file.endsWith('.ts') && !isScript(file)
+/** Those that run before a build, too: compiled so that the other scripts can import them. */
+const isScript = (/** @type {string} */ file) =>
+  file.endsWith('.mjs') && file.startsWith(inProject('scripts'))
+const isSource = (/** @type {string} */ file) =>
+  file.endsWith('.ts') || isScript(file) || WITH_ASSETS.some(folder => file.startsWith(inProject(folder)))
 
 function listSources() {
   return CODE.flatMap(folder => listFiles(inProject(folder))).filter(isSource)
 }
 
-const outputOf = source => inProject('dist', relative(root, source).replace(/\.ts$/, '.js'))
+const outputOf = (/** @type {string} */ source) =>
+  inProject('dist', relative(root, source).replace(/\.ts$/, '.js'))
 
 /** Name, size and time of every source and of the compiler's inputs: enough to notice any edit, and fast. */
-function stampOf(sources) {
+function stampOf(/** @type {string[]} */ sources) {
   const hash = createHash('sha256')
   const steering = [...PROGRAMS.map(({ config }) => inProject(config)), inProject('package-lock.json')]
   for (const file of [...sources, ...steering]) {
@@ -80,17 +84,17 @@ function stampOf(sources) {
 }
 
 /** Removes outputs of deleted sources: a stale test would still run, a stale module still load. */
-function sweep(sources) {
+function sweep(/** @type {string[]} */ sources) {
   const expected = new Set(sources.map(outputOf))
   for (const folder of CODE) {
     for (const file of listFiles(inProject('dist', folder))) {
-      const output = file.replace(/(\.d\.ts|\.js\.map)$/, '.js')
+      const output = file.replace(/\.(?:d\.(m?)ts|(m?)js\.map)$/, '.$1$2js')
       if (!expected.has(output)) rmSync(file)
     }
   }
 }
 
-function listFiles(folder) {
+function listFiles(/** @type {string} */ folder) {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter(entry => entry.isFile())

@@ -34,7 +34,7 @@ const UNREACHABLE =
   /code (E?(?:NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NETUNREACH|HOSTUNREACH|NOTCACHED))\b/
 
 /** Why npm failed, as a sentence: what to do when its registry cannot be reached, else npm's own words. */
-export function installFault(output) {
+export function installFault(/** @type {string} */ output) {
   const [, code] = UNREACHABLE.exec(output) ?? []
   if (code === undefined) return `npm could not install the dependencies:\n${output.trimEnd()}`
   return `npm cannot reach its registry (${code}). The first start downloads the dependencies: connect to the network, or tell npm of your proxy or mirror ("npm config set proxy …", "npm config set registry …"), then start again`

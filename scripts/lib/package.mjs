@@ -1,44 +1,40 @@
 /** The archive that `npm publish` would send, checked by third-party tools and by fresh installations. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
-import { inProject, run, runBin, say } from './run.mjs'
-
-/** The oldest Node that package.json allows, and the later lines. */
-const NODES = ['20.19', '22', '24']
+import { join } from 'node:path'
+import { NODES, withNode } from './nodes.mjs'
+import { root, run, runBin, say } from './run.mjs'
 
 /**
  * Packs what is built, hands the archive's path to `work`, and removes it afterwards.
- * @param more fields to add to its package.json
+ *
+ * @param {(archive: string) => void} work
+ * @param {object} [more] fields to add to its package.json
  */
-export async function withArchive(work, more) {
+export function withArchive(work, more) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-archive-'))
-  const pack = options => {
-    npm(['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], 'npm could not pack', options)
-    return join(
-      folder,
-      readdirSync(folder).find(name => name.endsWith('.tgz')),
-    )
+  const pack = (cwd = root) => {
+    const options = ['--ignore-scripts', '--silent', '--pack-destination', folder]
+    run('npm', ['pack', ...options], 'npm could not pack', { cwd })
+    return join(folder, readdirSync(folder).find(name => name.endsWith('.tgz')) ?? '')
   }
   try {
     const archive = pack()
     if (more !== undefined) {
       run('tar', ['-xzf', archive, '-C', folder], 'tar could not unpack')
       const manifest = join(folder, 'package', 'package.json')
-      writeFileSync(
-        manifest,
-        `${JSON.stringify({ ...JSON.parse(readFileSync(manifest, 'utf8')), ...more }, null, 2)}\n`,
-      )
-      pack({ cwd: join(folder, 'package') })
+      const fields = { ...JSON.parse(readFileSync(manifest, 'utf8')), ...more }
+      writeFileSync(manifest, `${JSON.stringify(fields, null, 2)}\n`)
+      pack(join(folder, 'package'))
     }
-    await work(archive)
+    work(archive)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
 /** Throws a Failure when publint, attw or an installation on one of the Nodes complains. */
-export function checkArchive(archive) {
+export function checkArchive(/** @type {string} */ archive) {
   say('publint and attw ...')
   runBin('publint/src/cli.js', ['run', '--strict', archive], 'publint found faults; see above')
   runBin(
@@ -49,28 +45,22 @@ export function checkArchive(archive) {
   for (const version of NODES) installOn(version, archive)
 }
 
-function installOn(version, archive) {
+function installOn(/** @type {string} */ version, /** @type {string} */ archive) {
   say(`installing on Node ${version} ...`)
-  const home = inProject('.cache', `node${version}`)
-  mkdirSync(home, { recursive: true })
-  npm(['install', '--prefix', home, '--prefer-offline', '--silent', `node@${version}`], `No Node ${version}`)
   const folder = mkdtempSync(join(tmpdir(), 'sluice-installed-'))
   try {
     writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n')
-    const env = {
-      ...process.env,
-      PATH: `${join(home, 'node_modules', '.bin')}${delimiter}${process.env.PATH}`,
-    }
-    const at = { cwd: folder, env }
-    npm(['install', '--engine-strict', '--prefer-offline', archive], `Node ${version}: not installed`, at)
-    run('npx', ['--no-install', 'sluicegate', '--version'], `Node ${version}: the command fails`, at)
+    const at = { cwd: folder, env: withNode(version).env }
+    const sluice = ['--no-install', 'sluicegate']
     run(
-      'npx',
-      ['--no-install', 'sluicegate', 'check', '--config', STARTER],
-      `Node ${version}: check fails`,
+      'npm',
+      ['install', '--engine-strict', '--prefer-offline', archive],
+      `Node ${version}: not installed`,
       at,
     )
-    typesOf(folder, version)
+    run('npx', [...sluice, '--version'], `Node ${version}: the command fails`, at)
+    run('npx', [...sluice, 'check', '--config', STARTER], `Node ${version}: check fails`, at)
+    if (version === NODES[0]) compileDeclarations(folder)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -79,8 +69,7 @@ function installOn(version, archive) {
 const STARTER = join('node_modules', 'sluicegate', 'config')
 
 /** Compiles every declaration file that the entries lead to, those of our dependencies included. */
-function typesOf(folder, version) {
-  if (version !== NODES[0]) return
+function compileDeclarations(/** @type {string} */ folder) {
   say('compiling its declarations ...')
   const entries = ['', '/testing', '/directory', '/identity']
   const text = entries.map((entry, i) => `export * as e${i} from 'sluicegate${entry}'\n`).join('')
@@ -88,5 +77,3 @@ function typesOf(folder, version) {
   const options = ['--strict', '--noEmit', '--target', 'es2023', '--module', 'nodenext']
   runBin('typescript/bin/tsc', [...options, join(folder, 'all.ts')], 'The declarations have errors')
 }
-
-const npm = (args, sentence, options) => run('npm', args, sentence, options)

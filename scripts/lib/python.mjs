@@ -5,9 +5,10 @@ import { Failure, inProject, onPath, run, say } from './run.mjs'
 
 /**
  * Installs what the file `requirements` lists, unless it is installed; takes half a minute the first time.
+ *
  * @returns the folder of the programs
  */
-export function installPython(name, requirements) {
+export function installPython(/** @type {string} */ name, /** @type {string} */ requirements) {
   const folder = inProject('.cache', 'python', name)
   const list = readFileSync(requirements, 'utf8')
   // The programs contain the folder's path and break when it moves.
@@ -16,7 +17,7 @@ export function installPython(name, requirements) {
   const programs = join(folder, 'bin')
   if (existsSync(mark) && readFileSync(mark, 'utf8') === wanted) return programs
   if (!onPath('python3')) throw new Failure('python3 is missing: install it with its module venv')
-  say(`${name}: installing ${list.match(/^\w[\w.-]*/gm).join(', ')} from PyPI ...`)
+  say(`${name}: installing ${list.match(/^\w[\w.-]*/gm)?.join(', ')} from PyPI ...`)
   mkdirSync(folder, { recursive: true })
   run('python3', ['-m', 'venv', '--clear', folder], 'no virtual environment; on Debian, install python3-venv')
   const pip = ['install', '--quiet', '--disable-pip-version-check', '--requirement', requirements]

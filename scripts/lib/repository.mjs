@@ -4,7 +4,8 @@ import { Failure, root } from './run.mjs'
 
 /**
  * From the build server's environment (GitHub Actions, GitLab CI), else from the remote `origin`.
- * @param remote the address of `origin`; undefined where there is none
+ * @param {NodeJS.ProcessEnv} env
+ * @param {string} [remote] the address of `origin`; undefined where there is none
  * @returns {{ type: 'git', url: string }}
  */
 export function repositoryOf(env, remote = originOf()) {

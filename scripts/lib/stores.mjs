@@ -26,9 +26,11 @@ export function installStores() {
   const programs = installPython('stores', inProject('scripts', 'services', 'stores-requirements.txt'))
   const lib = join(programs, '..', 'lib')
   return STORES.map(store => {
-    const [python] = readdirSync(lib)
+    const [python = ''] = readdirSync(lib)
     const folder = join(lib, python, 'site-packages', store.package)
-    const found = readdirSync(folder, { recursive: true }).find(path => basename(path) === store.program)
+    const found = readdirSync(folder, { recursive: true, encoding: 'utf8' }).find(
+      path => basename(path) === store.program,
+    )
     if (found === undefined) throw new Failure(`${store.name}: ${store.program} is not in its package`)
     const server = join(folder, found)
     chmodSync(server, 0o755)

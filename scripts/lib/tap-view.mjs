@@ -8,8 +8,10 @@ const SUBTEST = / # time=[\d.]+ms$/
 
 /** @param {(line: string) => void} print */
 export function tapView(print) {
+  /** @type {{ [name: string]: number, pass: number, fail: number, skip: number, todo: number }} */
   const counts = { total: 0, pass: 0, fail: 0, skip: 0, todo: 0 }
   let counted = false
+  /** @type {string[]} */
   let details = []
   let inFailure = false
 
@@ -18,7 +20,7 @@ export function tapView(print) {
     get counts() {
       return counted ? counts : undefined
     },
-    read(line) {
+    read(/** @type {string} */ line) {
       const file = FILE.exec(line)
       const point = POINT.exec(line)
       if (file) {
@@ -29,11 +31,12 @@ export function tapView(print) {
         details = []
         inFailure = false
       } else if (point) {
-        const [, result, title] = point
+        const [, result, title = ''] = point
         inFailure = result === 'not ok' && !SUBTEST.test(title)
         if (result === 'not ok' || / # (SKIP|TODO)\b/.test(title)) details.push(line)
       } else if (COUNTS.test(line)) {
-        for (const [, name, number] of line.matchAll(/(?<!\w)(\w+): (\d+)/g)) counts[name] = Number(number)
+        for (const [, name = '', number] of line.matchAll(/(?<!\w)(\w+): (\d+)/g))
+          counts[name] = Number(number)
         counted = true
       } else if (line.startsWith('Bail out!')) {
         print(line)

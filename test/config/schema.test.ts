@@ -14,7 +14,7 @@ const read = (...path: string[]) => readFileSync(join('config', ...path), 'utf8'
 t.test('the generated schemas are up to date', async t => {
   const files = editorSchemas(pluginSchemas)
   for (const [name, text] of Object.entries(files)) {
-    t.equal(read(name), text, `config/${name}: run scripts/generate-schemas.mjs after a build`)
+    t.equal(read(name), text, `config/${name}: run npm run schemas`)
   }
   for (const kind of Object.keys(pluginSchemas.limit)) t.ok(files[`${kind}.schema.json`], kind)
 })

@@ -12,7 +12,7 @@ const run = promisify(execFile)
 const errors = projectFile('docs/reference/errors.md')
 
 t.test('the generated pages are up to date', async t => {
-  await t.resolves(run(process.execPath, ['scripts/generate-docs.mjs', '--check'], { cwd: root }))
+  await t.resolves(run(process.execPath, ['dist/scripts/generate-docs.js', '--check'], { cwd: root }))
 })
 
 t.test('every problem code has a heading, a status and a title in docs/reference/errors.md', async t => {

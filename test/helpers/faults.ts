@@ -42,7 +42,8 @@ export async function faultProxy(port: number, host = '127.0.0.1'): Promise<Faul
     return socket.on('error', () => undefined).once('close', () => open.delete(socket))
   }
   const resetAll = () => {
-    for (const socket of open) socket.resetAndDestroy()
+    // Node never closes a socket that is reset after it has ended, and then hangs at its exit.
+    for (const socket of open) socket.writableEnded ? socket.destroy() : socket.resetAndDestroy()
   }
 
   const server = createServer({ allowHalfOpen: true, noDelay: true }, client => {

@@ -1,28 +1,18 @@
-/** The built command in a process of its own, with a configuration written for the test. */
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+/** The built command in a process of its own, with a configuration written for it. */
+import { execFile } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Test } from 'tap'
 import { clockOfTests } from './clocks.js'
+import { type Launched, launch } from './launch.js'
 import { inProject } from './root.js'
-import { waitUntil } from './wait.js'
+import { type Scope, temporaryFolder } from './scope.js'
 
-export interface GatewayProcess {
+export interface GatewayProcess extends Omit<Launched, 'match'> {
   readonly url: string
   readonly adminUrl: string
-  readonly pid: number
-  /** Everything it has logged so far. */
-  out(): string
   /** Resident memory in bytes. */
   resident(): Promise<number>
-  signal(name: NodeJS.Signals): void
-  /** Resolves to its exit code and signal when it has ended. */
-  exited(): Promise<readonly [number | null, NodeJS.Signals | null]>
-  /** Kills it at once, as in a crash. */
-  kill(): Promise<void>
 }
 
 /** gateway.yaml of a process that counts on Redis, refuses instead of counting locally, and has one upstream. */
@@ -36,81 +26,106 @@ upstreams: { app: { url: "${upstream}" } }
 routes: [{ path: /**, upstream: app }]
 `
 
-/** Writes gateway.yaml, projects.yaml and the policies into a folder that is removed with the test. */
-export function writeConfig(t: Test, gateway: string, policies: Readonly<Record<string, string>>): string {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-process-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+/** The text of a configuration file, or its content. */
+export type Yaml = string | Readonly<Record<string, unknown>>
+
+const ACME = projectsYaml(['acme'])
+
+/** projects.yaml with these ids, each on the host `ID.localhost`. */
+export function projectsYaml(ids: readonly string[]): Yaml {
+  const rest = { plan: 'growth', environment: 'production' }
+  return { projects: ids.map(id => ({ id, ...rest, hosts: [`${id}.localhost`] })) }
+}
+
+/** The keys of a gateway.yaml with one upstream for all paths. */
+export const oneUpstream = (url: string, settings: object = {}) => ({
+  upstreams: { app: { url, ...settings } },
+  routes: [{ path: '/**', upstream: 'app' }],
+})
+
+/**
+ * The content of gateway.yaml: free ports, unless it says otherwise, and no shedding, because whoever measures a gateway
+ * loads the machine as well.
+ */
+export function gatewayYaml({ listen, admin, ...settings }: Readonly<Record<string, unknown>>): string {
+  const at = { host: '127.0.0.1', port: 0 }
+  return textOf({
+    listen: { ...at, maxEventLoopDelay: '1h', ...(listen as object | undefined) },
+    admin: { ...at, ...(admin as object | undefined) },
+    ...settings,
+  })
+}
+
+/** Whatever is JSON is YAML, too. */
+const textOf = (yaml: Yaml): string =>
+  typeof yaml === 'string' ? yaml : `${JSON.stringify({ version: 1, ...yaml }, null, 1)}\n`
+
+/** Writes gateway.yaml, projects.yaml and the policies into a folder that is removed at the end. */
+export function writeConfig(
+  t: Scope,
+  gateway: Yaml,
+  policies: Readonly<Record<string, Yaml>>,
+  projects = ACME,
+): string {
+  const folder = temporaryFolder(t, 'process')
   mkdirSync(join(folder, 'policies'))
-  writeFileSync(join(folder, 'gateway.yaml'), gateway)
-  writeFileSync(
-    join(folder, 'projects.yaml'),
-    'version: 1\nprojects: [{ id: acme, plan: growth, environment: production, hosts: [acme.localhost] }]\n',
-  )
-  for (const [name, text] of Object.entries(policies)) writeFileSync(join(folder, 'policies', name), text)
+  const write = (name: string, yaml: Yaml) => writeFileSync(join(folder, name), textOf(yaml))
+  write('gateway.yaml', typeof gateway === 'string' ? gateway : gatewayYaml(gateway))
+  write('projects.yaml', projects)
+  for (const [name, yaml] of Object.entries(policies)) write(join('policies', name), yaml)
   return folder
 }
 
-/** Starts `sluice serve` on a folder whose listeners use free ports; it is stopped with the test. */
+/** Whether a line of the log reports an error. */
+export const isError = (line: string): boolean => /^\{"level":"(error|fatal)"/.test(line)
+
+/** Starts `sluice serve` on a folder whose listeners use free ports; it is stopped at the end. */
 export function gatewayProcess(
-  t: Test,
+  t: Scope,
   folder: string,
   env: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): Promise<GatewayProcess> {
-  return serveProcess(t, ['--config', folder], { DATA_DIR: folder, ...env }, cwd)
+  return serveProcess(t, ['--config', folder], { DATA_DIR: folder, ...env }, { cwd })
+}
+
+export interface Served {
+  readonly cwd?: string | undefined
+  /** Options of Node. */
+  readonly node?: readonly string[]
+  /** Gets each line that it logs. */
+  readonly onLine?: (line: string) => void
 }
 
 /** Like `gatewayProcess`, with the options of `serve` given literally. */
 export async function serveProcess(
-  t: Test,
+  t: Scope,
   options: readonly string[],
   env: Readonly<Record<string, string>> = {},
-  cwd?: string,
+  { node = [], ...served }: Served = {},
 ): Promise<GatewayProcess> {
-  const args = [inProject('dist', 'gateway', 'cli.js'), 'serve', ...options]
-  const child = spawn(process.execPath, args, {
-    cwd,
-    env: { PATH: process.env.PATH ?? '', ...clockOfTests(), ...env },
-  })
-  const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
-  const closed = once(child, 'close')
-  t.teardown(() => child.kill('SIGKILL'))
-  let out = ''
+  const gateway = await launch(
+    process.execPath,
+    [...node, inProject('dist', 'gateway', 'cli.js'), 'serve', ...options],
+    {
+      ready: /Sluice is ready on (\S+), admin on ([^\s"]+)/,
+      env: { PATH: process.env.PATH ?? '', ...clockOfTests(), ...env },
+      ...served,
+    },
+  )
+  t.teardown(() => gateway.signal('SIGKILL'))
   t.teardown(() => {
-    const warning = /\(node:\d+\) .*Warning.*/.exec(out)
+    const warning = /\(node:\d+\) .*Warning.*/.exec(gateway.out())
     if (warning !== null) throw new Error(`The gateway warned: ${warning[0]}`)
   })
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', text => {
-      out += text
-    })
-  }
-  const ready = () => /Sluice is ready on (\S+), admin on ([^\s"]+)/.exec(out)
-  await waitUntil('the ready line', () => ready() ?? child.exitCode !== null, 60_000)
-  const [, url, adminUrl] = ready() ?? []
-  if (url === undefined) {
-    // Wait for the rest of its output.
-    await closed
-    throw new Error(`ended with ${child.exitCode}: ${out}`)
-  }
+  const [, url = '', adminUrl = ''] = gateway.match
   return {
-    url: url as string,
-    adminUrl: adminUrl as string,
-    pid: child.pid as number,
-    out: () => out,
+    ...gateway,
+    url,
+    adminUrl,
     async resident() {
-      const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(child.pid)])
+      const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(gateway.pid)])
       return Number(stdout) * 1024
-    },
-    signal: name => child.kill(name),
-    async exited() {
-      // Only then is its output complete.
-      await closed
-      return exited
-    },
-    async kill() {
-      child.kill('SIGKILL')
-      await exited
     },
   }
 }

@@ -2,13 +2,13 @@
 import { once } from 'node:events'
 import { type Agent, createServer, type IncomingHttpHeaders, type RequestListener, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Test } from 'tap'
+import type { Scope } from './scope.js'
 
 export interface Sent {
   readonly method?: string
   readonly headers?: Record<string, string>
   readonly body?: string
-  readonly agent?: Agent
+  readonly agent?: Agent | false
   readonly signal?: AbortSignal
 }
 
@@ -31,7 +31,7 @@ export async function send(url: string, { body, ...options }: Sent = {}): Promis
 }
 
 /** Starts an upstream on a free port, and closes it when the test ends. */
-export async function startApp(t: Test, handler: RequestListener): Promise<string> {
+export async function startApp(t: Scope, handler: RequestListener): Promise<string> {
   const server = createServer(handler)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

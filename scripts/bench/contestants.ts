@@ -1,0 +1,206 @@
+/** The programs that are measured. Each is started anew for every sample, on a core of its own. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort } from '../../test/helpers/child-server.js'
+import type { Scope } from '../../test/helpers/scope.js'
+import { installPython } from '../lib/python.mjs'
+import { inProject, onPath } from '../lib/run.mjs'
+import { caddyConfig } from './caddy.js'
+import { haproxyConfig, nginxConfig, nginxLuaConfig, type PeerSettings, sluiceConfig } from './configs.js'
+import { envoyConfig } from './envoy.js'
+import { installBeside } from './install.js'
+import { BOTH_CORES, PROXY_CORE, type Program, peerCommand, sluiceCommand, startOn } from './machine.js'
+import type { BenchRedis } from './redis.js'
+import { traefikConfig } from './traefik.js'
+
+/** What a scenario asks of all contestants. */
+export interface Settings {
+  /** `roomy` are never reached, `tight` are used up at once. */
+  readonly limits: 'none' | 'roomy' | 'tight'
+  readonly tls?: boolean
+  readonly workers?: number
+  /** How many keys are requested; each is a project of its own. */
+  readonly keys?: number
+  /** How many buckets there are besides the one that is hit. */
+  readonly buckets?: number
+}
+
+export interface Place extends Settings {
+  /** For its files. */
+  readonly folder: string
+  readonly redis: BenchRedis
+  readonly upstreamPort: number
+}
+
+export interface Running {
+  readonly pid: number
+  readonly port: number
+}
+
+type Start = (t: Scope, place: Place) => Promise<Running>
+
+export interface Contestant {
+  readonly name: string
+  readonly label: string
+  /** False without limits. */
+  readonly counts: boolean
+  /** True when it calls Redis. */
+  readonly redis?: boolean
+  /** True when it can terminate TLS. */
+  readonly tls?: boolean
+  isThere?(): boolean
+  readonly start: Start
+}
+
+const MODULES = inProject('.cache', 'bench')
+/** Peers that are not dependencies of ours, in the versions the targets were set with. */
+const PACKAGES = {
+  fastify: '5.12.8',
+  '@fastify/http-proxy': '11.6.3',
+  '@fastify/rate-limit': '11.2.0',
+  ioredis: '6.0.0',
+}
+const LUA_MODULE = '/usr/lib/nginx/modules/ngx_http_lua_module.so'
+
+const fromPyPI = (name: string) => inProject('.cache', 'python', 'bench', 'bin', name)
+/** One worker, and nothing shared with another Envoy on the machine. */
+const ENVOY_ARGS = ['--concurrency', '1', '--disable-hot-restart', '--log-level', 'critical']
+
+/** Several workers need more than the one core. */
+const coresOf = ({ workers }: Settings) => (workers === undefined ? PROXY_CORE : BOTH_CORES)
+
+/** Starts a program on a free port. */
+async function startAt(
+  t: Scope,
+  place: Settings,
+  program: (port: number) => Program | Promise<Program>,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Running> {
+  const port = await freePort()
+  const { pid } = await startOn(t, coresOf(place), await program(port), port, { ...env, PORT: String(port) })
+  return { pid, port }
+}
+
+const sluice =
+  (own: { limits?: 'none'; redis?: boolean; lease?: boolean } = {}): Start =>
+  (t, { folder, upstreamPort, redis, ...scenario }) => {
+    const env = {
+      LOG_LEVEL: 'error',
+      DATA_DIR: join(folder, 'data'),
+      PROJECTS: String(scenario.keys ?? 0),
+    }
+    const program = (port: number) => {
+      const settings = { port, upstreamPort, ...scenario, ...own, redis: own.redis ? redis.url : '' }
+      const config = sluiceConfig(t, settings)
+      return scenario.keys === undefined ? sluiceCommand(config) : peerCommand('sluice-keys', config)
+    }
+    return startAt(t, scenario, program, env)
+  }
+
+const peer =
+  (name: string, onRedis = false): Start =>
+  (t, { upstreamPort, redis, ...scenario }) =>
+    startAt(t, scenario, () => peerCommand(name), {
+      UPSTREAM: `http://127.0.0.1:${upstreamPort}`,
+      MODULES: join(MODULES, 'index.js'),
+      MAX: scenario.limits === 'tight' ? '1' : '60000000',
+      REDIS: onRedis ? redis.url : '',
+    })
+
+const server =
+  (
+    command: string,
+    configOf: (folder: string, settings: PeerSettings) => string,
+    args: (file: string) => string[],
+  ): Start =>
+  (t, { folder, upstreamPort, redis, ...scenario }) =>
+    startAt(t, scenario, port => [
+      command,
+      ...args(configOf(folder, { port, upstreamPort, redisPort: redis.port, ...scenario })),
+    ])
+const nginxArgs = (file: string) => ['-c', file]
+
+/** In table order. */
+export const CONTESTANTS: readonly Contestant[] = [
+  { name: 'http-proxy', label: 'bare http-proxy, keep-alive', counts: false, start: peer('http-proxy') },
+  { name: 'sockets', label: 'Node sockets joined, nothing read', counts: false, start: peer('sockets') },
+  { name: 'none', label: 'Sluice, no rules', counts: false, tls: true, start: sluice({ limits: 'none' }) },
+  { name: 'memory', label: 'Sluice, in process', counts: true, tls: true, start: sluice() },
+  {
+    name: 'strict',
+    label: 'Sluice, Redis strict',
+    counts: true,
+    redis: true,
+    start: sluice({ redis: true }),
+  },
+  {
+    name: 'leased',
+    label: 'Sluice, Redis leased',
+    counts: true,
+    redis: true,
+    start: sluice({ redis: true, lease: true }),
+  },
+  {
+    name: 'fastify',
+    label: '@fastify/http-proxy + rate-limit, memory',
+    counts: true,
+    start: peer('fastify'),
+  },
+  {
+    name: 'fastify-redis',
+    label: '@fastify/http-proxy + rate-limit, Redis',
+    counts: true,
+    redis: true,
+    start: peer('fastify', true),
+  },
+  {
+    name: 'nginx',
+    label: 'nginx limit_req, two zones',
+    counts: true,
+    tls: true,
+    start: server('nginx', nginxConfig, nginxArgs),
+  },
+  {
+    name: 'nginx-lua',
+    label: 'nginx + Lua + Redis',
+    counts: true,
+    redis: true,
+    isThere: () => existsSync(LUA_MODULE) && existsSync('/usr/share/lua/5.1/nginx/redis.lua'),
+    start: server('nginx', nginxLuaConfig, nginxArgs),
+  },
+  {
+    name: 'haproxy',
+    label: 'HAProxy, two stick tables',
+    counts: true,
+    tls: true,
+    isThere: () => onPath('haproxy'),
+    start: server('haproxy', haproxyConfig, file => ['-f', file]),
+  },
+  {
+    name: 'envoy',
+    label: 'Envoy, two local rate limits',
+    counts: true,
+    isThere: () => onPath('python3'),
+    start: server(fromPyPI('envoy'), envoyConfig, file => ['-c', file, ...ENVOY_ARGS]),
+  },
+  {
+    name: 'traefik',
+    label: 'Traefik, two rate limits',
+    counts: true,
+    isThere: () => onPath('python3'),
+    start: server(fromPyPI('traefik'), traefikConfig, file => [`--configFile=${file}`]),
+  },
+  {
+    name: 'caddy',
+    label: 'Caddy, no limits',
+    counts: false,
+    isThere: () => onPath('python3'),
+    start: server(fromPyPI('caddy'), caddyConfig, file => ['run', '--config', file]),
+  },
+]
+
+/** Installs the peers that Debian does not package. */
+export function installPeers() {
+  installBeside(MODULES, PACKAGES)
+  if (onPath('python3')) installPython('bench', inProject('scripts', 'bench', 'peers', 'requirements.txt'))
+}

@@ -1,9 +1,0 @@
-/** Bare http-proxy with a keep-alive agent, the baseline of all ratios. */
-import { Agent, createServer } from 'node:http'
-import proxies from 'http-proxy'
-
-const { UPSTREAM, PORT } = process.env
-const agent = new Agent({ keepAlive: true, maxSockets: 256 })
-const proxy = proxies.createProxyServer({ target: UPSTREAM, agent })
-proxy.on('error', (_error, _req, res) => res.destroy())
-createServer((req, res) => proxy.web(req, res)).listen(Number(PORT), '127.0.0.1')

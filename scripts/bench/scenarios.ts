@@ -1,0 +1,147 @@
+/** What is measured on each contestant. One sample is one fresh process. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Contestant, Running, Settings } from './contestants.js'
+import { type Load, load, loadOn } from './load.js'
+import { residentBytes } from './machine.js'
+import type { BenchRedis } from './redis.js'
+import type { Sample } from './table.js'
+
+interface Bench {
+  readonly running: Running
+  readonly seconds: number
+  readonly redis: BenchRedis
+}
+
+export interface Scenario {
+  readonly name: string
+  readonly title: string
+  /** What contestants are started with. */
+  readonly settings: Settings
+  /** One-way delay of Redis in ms. */
+  readonly away?: number
+  /** Which contestants. */
+  who?(contestant: Contestant): boolean | undefined
+  /** Commands. */
+  readonly needs?: readonly string[]
+  measure(bench: Bench): Promise<Sample>
+}
+
+/** Long enough for the JIT compiler to settle, which runs on the same core. */
+const WARM_UP_SECONDS = 4
+const KEYS = 100_000
+
+/** A steady load, measured after a warm-up. */
+async function steady({ running, seconds, redis }: Bench, options: Omit<Load, 'seconds'>): Promise<Sample> {
+  const { pid, port } = running
+  await load(port, { seconds: WARM_UP_SECONDS, ...options })
+  const commands = await redis.commands()
+  const { requests, others, ...result } = await loadOn(pid, port, { seconds, ...options })
+  return {
+    ...result,
+    commands: ((await redis.commands()) - commands) / requests,
+    refused: others / requests,
+  }
+}
+
+/** One request for each of many keys: the memory that the counters take. */
+async function keys({ running: { pid, port }, redis }: Bench): Promise<Sample> {
+  await load(port, { connections: 64, seconds: WARM_UP_SECONDS, host: 'warm.test' })
+  await sleep(500)
+  const [resident, used] = [residentBytes(pid), await redis.usedMemory()]
+  let requests = 0
+  let rps = 0
+  // Counters expire with their window, so all keys must be requested within it.
+  for (let runs = 0; requests < KEYS && runs < 10; runs += 1) {
+    const args = [String(KEYS), String(requests)]
+    const result = await load(port, { connections: 64, seconds: 8, script: 'keys.lua', args })
+    requests += result.requests
+    rps = result.rps
+  }
+  const reached = Math.min(requests, KEYS)
+  return {
+    rps,
+    keys: reached,
+    bytes: (residentBytes(pid) - resident) / reached,
+    redisBytes: ((await redis.usedMemory()) - used) / reached,
+  }
+}
+
+export const SCENARIOS: readonly Scenario[] = [
+  {
+    name: 'saturated',
+    title: 'Saturated: 64 connections, nothing refused',
+    settings: { limits: 'roomy' },
+    measure: bench => steady(bench, { connections: 64 }),
+  },
+  {
+    name: 'few',
+    title: '8 connections, nothing refused',
+    settings: { limits: 'roomy' },
+    measure: bench => steady(bench, { connections: 8 }),
+  },
+  {
+    name: 'paced',
+    title: 'Paced: 32 connections, about 3800 requests a second',
+    settings: { limits: 'roomy' },
+    measure: bench => steady(bench, { connections: 32, script: 'paced.lua' }),
+  },
+  {
+    name: 'flood',
+    title: 'Flood: 64 connections on one key over its limit, all refused',
+    settings: { limits: 'tight' },
+    who: ({ counts, name }) => counts && name !== 'leased',
+    measure: bench => steady(bench, { connections: 64 }),
+  },
+  ...[
+    { delay: 1, connections: 64 },
+    { delay: 5, connections: 64 },
+    { delay: 5, connections: 256 },
+  ].map(
+    ({ delay, connections }): Scenario => ({
+      name: `redis-${delay}ms${connections === 64 ? '' : `-${connections}`}`,
+      title: `Redis ${delay} ms away in each direction, ${connections} connections`,
+      settings: { limits: 'roomy' },
+      away: delay,
+      who: ({ redis }) => redis,
+      measure: bench => steady(bench, { connections }),
+    }),
+  ),
+  {
+    name: 'https',
+    title: 'HTTPS with HTTP/1.1, 64 connections',
+    settings: { limits: 'roomy', tls: true },
+    who: ({ tls }) => tls,
+    measure: bench => steady(bench, { connections: 64, scheme: 'https' }),
+  },
+  {
+    name: 'http2',
+    title: 'HTTPS with HTTP/2, 8 connections of 8 streams',
+    settings: { limits: 'roomy', tls: true },
+    who: ({ tls }) => tls,
+    needs: ['h2load'],
+    measure: bench => steady(bench, { connections: 8, streams: 8 }),
+  },
+  ...[1, 2].map(
+    (workers): Scenario => ({
+      name: `workers-${workers}`,
+      title: `${workers} worker${workers === 1 ? '' : 's'} on both cores, 64 connections; the load and the upstream share one of them`,
+      settings: { limits: 'roomy', workers },
+      who: ({ name }) => name === 'strict' || name === 'leased',
+      measure: bench => steady(bench, { connections: 64 }),
+    }),
+  ),
+  {
+    name: 'keys',
+    title: `${KEYS} keys, one request each and on`,
+    settings: { limits: 'roomy', keys: KEYS },
+    who: ({ name }) => name !== 'sockets',
+    measure: keys,
+  },
+  {
+    name: 'buckets',
+    title: '10000 buckets instead of one',
+    settings: { limits: 'roomy', buckets: 10_000 },
+    who: ({ name }) => name === 'memory' || name === 'strict',
+    measure: bench => steady(bench, { connections: 64 }),
+  },
+]

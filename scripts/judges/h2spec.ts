@@ -1,0 +1,77 @@
+/** h2spec in strict mode against the gateway's TLS port and a bare node:http2 server: no additional case may fail. */
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
+import { join } from 'node:path'
+import { finish } from '../../test/helpers/launch.js'
+import { h2spec } from './install.js'
+import { type Judge, listening, type Place, startGateway } from './judge.js'
+
+/** 147 cases; those that wait for silence take the time-out below. */
+const SECONDS = 240
+const CASE_TIMEOUT_S = '3'
+
+/** Both servers send this response once the request is complete. */
+function answer(req: IncomingMessage | Http2ServerRequest, res: ServerResponse | Http2ServerResponse): void {
+  req.on('error', () => undefined).resume()
+  res.on('error', () => undefined)
+  req.on('end', () => res.end('done'))
+}
+
+export const judgeH2spec: Judge = async (t, place) => {
+  const program = await h2spec()
+  const bare = createSecureServer({ cert: place.cert, key: place.key }, answer)
+  bare.on('sessionError', () => undefined)
+  const barePort = await listening(t, bare)
+  const gateway = await startGateway(t, place, await listening(t, createServer(answer)), { tls: true })
+  // One after the other: cases that wait for silence would disturb each other on a busy machine.
+  const direct = await run(program, place, barePort)
+  const through = await run(program, place, gateway.port)
+  const more = [...through.failed].filter(title => !direct.failed.has(title))
+  const both = [...through.failed].filter(title => direct.failed.has(title))
+  const fewer = [...direct.failed].filter(title => !through.failed.has(title))
+  return {
+    rows: [
+      [
+        'h2spec, strict, TLS',
+        `${through.cases} cases`,
+        `node:http2 alone: ${direct.failed.size} failed`,
+        `${through.failed.size} failed`,
+        more.length === 0 && through.cases === direct.cases ? 'no case more' : `${more.length} more`,
+      ],
+    ],
+    faults: [
+      ...more.map(title => `h2spec: ${title}`),
+      ...(gateway.isRunning() ? [] : ['h2spec: the gateway ended']),
+      ...(through.cases === direct.cases ? [] : ['h2spec: not as many cases were played at both']),
+    ],
+    notes: [
+      ...both.map(title => `fails at both: ${title}`),
+      ...fewer.map(title => `fails at node:http2 alone: ${title}`),
+    ],
+  }
+}
+
+async function run(program: string, { path }: Place, port: number) {
+  const report = join(path, `h2spec-${port}.xml`)
+  const args = ['--strict', '--tls', '--insecure', '--port', String(port), '--timeout', CASE_TIMEOUT_S]
+  const { isCut, stderr } = await finish(program, [...args, '--junit-report', report], { seconds: SECONDS })
+  if (isCut) throw new Error(`h2spec took more than ${SECONDS} s`)
+  let xml: string
+  try {
+    xml = readFileSync(report, 'utf8')
+  } catch {
+    throw new Error(`h2spec wrote no report: ${stderr}`)
+  }
+  const cases = xml.split('<testcase ').slice(1)
+  const failed = new Set<string>()
+  for (const text of cases) {
+    const [element = ''] = text.split('</testcase>', 1)
+    if (!/<(failure|error)\b/.test(element)) continue
+    const [attributes = ''] = element.split('>', 1)
+    const [, section] = /package="([^"]*)"/.exec(attributes) ?? []
+    const [, title] = /classname="([^"]*)"/.exec(attributes) ?? []
+    failed.add(`${section} ${title}`)
+  }
+  return { cases: cases.length, failed }
+}

@@ -1,0 +1,37 @@
+/**
+ * `npm run nodes`: fast tests, which need no other program, on each Node that package.json allows. What they run was
+ * built on the present one.
+ */
+import { NODES, withNode } from './lib/nodes.mjs'
+import { Failure, say, script } from './lib/run.mjs'
+import { runTests, testFiles } from './lib/tests.mjs'
+
+/** Beginnings of paths, of what depends most on Node: parsers, sockets and streams, SQLite, timers. */
+const PLACES = [
+  ...['test/config/', 'test/gateway/policy/', 'test/gateway/http1/', 'test/gateway/listen/'],
+  ...['test/gateway/decide/', 'test/services/storage/'],
+  ...['test/services/directory/scim', 'test/services/directory/sqlite'],
+]
+/** Tests that start another program, and those that try many inputs. */
+const SLOW = /helpers\/(?:redis|mongo|browser|nginx|gateway-process|stores|hostile)\.js|redisUrl|mongoUrl/
+const SLOW_NAMES = [
+  ...['load', 'slips', 'schema', 'upstream-reading', 'differential', 'decide/counters', 'decide/memory'],
+  ...['decide/promises', 'decide/report', 'decide/window', 'callers', 'control-characters', 'http2-s'],
+  ...['malformed', 'messages', 'targets', 'tls-terms', 'hostile', 'search-work', 'size'],
+]
+
+await script(() => {
+  const files = testFiles(
+    (path, text) =>
+      PLACES.some(place => path.startsWith(place)) &&
+      !SLOW.test(text) &&
+      !SLOW_NAMES.some(name => path.includes(name)),
+  )
+  const empty = PLACES.find(place => !files.some(path => path.startsWith(place)))
+  if (empty !== undefined) throw new Failure(`scripts/nodes.mjs names ${empty}, where no fast test is`)
+  for (const version of NODES) {
+    const { node, env } = withNode(version)
+    say(`${files.length} test files on Node ${version}`)
+    runTests(files, env, `tests fail on Node ${version}; see above`, node)
+  }
+})
