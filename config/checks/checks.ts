@@ -5,12 +5,11 @@ import { type FileFault, placeText, type Readable, unknownName } from '../readab
 import { quotaFaults, windowFaults } from '../schema/quota.js'
 import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type RulesPolicy } from '../types.js'
 import { reservedNameFault } from '../words/reserved-names.js'
-import { checkAccess } from './access.js'
 import { checkColumns } from './columns.js'
 import { EMBEDDED_SERVICES } from './embedded.js'
-import { checkListeners } from './listen.js'
+import { checkListeners } from './listen-host.js'
 import { checkPlans } from './plans.js'
-import { checkRules } from './rules.js'
+import { checkAccess, checkRules } from './rules.js'
 import { checkShares } from './shares.js'
 
 /** Every fault that only shows when all documents are checked together. */

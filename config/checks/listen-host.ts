@@ -1,5 +1,6 @@
-/** The host of a listener: an IP address or a name, and which hosts are one address. Pure. */
+/** The hosts of listeners, which of them are one address, and whether both ports can be opened as set. Pure. */
 import { isIP, isIPv4 } from 'node:net'
+import type { FileFault, Readable } from '../readable.js'
 
 const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?$/i
 
@@ -54,4 +55,31 @@ export function reaches(target: string, host: string): boolean {
   // A connection to an unspecified address goes to loopback, and localhost may be either.
   if (to === '0.0.0.0' || to === '::' || /^localhost$/i.test(target)) return isUnspecified || isLoopback(at)
   return isLoopback(to) && (at === '::' || (at === '0.0.0.0' && to !== '::1'))
+}
+
+export function checkListeners(read: Readable): FileFault[] {
+  return [...checkAdmin(read), ...checkPorts(read), ...checkWorkers(read)]
+}
+
+/** The admin port must not be open to a network without a key. */
+function checkAdmin({ gateway, gatewayFile: file }: Readable): FileFault[] {
+  if (gateway === undefined || gateway.admin.key !== '' || isLoopback(gateway.admin.host)) return []
+  const message = `The admin port on ${gateway.admin.host} needs a key: set admin.key, such as "\${ADMIN_KEY:-}" with ADMIN_KEY or ADMIN_KEY_FILE in the environment, or listen on 127.0.0.1.`
+  return [{ file, path: ['admin', 'host'], message }]
+}
+
+/** Both ports cannot be opened at one address. */
+function checkPorts({ gateway, gatewayFile: file }: Readable): FileFault[] {
+  if (gateway === undefined || gateway.listen.port === 0) return []
+  const { listen, admin } = gateway
+  if (listen.port !== admin.port || !isSameAddress(listen.host, admin.host)) return []
+  const message = `Port ${admin.port} is also that of listen.port on ${listen.host}: the two must differ.`
+  return [{ file, path: ['admin', 'port'], message }]
+}
+
+/** Also for `auto` on one core: a file must not be valid on one machine and invalid on another. */
+function checkWorkers({ gateway, gatewayFile: file }: Readable): FileFault[] {
+  if (gateway === undefined || gateway.listen.workers === 1 || gateway.redis !== '') return []
+  const message = `Several workers need Redis, where they count together: set redis, such as "\${REDIS_URL:-}" with REDIS_URL in the environment, or write workers: 1.`
+  return [{ file, path: ['listen', 'workers'], message }]
 }

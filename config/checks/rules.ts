@@ -1,11 +1,11 @@
 /**
- * Checks of one endpoint rule that a schema cannot express: its `when` names existing projects, and its cost
- * fits its quota. Pure.
+ * Checks of endpoint rules and access entries that a schema cannot express: they name existing projects, and a rule's
+ * cost fits its quota. Pure.
  */
 import type { Path, UnplacedProblem } from '../problem.js'
 import type { FileFault } from '../readable.js'
 import type { ProjectEntry } from '../schema/projects.js'
-import type { RulesPolicy } from '../types.js'
+import type { AccessPolicy, RulesPolicy } from '../types.js'
 import { unknownProjects } from './project-names.js'
 
 /** @param projects undefined when the declared projects are not known */
@@ -32,4 +32,17 @@ function checkCost({ cost, quota }: RulesPolicy['document']['rules'][number], pa
   if (typeof cost !== 'number' || cost <= requests) return []
   const message = `A request costs ${cost}, which is more than its quota of ${requests}: no request would ever be admitted.`
   return [{ path, message }]
+}
+
+/** Faults of entries that name unknown projects; none while the declared projects are not known. */
+export function checkAccess(
+  files: readonly AccessPolicy[],
+  projects: readonly ProjectEntry[] | undefined,
+): FileFault[] {
+  if (projects === undefined) return []
+  return files.flatMap(({ file, document }) =>
+    document.rules.flatMap((rule, i) =>
+      unknownProjects(rule.projects, projects, ['rules', i, 'projects']).map(fault => ({ file, ...fault })),
+    ),
+  )
 }

@@ -3,7 +3,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import { ACCESS_ACTIONS, type AccessAction, MODES, type Mode } from '../../config/words/words.js'
 import { SMALL_NAME } from './input.js'
 import { BY, LONGEST_PROJECT, type OverrideReason, UNTIL, WHY } from './override-reason.js'
-import { answerRefusals } from './refusals.js'
+import { answerRefusals } from './problem.js'
 
 /** An entry as sent; its id is in the path. */
 export interface AccessBody extends OverrideReason {

@@ -4,8 +4,7 @@
  */
 import type { FastifyPluginAsync } from 'fastify'
 import { BY, LONGEST_PROJECT, type OverrideReason, WHY } from './override-reason.js'
-import { sendProblem } from './problem.js'
-import { answerRefusals } from './refusals.js'
+import { answerRefusals, sendProblem } from './problem.js'
 
 /** Whose policy: a project's, or a plan's in an environment. */
 export type PolicyOf = { readonly project: string } | { readonly plan: string; readonly environment: string }

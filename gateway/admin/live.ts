@@ -3,8 +3,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { LiveChanges, LiveHistory, LiveSnapshot } from './live-snapshot.js'
 import { LiveStreams } from './live-streams.js'
 import { LONGEST_PROJECT } from './override-reason.js'
-import { sendProblem } from './problem.js'
-import { answerRefusals } from './refusals.js'
+import { answerRefusals, sendProblem } from './problem.js'
 
 /** What the history is about: a rule, a project, or all requests. */
 export interface HistoryOf {

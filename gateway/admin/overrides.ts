@@ -2,7 +2,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { MODES, type Mode } from '../../config/words/words.js'
 import { BY, type OverrideReason, UNTIL, WHY } from './override-reason.js'
-import { answerRefusals } from './refusals.js'
+import { answerRefusals } from './problem.js'
 
 /** A mode as sent; the rule's id is in the path. */
 export interface ModeBody extends OverrideReason {

@@ -1,6 +1,8 @@
-/** Errors of the admin port, as problem details. */
+/** Errors of the admin port, as problem details; so is the answer to input that is no HTTP request. */
 import { STATUS_CODES } from 'node:http'
-import type { FastifyError, FastifyReply } from 'fastify'
+import type { Socket } from 'node:net'
+import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
+import { NotFound, Taken, Unnamed, Unreachable } from '../errors.js'
 
 /** Sends problem details (RFC 9457) with the status's own title; `more` are further members. */
 export function sendProblem(
@@ -22,4 +24,35 @@ export function sendError(reply: FastifyReply, { statusCode = 500, message }: Fa
 const SENTENCES: Readonly<Record<number, string>> = {
   413: 'The body is too large.',
   415: 'Send JSON, and say so: "Content-Type: application/json".',
+}
+
+const STATUS: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+}
+
+/** Fastify's `clientErrorHandler`. */
+export function refuseClient({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
+  if (code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const status = STATUS[code] ?? 400
+  const title = STATUS_CODES[status]
+  const detail =
+    status === 431 ? 'The address and the fields are too long.' : 'This is not a complete HTTP request.'
+  const body = JSON.stringify({ type: 'about:blank', title, status, detail })
+  const fields = `Content-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close`
+  socket.end(`HTTP/1.1 ${status} ${title}\r\n${fields}\r\n\r\n${body}`)
+}
+
+/** Answers these errors with 404, 409, 422 and 503. */
+export function answerRefusals(app: FastifyInstance): void {
+  app.setErrorHandler((error, _request, reply) => {
+    if (error instanceof NotFound) return sendProblem(reply, 404, error.message)
+    if (error instanceof Taken) return sendProblem(reply, 409, error.message)
+    if (error instanceof Unnamed) return sendProblem(reply, 422, error.message)
+    if (error instanceof Unreachable) return sendProblem(reply, 503, error.message)
+    throw error
+  })
 }

@@ -1,5 +1,5 @@
 import { CATALOGUE, type ErrorCode, problem, SERVED_METHODS } from '../errors.js'
-import { dateNow } from './date.js'
+import { dateNow } from './head-text.js'
 
 /** A whole problem response, as text, for input that never became a request. It ends its connection. */
 export function refusalText(code: ErrorCode, id: string): string {

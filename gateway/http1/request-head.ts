@@ -1,5 +1,5 @@
 /** The head of a request (RFC 9112 sections 3 and 5). */
-import { parseFields } from './fields.js'
+import { listHas, parseFields } from './fields.js'
 import { isLineEnd, SPACE, skip, TARGET, TOKEN } from './grammar.js'
 import { type ParsedRequest, WireError } from './message.js'
 
@@ -32,4 +32,21 @@ export function parseRequestHead(head: string): ParsedRequest {
 export function versionAt(head: string, at: number): '1.0' | '1.1' | undefined {
   if (head.startsWith('HTTP/1.1', at)) return '1.1'
   return head.startsWith('HTTP/1.0', at) ? '1.0' : undefined
+}
+
+/** WebSocket is the only protocol that is switched to; any other offer is ignored (RFC 9110 section 7.8). */
+export function asksForWebSocket({ method, version, fields }: ParsedRequest): boolean {
+  const offered = fields.get('upgrade')
+  if (offered === undefined || method !== 'GET' || version !== '1.1') return false
+  return offered.toLowerCase() === 'websocket' && listHas(fields.get('connection') ?? '', 'upgrade')
+}
+
+/** True when the client waits for a 100 before it sends the body (RFC 9110 section 10.1.1). */
+export function expectsContinue({ version, fields }: ParsedRequest): boolean {
+  return version === '1.1' && fields.get('expect')?.toLowerCase() === '100-continue'
+}
+
+/** True when trailers may be sent to the client (RFC 9110 section 10.1.4). */
+export function takesTrailers({ fields }: ParsedRequest): boolean {
+  return listHas(fields.get('te') ?? '', 'trailers')
 }

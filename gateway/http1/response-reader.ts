@@ -1,10 +1,12 @@
 /** Reads the response to one request: interim heads, the final head and the body. */
 import type { Fields } from '../message.js'
 import { BodyDecoder, type BodySink } from './body-decoder.js'
+import { parseFields } from './fields.js'
 import { isBodyless, mayTrailBody, responseFraming } from './framing.js'
+import { isLineEnd, SPACE, skip, TEXT } from './grammar.js'
 import { HeadBuffer } from './head-buffer.js'
-import type { Framing, ParsedResponse } from './message.js'
-import { parseResponseHead } from './response-head.js'
+import { type Framing, type ParsedResponse, WireError } from './message.js'
+import { versionAt } from './request-head.js'
 
 const MAX_HEAD = 16 * 1024
 /** Most interim responses to one request; more can only be an attack. */
@@ -110,4 +112,34 @@ export class ResponseReader implements BodySink {
     if (this.#interim > MAX_INTERIM) throw new Error('too many interim responses')
     if (status !== 100) this.#sink.onInterim(status, fields)
   }
+}
+
+const STATUS_AT = 'HTTP/1.1 '.length
+const STATUS_END = STATUS_AT + 3
+
+/**
+ * Parses a head: its lines, each with its CRLF, without the empty line. Throws `bad-request` on a violation of the
+ * grammar, except that the blank before an empty reason may be missing, as it often is.
+ */
+export function parseResponseHead(head: string): ParsedResponse {
+  const version = versionAt(head, 0)
+  if (version === undefined || head.charCodeAt(STATUS_AT - 1) !== SPACE)
+    throw new WireError('bad-request', 'the version')
+  const status = digit(head, STATUS_AT) * 100 + digit(head, STATUS_AT + 1) * 10 + digit(head, STATUS_AT + 2)
+  if (!(status >= 100)) throw new WireError('bad-request', 'the status')
+  const hasReason = head.charCodeAt(STATUS_END) === SPACE
+  const lineEnd = hasReason ? skip(head, STATUS_END + 1, TEXT) : STATUS_END
+  if (!isLineEnd(head, lineEnd)) throw new WireError('bad-request', 'the reason')
+  return {
+    status,
+    reason: hasReason ? head.slice(STATUS_END + 1, lineEnd) : '',
+    version,
+    fields: parseFields(head, lineEnd + 2),
+  }
+}
+
+/** NaN if there is no digit. */
+function digit(text: string, at: number): number {
+  const value = text.charCodeAt(at) - 0x30
+  return value >= 0 && value <= 9 ? value : Number.NaN
 }

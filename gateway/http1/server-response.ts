@@ -2,12 +2,11 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { CATALOGUE, type ErrorCode } from '../errors.js'
 import type { OutgoingResponse, ResponseWatcher } from '../message.js'
-import { dateNow } from './date.js'
 import { isPersistent } from './framing.js'
-import { chunkPrefix, headText, lastChunk } from './head-text.js'
+import { chunkPrefix, dateNow, headText, lastChunk } from './head-text.js'
 import type { ParsedRequest } from './message.js'
 import { lowerName } from './names.js'
-import { takesTrailers } from './request-asks.js'
+import { takesTrailers } from './request-head.js'
 
 /** The connection that a response is written to. */
 export interface AnswerSink {

@@ -2,8 +2,7 @@ import { GatewayError } from '../errors.js'
 import type { Fields, Fingerprints, RequestHead } from '../message.js'
 import type { Facts } from '../types.js'
 import { clientAddress, networkOf, type TrustedProxies } from './client.js'
-import { checkHead, isAuthority } from './head-rules.js'
-import { checkHeadSize } from './head-size.js'
+import { checkHead, checkHeadSize, isAuthority } from './head-rules.js'
 import { parseTarget, type Target } from './target.js'
 
 export interface FactsSettings {

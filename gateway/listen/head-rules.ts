@@ -1,7 +1,8 @@
-/** Rules for a request head beyond its grammar: a supported method, exactly one host, no unknown expectation. */
+/** Rules for a request head beyond its grammar: its size, a supported method, exactly one host, no unknown expectation. */
 import { METHODS } from 'node:http'
 import { GatewayError } from '../errors.js'
 import type { RequestHead } from '../message.js'
+import { MAX_FIELDS, MAX_HEAD } from './limits.js'
 
 /** A name has no empty label (RFC 1034 section 3.1), so that `shop.test..` is no other host than `shop.test`. */
 const HOST = /^(?:\[[0-9a-f:.]+\]|[\w-]+(?:\.[\w-]+)*\.?)(?::\d{0,5})?$/i
@@ -36,4 +37,17 @@ export function checkMethod(method: string): void {
 /** True when `authority` is a plain `host[:port]`. */
 export function isAuthority(authority = ''): boolean {
   return HOST.test(authority)
+}
+
+/** Bytes of a request line and of a field line besides their parts; HTTP/2 requests count as if sent in HTTP/1.1. */
+const LINE_BYTES = '  HTTP/1.1\r\n'.length
+const FIELD_BYTES = ': \r\n'.length
+
+/** Rejects a head of more than MAX_HEAD bytes, for which the error names the larger part, or MAX_FIELDS fields. */
+export function checkHeadSize({ method, target, fields: { raw, names } }: RequestHead): void {
+  let fields = names.length * FIELD_BYTES
+  for (const part of raw) fields += part.length
+  const line = method.length + target.length + LINE_BYTES
+  if (names.length > MAX_FIELDS) throw new GatewayError('header-too-large')
+  if (line + fields > MAX_HEAD) throw new GatewayError(line > fields ? 'target-too-long' : 'header-too-large')
 }

@@ -1,6 +1,7 @@
 import type { ServerHttp2Stream } from 'node:http2'
+import type { Readable } from 'node:stream'
 import type { BodyReader, CountedBody } from '../message.js'
-import { HeldFrames } from './held-frames.js'
+import { Prefix } from './prefix.js'
 
 export interface BodyEvents {
   /** Called once, when the body is first read. */
@@ -73,5 +74,45 @@ export class StreamBody implements CountedBody {
     if (this.complete || this.#aborted) return
     this.#aborted = true
     this.#reader?.onAbort()
+  }
+}
+
+/** Most bytes that a client sends before more are asked for: the window of a stream (RFC 9113 section 6.9.2). */
+const WINDOW = 64 * 1024
+
+/**
+ * Keeps the frames of an upload that nobody reads in one buffer. Node would keep each in a Buffer of its own, and a client
+ * can send one frame for every byte of its window: a hundred bytes of memory for each.
+ */
+export class HeldFrames {
+  readonly #push: (chunk: Buffer | null) => boolean
+  readonly #frames = new Prefix(WINDOW)
+  #holds = true
+
+  /** Holds from the start. Node hands over all frames by calling `push` of the stream. */
+  constructor(stream: Pick<Readable, 'push'>) {
+    this.#push = stream.push.bind(stream)
+    stream.push = (chunk: Buffer | null) => this.#take(chunk)
+  }
+
+  hold(): void {
+    this.#holds = true
+  }
+
+  /** Hands the held frames, and all further ones, to the stream. */
+  release(): void {
+    this.#holds = false
+    if (!this.#frames.isEmpty) this.#push(this.#frames.takeAll())
+  }
+
+  /** False when Node should ask the client for no more. */
+  #take(chunk: Buffer | null): boolean {
+    if (chunk === null) {
+      this.release()
+      return this.#push(null)
+    }
+    if (!this.#holds) return this.#push(chunk)
+    this.#frames.add(chunk)
+    return false
   }
 }

@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.js'
 import { fieldsOf } from '../http1/fields.js'
 import { requestFraming } from '../http1/framing.js'
 import { type Framing, type ParsedRequest, WireError } from '../http1/message.js'
-import { asksForWebSocket } from '../http1/request-asks.js'
+import { asksForWebSocket } from '../http1/request-head.js'
 import type { RequestHead } from '../message.js'
 
 export interface Written {

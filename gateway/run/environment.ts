@@ -1,7 +1,6 @@
-/** What of the environment the gateway could not start with, besides the variables that gateway.yaml names. */
+/** The embedded services, and what of the environment the gateway could not start with. */
 import { type Config, problemAt } from '../../config/load.js'
 import type { Path, Problem } from '../../config/problem.js'
-import { EMBEDDED } from './embedded.js'
 import { logLevel } from './process-log.js'
 import { secretFault } from './secret.js'
 
@@ -54,4 +53,11 @@ async function settingsFault(
 
 export function cannotStart(service: string, message: string): string {
   return `The ${service} service cannot start: ${message}`
+}
+
+/** The modules of the embedded services, loaded only when a configuration uses them. */
+export const EMBEDDED = {
+  directory: () => import('../../services/directory/index.js'),
+  identity: () => import('../../services/identity/index.js'),
+  welcome: () => import('../../services/welcome/index.js'),
 }

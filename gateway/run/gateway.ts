@@ -4,13 +4,13 @@ import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { Health } from '../observe/health.js'
+import { reportModes } from '../overrides/mode.js'
 import { overrideRoutes } from '../overrides/routes.js'
 import { urlOf } from './core.js'
 import { type Host, type HostOptions, processHost } from './host.js'
 import { listenFault } from './listen-fault.js'
 import { liveData } from './live/live-data.js'
 import { Reloader } from './reload.js'
-import { describeState } from './state.js'
 
 export interface GatewayOptions extends HostOptions {
   /** Reads the configuration again. */
@@ -90,5 +90,30 @@ export async function startGateway(
       await admin.close()
       overrides.store.close()
     },
+  }
+}
+
+/** Plain data, fit for JSON; dates are written as ISO 8601. */
+export async function describeState(
+  host: Pick<Host, 'inForce' | 'backends' | 'untrustedForwarding' | 'overrides' | 'workers'>,
+  { needsRestart, last }: Pick<Reloader, 'needsRestart' | 'last'>,
+): Promise<object> {
+  const { loaded, loadedAt } = host.inForce
+  const { compiled, config } = loaded
+  const { workers } = host
+  return {
+    revision: compiled.policy.revision,
+    loadedAt,
+    policies: [...config.policies, ...config.access].map(({ file, kind }) => ({ file, kind })),
+    backends: await host.backends(),
+    /** The last request of the past minute with X-Forwarded-For from an address that is not in trustedProxies. */
+    untrustedForwarding: await host.untrustedForwarding(),
+    /** Modes of rules set on the admin port. */
+    modes: reportModes(host.overrides.runtime.contents, loaded),
+    /** Settings changed in the files that take effect only after a restart. */
+    needsRestart,
+    /** Null until the first reload. */
+    lastReload: last ?? null,
+    ...(workers && { workers }),
   }
 }

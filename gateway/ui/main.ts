@@ -3,10 +3,9 @@ import type { LiveRule, LiveSnapshot } from '../admin/live-snapshot.js'
 import { Attention } from './attention.js'
 import { Connection, type ConnectionState } from './connection.js'
 import { button, find, setClass, setText } from './dom.js'
-import { length, time } from './format.js'
+import { count, length, rate, time } from './format.js'
 import { HistoryPanel } from './history.js'
 import { promptKey, startKeyPrompt } from './key.js'
-import { showNumbers } from './numbers.js'
 import { OverridesTable } from './overrides.js'
 import { startQuestions } from './question.js'
 import { RulesTable } from './rules.js'
@@ -87,3 +86,13 @@ find('banner').append(button('Try now', () => connection.connect()))
 startKeyPrompt(() => connection.connect())
 startQuestions()
 connection.connect()
+
+export function showNumbers({ rates, in_flight, slots }: LiveSnapshot): void {
+  setText(find('now-requests'), rate(rates.requests))
+  setText(find('now-refused'), rate(rates.refused))
+  setText(find('now-would'), rate(rates.would_refuse))
+  setText(find('now-ours'), rate(rates.errors_of_ours))
+  setText(find('now-upstreams'), rate(rates.errors_of_upstreams))
+  setText(find('now-in-flight'), count(in_flight))
+  setText(find('now-slots'), count(slots.reduce((sum, { held }) => sum + held, 0)))
+}

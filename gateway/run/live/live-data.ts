@@ -1,12 +1,20 @@
 /** The live data of the admin port: computed once a second for all watching clients, and not at all without any. */
 import type { LiveData, LiveListener } from '../../admin/live.js'
-import type { LiveOverride, LiveProblem, LiveSnapshot, LiveWorker } from '../../admin/live-snapshot.js'
+import type {
+  LiveChanges,
+  LiveOverride,
+  LiveProblem,
+  LiveSnapshot,
+  LiveWorker,
+} from '../../admin/live-snapshot.js'
+import type { Configuration } from '../../configured/load.js'
 import { shownAddress } from '../../decide/redis/address.js'
+import { compare } from '../../explain/difference/compare.js'
+import { sentencesOf } from '../../explain/difference/sentences.js'
 import { latestOf } from '../../observe/untrusted-forwarding.js'
 import type { Log } from '../../types.js'
 import type { Host, WorkerState } from '../host.js'
-import type { Reloader } from '../reload.js'
-import { Changes } from './changes.js'
+import type { Former, Reloader } from '../reload.js'
 import { checkKnown, joinHistory } from './history.js'
 import {
   countsOf,
@@ -171,5 +179,25 @@ function storeOf(redis: string, parts: readonly ProcessPart[]): LiveSnapshot['st
     address: redis === '' ? null : shownAddress(redis),
     state: away.length > 0 ? 'away' : 'ok',
     since: new Date(since).toISOString(),
+  }
+}
+
+export class Changes {
+  #known:
+    | { readonly former: Former; readonly loaded: Configuration; readonly changes: LiveChanges }
+    | undefined
+
+  /** In the words of `sluice diff`; computed once for each change. Null when nothing was in force before. */
+  between(former: Former | undefined, loaded: Configuration): LiveChanges | null {
+    if (former === undefined) return null
+    if (this.#known?.former !== former || this.#known.loaded !== loaded) {
+      const [from, to] = [former.loaded, loaded].map(({ compiled }) => compiled.policy.revision) as [
+        string,
+        string,
+      ]
+      const changes = [...sentencesOf(compare(former.loaded, loaded))]
+      this.#known = { former, loaded, changes: { from, to, at: former.until.toISOString(), changes } }
+    }
+    return this.#known.changes
   }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { spreadWait } from '../../../gateway/forward/spread-wait.js'
+import { spreadWait } from '../../../gateway/forward/reject.js'
 
 const keys = fc.string({ minLength: 1, maxLength: 60 })
 const waits = fc.integer({ min: 1, max: 31 * 86_400_000 })

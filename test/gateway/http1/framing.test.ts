@@ -2,7 +2,7 @@
 import t from 'tap'
 import { isPersistent, requestFraming, responseFraming } from '../../../gateway/http1/framing.js'
 import { parseRequestHead } from '../../../gateway/http1/request-head.js'
-import { parseResponseHead } from '../../../gateway/http1/response-head.js'
+import { parseResponseHead } from '../../../gateway/http1/response-reader.js'
 import { codeOf } from './wire-error.js'
 
 const NONE = { kind: 'none', bytes: 0 }

@@ -1,6 +1,6 @@
 /** The head of a response: what is kept as received, and what is rejected as not HTTP/1.1. */
 import t from 'tap'
-import { parseResponseHead } from '../../../gateway/http1/response-head.js'
+import { parseResponseHead } from '../../../gateway/http1/response-reader.js'
 import { allRefused } from './wire-error.js'
 
 t.test('version, status, reason and fields are kept as received', async t => {

@@ -1,7 +1,7 @@
 /** Frames of an HTTP/2 upload that nobody reads: few pieces in memory, and the same bytes. */
 import { Readable } from 'node:stream'
 import t from 'tap'
-import { HeldFrames } from '../../../gateway/listen/held-frames.js'
+import { HeldFrames } from '../../../gateway/listen/stream-body.js'
 
 function upload() {
   const stream = new Readable({ read() {} })

@@ -5,7 +5,7 @@ import { isPersistent, requestFraming, responseFraming } from '../../../../gatew
 import { HeadBuffer } from '../../../../gateway/http1/head-buffer.js'
 import { type Framing, WireError } from '../../../../gateway/http1/message.js'
 import { parseRequestHead } from '../../../../gateway/http1/request-head.js'
-import { parseResponseHead } from '../../../../gateway/http1/response-head.js'
+import { parseResponseHead } from '../../../../gateway/http1/response-reader.js'
 import { parseTarget } from '../../../../gateway/listen/target.js'
 import type { Message, Reading } from './reading.js'
 
