@@ -32,7 +32,7 @@ export interface Compiled extends Made {
   /** Entries of kind access. */
   readonly access: AccessTable
   /** What requests walk through; `unknownHosts` carries over what earlier configurations learned. */
-  walk(unknownHosts?: Pick<UnknownHosts, 'takesApart'>, access?: Access): Walk
+  walk(unknownHosts?: Pick<UnknownHosts, 'countApart'>, access?: Access): Walk
   /** The same configuration with the modes set on the admin port. */
   withModes(modes: ModesForNow): Compiled
 }

@@ -23,7 +23,7 @@ export function projectOf({ config }: Configuration, id: string): Project {
   const project = config.projects.find(one => one.id === id)
   if (project !== undefined) return { id, plan: project.plan, environment: project.environment }
   const { unknownProject } = config.gateway
-  const callerOf = unknownCallers(unknownProject, { takesApart: () => true })
+  const callerOf = unknownCallers(unknownProject, { countApart: () => true })
   if (callerOf === undefined || !isUnknownCaller(id)) throw noProject(id)
   const by = countsUnknownBy(unknownProject)
   const caller = callerNamed(id, by)

@@ -150,9 +150,9 @@ class Explainer {
       asked.push({ identifier: name, found: found?.id ?? null })
       if (found !== undefined) break
     }
-    const takesApart = (host: string) => unknownHosts.wouldTakeApart(host)
+    const countApart = (host: string) => unknownHosts.hasRoomFor(host)
     const project =
-      this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { takesApart })(facts)
+      this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { countApart })(facts)
     const isFound = found !== undefined && found.id === project.id
     const by = isFound ? (asked.at(-1)?.identifier as string) : this.#given === undefined ? 'nobody' : 'given'
     const { id, plan, environment } = project

@@ -120,7 +120,7 @@ export class FallbackStore implements CounterStore {
   hear(asks: readonly Ask[], answers: readonly Answer[]): void {
     const { backlog, lastAnswers, local } = this.#options
     lastAnswers.remember(asks, answers)
-    for (const { key } of asks) if (backlog.isCounted(key)) local.forget(key)
+    for (const key of backlog.takeCounted(asks)) local.forget(key)
   }
 
   /** A failed call may still have been executed, so slots it took must be freed. */

@@ -1,7 +1,7 @@
 /** The gateway with 100000 projects, one host each; defined in code, because the loader refuses files of that size. */
 import { loadConfig } from '../../../dist/config/load.js'
-import { builtIn } from '../../../dist/gateway/plugins.js'
 import { compile } from '../../../dist/gateway/configured/compile.js'
+import { builtIn } from '../../../dist/gateway/plugins.js'
 import { startGateway } from '../../../dist/gateway/run/start.js'
 
 const { CONFIG, PROJECTS } = process.env
