@@ -120,7 +120,7 @@ const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace
 
 /** The home of each third-party package: one file per component. Files beside it may import the package's types. */
 const HOMES: Record<string, readonly string[]> = {
-  'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
+  'ipaddr.js': ['services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
   ioredis: ['gateway/decide/redis/connection.ts'],
   'rate-limiter-flexible': [

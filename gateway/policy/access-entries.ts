@@ -1,7 +1,8 @@
 /** Compiles access entries for look-up, and reports faults in their networks. Pure. */
+
+import { masked, networkText, parseNetwork } from '../../config/words/address.js'
 import type { AccessAction, Mode, Source } from '../types.js'
 import { type AccessEntry, AccessTable } from './access.js'
-import { masked, networkText, parseNetwork } from './address.js'
 import type { Fault } from './fault.js'
 
 /** One entry as written; `until` is when it expires, in milliseconds since the epoch. */

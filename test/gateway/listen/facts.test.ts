@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { networkText, parseNetwork } from '../../../config/words/address.js'
 import { GatewayError } from '../../../gateway/errors.js'
 import { clientAddress, networkOf, TrustedProxies } from '../../../gateway/listen/client.js'
 import { normalizePath } from '../../../gateway/listen/path.js'
 import { parseTarget } from '../../../gateway/listen/target.js'
-import { networkText, parseNetwork } from '../../../gateway/policy/address.js'
 import { cpuMs } from '../../helpers/cpu-time.js'
 
 const badTarget = { code: 'bad-target' }
