@@ -2,6 +2,7 @@
 import { type Config, isProjectLimits, problemAt, type RulesPolicy } from '../../config/load.js'
 import type { Problem } from '../../config/problem.js'
 import type { RuleEntry } from '../../config/schema/policy.js'
+import { factsOf } from '../listen/written.js'
 import type { Limiter } from '../plugin.js'
 import type { Facts, Rule } from '../types.js'
 import { WrongAnswer } from './third-party/shape.js'
@@ -47,16 +48,11 @@ function ruleOf(
 /** A request that the rule's first pattern matches, from an address reserved for documentation (RFC 5737). */
 function factsFor({ match: [pattern = '/'] }: RuleEntry): Facts {
   const [, method = 'POST', path = ''] = /^(?:([A-Z]+) )?(.*)$/.exec(pattern) ?? []
-  return {
+  return factsOf({
     id: 'sample',
     method,
     path: pattern === '*' ? '/' : path.replace(/\{[^{}]*\}|\*+/g, 'sample'),
-    query: '',
     host: 'sample.example',
     client: '192.0.2.1',
-    network: '192.0.2.1',
-    trusted: false,
-    authenticated: false,
-    header: () => undefined,
-  }
+  })
 }
