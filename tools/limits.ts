@@ -117,7 +117,7 @@ export function endpointLimits({ config }: Configuration) {
       rule: rule.id,
       kind,
       mode: rule.mode,
-      ...(rule.enforceFor && { enforceFor: rule.enforceFor }),
+      ...(rule.enforceFor && { enforceFor: `${rule.enforceFor}%` }),
       match: rule.match,
       key: rule.key,
       limit: limitText(kind, rule),

@@ -1,6 +1,5 @@
 /** The shapes of policy files: project-limits, and one kind for each limit plugin. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
-import { SHARE_PATTERN } from '../words/rollout.js'
 import { ENVIRONMENTS, KEY_PARTS, type KeyPart, MISSING, MODES, PLANS } from '../words/words.js'
 import { BucketSchema } from './bucket.js'
 import {
@@ -16,6 +15,7 @@ import {
   Word,
   when,
 } from './fields.js'
+import { Percent, PROPER_SHARE } from './percent.js'
 import { QuotaSchema } from './quota.js'
 
 /** The policy kind that lists buckets and limits separately, as the spec's tables do. */
@@ -29,8 +29,8 @@ export const Mode = Word(MODES, {
   description: 'enforce refuses requests over the limit; report-only lets them pass and logs them.',
 })
 const EnforceFor = Type.Optional(
-  Type.String({
-    pattern: SHARE_PATTERN,
+  Percent({
+    ...PROPER_SHARE,
     expected: 'a share above 0% and below 100%, such as 25% or 0.5%',
     description:
       "With mode: enforce. Enforced for this share and report-only for the rest: of a rule's keys, or of the projects for a project-limits file. A larger share contains every smaller one.",

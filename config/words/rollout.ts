@@ -13,14 +13,6 @@ export function bucketOfTrial(name: string): string | undefined {
   return name.endsWith(TRIAL) ? name.slice(0, -TRIAL.length) : undefined
 }
 
-/** Above 0% and below 100%, with at most two decimals. */
-export const SHARE_PATTERN = '^([1-9][0-9]?(\\.[0-9]{1,2})?|0\\.(0[1-9]|[1-9][0-9]?))%$'
-
-/** `25%` → 25. */
-export function parseShare(text: string): number {
-  return Number.parseFloat(text)
-}
-
 /**
  * True when `key` belongs to this percentage of all keys. A hash decides, so the result is the same on every gateway
  * and after every reload, and a larger share contains every smaller one.

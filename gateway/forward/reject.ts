@@ -21,7 +21,7 @@ export interface Rejection {
 /**
  * What a refused verdict tells the client: which policies, and when to come back.
  *
- * @param jitter share of the wait by which it may be longer: see spreadWait
+ * @param jitter per cent of the wait by which it may be longer: see spreadWait
  */
 export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Rejection {
   let detail = ''

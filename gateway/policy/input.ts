@@ -11,7 +11,7 @@ import type { WrittenWhen } from './when.js'
 export interface ProjectLimits {
   readonly file: string
   readonly mode: Mode
-  readonly enforceFor?: string | undefined
+  readonly enforceFor?: number | undefined
   readonly onStoreError: OnStoreError
   readonly buckets: Readonly<Record<string, BucketEntry>>
   readonly limits: readonly {
@@ -27,7 +27,7 @@ export interface EndpointRules {
   readonly limitsReads?: boolean
   readonly rules: readonly (Omit<Rule, 'kind' | 'source' | 'config' | 'share' | 'when'> & {
     readonly match: readonly string[]
-    readonly enforceFor?: string | undefined
+    readonly enforceFor?: number | undefined
     readonly when?: WrittenWhen | undefined
   })[]
 }

@@ -1,6 +1,6 @@
 /** Makes trials of quotas, and tables for projects outside a share, from tables in which everything is in force. */
 import type { BucketConfig, CountedBucket } from '../../config/words/bucket.js'
-import { bucketOfTrial, isInside, parseShare, trialName } from '../../config/words/rollout.js'
+import { bucketOfTrial, isInside, trialName } from '../../config/words/rollout.js'
 import type { Rule, Share } from '../types.js'
 import type { BucketTries, Table } from './policy.js'
 
@@ -63,7 +63,7 @@ function reportingFrom(percent: number, rule: Rule): Rule {
   return isOutside ? { ...rule, mode: 'report-only' } : rule
 }
 
-/** The share of an `enforceFor` as written. */
-export function shareOf(text: string | undefined, of: Share['of']): Share | undefined {
-  return text === undefined ? undefined : { percent: parseShare(text), of }
+/** The share of an `enforceFor`. */
+export function shareOf(percent: number | undefined, of: Share['of']): Share | undefined {
+  return percent === undefined ? undefined : { percent, of }
 }

@@ -136,7 +136,7 @@ function rulesOf({ config }: Configuration): Map<string, FieldValues> {
     rules.map(({ kind, rule }) => {
       const { id, match, key, mode, enforceFor, missing, when, reads } = rule
       const { onStoreError = config.gateway.store.onError } = rule
-      const share = enforceFor && { enforceFor }
+      const share = enforceFor && { enforceFor: `${enforceFor}%` }
       const narrowed = { ...(when && { when }), ...(reads && { reads }) }
       return [
         id,

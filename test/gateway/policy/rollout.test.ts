@@ -20,7 +20,7 @@ const fileOf = (
   name: string,
   patterns: readonly string[],
   quota: Quota,
-  enforceFor?: string,
+  enforceFor?: number,
 ): ProjectLimits => ({
   file: `${name}.yaml`,
   mode: 'enforce',
@@ -53,7 +53,7 @@ const matchOf = (policy: Policy, path: string, id: string) =>
 t.test(
   'a share encloses that part of ten thousand projects, and a larger share all of a smaller one',
   async t => {
-    const [quarter, half] = ['25%', '50%'].map(share =>
+    const [quarter, half] = [25, 50].map(share =>
       policyOf([fileOf('rest', ['*'], quota(9)), fileOf('shared', ['/a'], quota(1), share)]),
     ) as [Policy, Policy]
     const ids = Array.from({ length: 10_000 }, (_, i) => `project-${(i * 7919) % 10_007}-${i % 3}`)
@@ -87,8 +87,8 @@ t.test('a project inside a share is inside every larger share', async t => {
 t.test('outside a share a request falls to the next enforced bucket, and the share only reports', async t => {
   const policy = policyOf([
     fileOf('rest', ['*'], quota(9)),
-    fileOf('few', ['/a/b'], quota(1), '10%'),
-    fileOf('many', ['/a/**'], quota(2), '60%'),
+    fileOf('few', ['/a/b'], quota(1), 10),
+    fileOf('many', ['/a/**'], quota(2), 60),
   ])
   const seen = new Map<string, string>()
   for (let i = 0; i < 200; i += 1) seen.set(matchOf(policy, '/a/b', `p${i}`).join(', '), `p${i}`)
@@ -124,7 +124,7 @@ t.test('a trial keeps what a project’s override fixes', async t => {
     'only-trial': { rest: { trial: { burst: 7 } } },
   }
   const projects = Object.entries(overrides).map(([id, overrides]) => ({ ...projectOf(id), overrides }))
-  const policy = policyOf([fileOf('rest', ['*'], quota(9, { burst: 8, sustained: 5 }), '99.99%')], projects)
+  const policy = policyOf([fileOf('rest', ['*'], quota(9, { burst: 8, sustained: 5 }), 99.99)], projects)
   const triedOf = (id: string) => {
     const { burst, sustained } = (policy.tableOf(projectOf(id))?.trials?.get('rest')?.config ??
       {}) as Partial<Quota>
