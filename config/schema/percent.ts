@@ -33,5 +33,5 @@ export function Percent({ minimum, maximum, ...annotations }: PercentBounds & An
   return Type.Unsafe<number>({ type: 'string', percent: { minimum, maximum }, ...annotations })
 }
 
-/** Above 0% and below 100%, in the steps that the pattern has. */
-export const PROPER_SHARE: PercentBounds = { minimum: 0.001, maximum: 99.999 }
+/** Above 0% and below 100%. */
+export const PROPER_SHARE: PercentBounds = { minimum: 0.01, maximum: 99.99 }
