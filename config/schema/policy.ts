@@ -1,6 +1,14 @@
 /** The shapes of policy files: project-limits, and one kind for each limit plugin. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
-import { ENVIRONMENTS, KEY_PARTS, type KeyPart, MISSING, MODES, PLANS } from '../words/words.js'
+import {
+  type CommonRuleKey,
+  ENVIRONMENTS,
+  KEY_PARTS,
+  type KeyPart,
+  MISSING,
+  MODES,
+  PLANS,
+} from '../words/words.js'
 import { BucketSchema } from './bucket.js'
 import {
   Day,
@@ -155,10 +163,7 @@ const commonProperties = {
       'When a part of the key is absent: skip the rule, count together with all others that lack it (shared), or refuse (deny).',
   }),
   onStoreError: optionalOnStoreError,
-}
-
-/** Keys that every rule has, whatever its kind. */
-export const COMMON_RULE_KEYS: readonly string[] = Object.keys(commonProperties)
+} satisfies Record<CommonRuleKey, TSchema>
 
 const OPTIONAL = new Set(['enforceFor', 'since', 'onStoreError', 'when', 'reads'])
 
@@ -168,11 +173,6 @@ export interface RuleFile {
   readonly version: 1
   readonly kind: string
   readonly rules: readonly RuleEntry[]
-}
-
-/** The keys of a rule that belong to its plugin. */
-export function pluginConfig(rule: RuleEntry): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(rule).filter(([key]) => !Object.hasOwn(commonProperties, key)))
 }
 
 /** A policy file whose rules are read by the limit plugin `kind`. */

@@ -3,13 +3,7 @@ import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import { hasOwnWords } from '../../config/checks/plans.js'
 import { endOf } from '../../config/formats.js'
-import {
-  type AccessPolicy,
-  type Config,
-  isProjectLimits,
-  problemAt,
-  type RulesPolicy,
-} from '../../config/load.js'
+import { type AccessPolicy, type Config, problemAt } from '../../config/load.js'
 import type { Problem } from '../../config/problem.js'
 import type { UnknownProject } from '../../config/words/words.js'
 import { identifyBy } from '../identify/identify.js'
@@ -19,6 +13,7 @@ import type { PluginSet } from '../plugins.js'
 import { Access, type AccessTable } from '../policy/access.js'
 import { type AccessFile, compileAccess, networkFault } from '../policy/access-entries.js'
 import { compilePolicy } from '../policy/compile.js'
+import { sourceIn } from '../policy/documents.js'
 import type { Fault } from '../policy/fault.js'
 import type { ModesForNow } from '../policy/modes.js'
 import { createPolicy, type Policy } from '../policy/policy.js'
@@ -43,35 +38,12 @@ export function compile(
   log: Log,
 ): { compiled: Compiled } | { problems: Problem[] } {
   const limitsReads = new Set(plugins.limit.filter(one => one.limitsReads).map(({ name }) => name))
-  const sourceOf = (file: string, path: Fault['path']) => ({ file, line: config.locate(file, path).line })
-  const { policy, faults } = compilePolicy({
+  const { policy, faults } = compilePolicy(config, {
     revision: revisionOf(config),
-    routes: config.gateway.routes,
-    closed: config.gateway.closed,
-    routesFile: config.gatewayFile,
-    projectsFile: config.projectsFile,
-    projects: config.projects,
-    planWords: config.planWords,
-    projectLimits: config.policies.filter(isProjectLimits).map(({ file, document }) => ({
-      ...document,
-      file,
-      onStoreError: document.onStoreError ?? config.gateway.store.onError,
-    })),
-    endpointRules: config.policies
-      .filter((policy): policy is RulesPolicy => !isProjectLimits(policy))
-      .map(({ file, kind, document }) => ({
-        file,
-        kind,
-        limitsReads: limitsReads.has(kind),
-        rules: document.rules.map(rule => ({
-          ...rule,
-          onStoreError: rule.onStoreError ?? config.gateway.store.onError,
-        })),
-      })),
     readings: upstreamReadings(config.gateway),
-    sourceOf,
+    limitsReads,
   })
-  const access = compileAccess(config.access.map(accessFile), sourceOf)
+  const access = compileAccess(config.access.map(accessFile), (file, path) => sourceIn(config, file, path))
   // Only if the patterns are valid: ties among them are already reported.
   const ties = faults.length === 0 ? caseTies(config) : []
   const problems = [...faults, ...access.faults, ...ties, ...proxyFaults(config)].map(

@@ -95,7 +95,7 @@ export function createLimiters(loaded: Configuration, tools: Tools): Map<string,
 export function tryLimiters(loaded: Configuration, log: Log): Problem[] {
   const { limiters, problems } = makeLimiters(loaded, toolsOf(loaded.config, log))
   if (problems.length > 0) return problems
-  const faults = tryDemands(loaded.config, limiters)
+  const faults = tryDemands(loaded, limiters)
   closeAll(limiters.values())
   return faults
 }

@@ -1,5 +1,6 @@
 /** Modes set for now on the admin port, laid over the rules of the files. Pure. */
 import type { BucketConfig } from '../../config/words/bucket.js'
+import { compiledRule } from '../compiled-rule.js'
 import type { Mode, Rule } from '../types.js'
 import { AccessTable } from './access.js'
 import { Overlay } from './overlay.js'
@@ -14,12 +15,10 @@ export interface ModeForNow {
 
 /**
  * Changes only the effect of a rule's refusals. A bucket keeps its place among the patterns, so that its requests do
- * not fall into another bucket and use up that one's quota. A rule's changed copy is always the same object, since
- * demands are remembered by rule.
+ * not fall into another bucket and use up that one's quota.
  */
 export class ModesForNow {
   readonly #modes: ReadonlyMap<string, ModeForNow>
-  readonly #rules = new Map<Rule, Rule>()
   readonly #tables = new WeakMap<Table, Table>()
 
   /** @param modes by the rule's id */
@@ -31,15 +30,13 @@ export class ModesForNow {
   rule(rule: Rule): Rule {
     const set = this.#modes.get(rule.id)
     if (set === undefined || set.mode === rule.mode || !mayChange(rule, set.mode)) return rule
-    const { mode, src } = set
-    const changed = this.#rules.get(rule) ?? {
-      ...rule,
-      mode,
-      share: undefined,
-      forNow: { declared: rule.mode, src },
+    const { made = {} } = rule
+    if (made.forNow?.set !== set) {
+      const { mode, src } = set
+      const forNow = { declared: rule.mode, src }
+      made.forNow = { set, rule: compiledRule({ ...rule, mode, share: undefined, forNow }) }
     }
-    this.#rules.set(rule, changed)
-    return changed
+    return made.forNow.rule
   }
 
   /** The table with the modes that hold now. */

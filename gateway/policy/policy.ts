@@ -8,6 +8,7 @@ import { tableFor } from './rollout.js'
 import type { Routes } from './routes.js'
 import type { PathTrie } from './trie.js'
 import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
+import type { WrittenWhen } from './when.js'
 
 /**
  * Pattern → bucket name, for buckets with a quota here: requests of other buckets fall into the next less specific one.
@@ -40,6 +41,8 @@ export interface Bucket {
 export interface EndpointRule {
   readonly rule: Rule
   readonly match: readonly string[]
+  /** As written; the rule holds it as tests. */
+  readonly when?: WrittenWhen | undefined
 }
 
 export interface PolicyParts {

@@ -1,6 +1,7 @@
 /** Makes trials of quotas, and tables for projects outside a share, from tables in which everything is in force. */
 import type { BucketConfig, CountedBucket } from '../../config/words/bucket.js'
 import { bucketOfTrial, isInside, trialName } from '../../config/words/rollout.js'
+import { compiledRule } from '../compiled-rule.js'
 import type { Rule, Share } from '../types.js'
 import type { BucketTries, Table } from './policy.js'
 
@@ -49,7 +50,8 @@ function trialsOf({ rules }: Table): Map<string, Rule> | undefined {
   for (const [name, rule] of rules) {
     const config = triedQuota(rule.config as BucketConfig)
     if (config === undefined) continue
-    trials.set(name, { ...rule, id: trialName(name), mode: 'report-only', share: undefined, config })
+    const trial = { ...rule, id: trialName(name), mode: 'report-only', share: undefined, config } as const
+    trials.set(name, compiledRule(trial))
   }
   return trials.size === 0 ? undefined : trials
 }
@@ -60,7 +62,7 @@ function sharesOf({ rules }: Table): number[] {
 
 function reportingFrom(percent: number, rule: Rule): Rule {
   const isOutside = rule.share !== undefined && rule.share.percent <= percent
-  return isOutside ? { ...rule, mode: 'report-only' } : rule
+  return isOutside ? compiledRule({ ...rule, mode: 'report-only' }) : rule
 }
 
 /** The share of an `enforceFor`. */

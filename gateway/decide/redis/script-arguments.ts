@@ -1,5 +1,5 @@
 /** Demands as arguments of the Lua scripts. */
-import type { Algorithm, Demand, MeterDemand, Window } from '../../types.js'
+import type { Algorithm, Demand, MeterDemand } from '../../types.js'
 import type { Windows as WindowsDemand } from '../leases/lease-client.js'
 import { type Ask, costOf } from '../store/store.js'
 import { boundariesAt } from '../windows/calendar.js'
@@ -11,25 +11,16 @@ const AT_ONCE = 0
 const RESERVED = 1
 const LATER = 2
 
-interface Known {
-  readonly values: readonly string[]
-  /** While this process's clock is between these, the calendar periods stay the same. */
-  readonly since: number
-  readonly until: number
-}
-
-/** A rule's windows are one object until its numbers change, and are sent with every request. */
-const known = new WeakMap<readonly Window[], Known>()
-
 /**
- * Name, quota, length in microseconds and algorithm of each window. Instead of a length, a calendar window has the
- * starts of three periods and the end of the last; Redis chooses among them by its own clock, so that gateways whose
- * clocks differ agree.
+ * Name, quota, length in microseconds and algorithm of each window, and the cost if it is more than one. Instead of a
+ * length, a calendar window has the starts of three periods and the end of the last; Redis chooses among them by its own
+ * clock, so that gateways whose clocks differ agree.
  *
  * @param wall milliseconds since the epoch; called for calendar windows only
  */
-function windowArguments(windows: readonly Window[], wall: () => number): readonly string[] {
-  const last = known.get(windows)
+export function demandArguments(demand: WindowsDemand, wall: () => number): readonly string[] {
+  const { windows, made = {} } = demand
+  const last = made.arguments
   if (last !== undefined) {
     if (last.until === Number.POSITIVE_INFINITY) return last.values
     const now = wall()
@@ -43,15 +34,10 @@ function windowArguments(windows: readonly Window[], wall: () => number): readon
     until = Math.min(until, boundaries[2])
     return [name, `${quota}`, boundaries.map(ms => ms * 1000).join(' '), 'c']
   })
-  known.set(windows, { values, since, until })
-  return values
-}
-
-/** `windowArguments`, followed by the cost if it is more than one. */
-export function demandArguments(demand: WindowsDemand, wall: () => number): readonly string[] {
-  const values = windowArguments(demand.windows, wall)
   const cost = costOf(demand)
-  return cost === 1 ? values : [...values, `${cost}`]
+  if (cost !== 1) values.push(`${cost}`)
+  made.arguments = { values, since, until }
+  return values
 }
 
 /** Quota, length and block in microseconds, cost, and how it is charged: `lua/meter.lua`. */

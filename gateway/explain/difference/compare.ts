@@ -2,10 +2,9 @@
 
 import { describeColumns } from '../../../config/checks/column-text.js'
 import { isProjectLimits } from '../../../config/load.js'
-import { pluginConfig } from '../../../config/schema/policy.js'
 import type { ProjectEntry } from '../../../config/schema/projects.js'
 import type { BucketConfig } from '../../../config/words/bucket.js'
-import { columnName } from '../../../config/words/words.js'
+import { columnName, pluginConfig } from '../../../config/words/words.js'
 import type { Configuration } from '../../configured/load.js'
 import type { Table } from '../../policy/policy.js'
 import type { Rule } from '../../types.js'
