@@ -10,7 +10,7 @@ import { outcomeOf } from './outcome.js'
 import { Overflow } from './overflow.js'
 import { isUnlimited } from './project-limits.js'
 import type { DecideRequest, Question, Questions } from './question.js'
-import { type Answer, type CounterStore, isChargedLater } from './store/store.js'
+import { type Answer, type CounterStore, isChargedLater, isSkipped } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
 
 export interface DeciderParts {
@@ -118,7 +118,7 @@ export class Decider {
       this.#record(asked, answers, verdict)
       // On a Cluster the project's slot counts nothing once another slot has refused.
       for (let i = enforced.length; i < asked.length; i += 1) {
-        if (answers[i]?.skipped) beside.push(asked[i] as Question)
+        if (isSkipped(answers[i] as Answer)) beside.push(asked[i] as Question)
       }
       return this.#observe(beside, verdict, id)
     }
@@ -151,15 +151,16 @@ export class Decider {
     for (let i = 0; i < questions.length; i += 1) {
       const question = questions[i] as Question
       const answer = answers[i] as Answer
-      if (answer.skipped) continue
+      if (isSkipped(answer)) continue
       if (!answer.granted) this.#denials.remember(question, answer)
       const outcome = outcomeOf(question, answer)
       const { rule, key, route, demand } = question
       if (demand.kind === 'slots' && rule.mode === 'report-only' && outcome.result === 'limited') {
         verdict.add(this.#overflowing(outcome, verdict))
       } else verdict.add(outcome)
+      if (!answer.granted) continue
       const { release, onLost } = answer
-      if (answer.granted && isChargedLater(demand)) this.#chargeLater(question, verdict)
+      if (isChargedLater(demand)) this.#chargeLater(question, verdict)
       if (release !== undefined) verdict.hold(rule, release, { key, route, demand, onLost })
     }
   }

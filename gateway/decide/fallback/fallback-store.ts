@@ -165,9 +165,10 @@ export class FallbackStore implements CounterStore {
       const next = own[Symbol.iterator]()
       return asks.map((ask): Answer => {
         if (counted.includes(ask)) return next.next().value as Answer
+        const answer = { store: 'none', counts: uncounted(ask) } as const
+        if (ask.onStoreError === 'closed') return { ...answer, granted: false, unavailable: true }
         const granted = !closed.has(ask.group) && !refused.has(ask.group)
-        const unavailable = ask.onStoreError === 'closed'
-        return { granted, unavailable, store: 'none', counts: uncounted(ask) }
+        return { ...answer, granted, unavailable: false }
       })
     }
     const answers = here(shares)

@@ -227,12 +227,11 @@ export class LeasedStore implements CounterStore {
   }
 
   #giveBackLeased(ask: Ask, answer: Answer): boolean {
-    const { granted, store, at, after } = answer
-    if (store !== 'lease') return false
-    if (!granted || at === undefined) return true
-    const isDone = this.#accounts.get(ask.key)?.lease.giveBack(at, costOf(ask.demand)) ?? true
-    // What it spent was reported as spent after `after`, so this takes back that very token or an earlier one.
-    if (!isDone) this.#inner.giveBack([ask], [{ ...answer, store: 'redis', at: after }])
+    if (answer.store !== 'lease') return false
+    if (!answer.granted || answer.spend === undefined) return true
+    const isDone = this.#accounts.get(ask.key)?.lease.giveBack(answer.spend, costOf(ask.demand)) ?? true
+    // What it spent was reported as spent after `at`, so this takes back that very token or an earlier one.
+    if (!isDone) this.#inner.giveBack([ask], [{ ...answer, store: 'redis' }])
     return true
   }
 }
