@@ -13,7 +13,7 @@ import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
 import { tryDemands } from './first-demands.js'
 import type { Configuration } from './load.js'
-import { messageOf } from './third-party/text.js'
+import { messageOf } from './third-party/shape.js'
 import { normalPrefix } from './upstream-readings.js'
 
 /** An identifier and the name of its plugin. */

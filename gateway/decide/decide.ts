@@ -6,10 +6,8 @@
 import type { Outcome, Reading, Verdict } from '../types.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
-import { outcomeOf } from './outcome.js'
-import { Overflow } from './overflow.js'
 import { isUnlimited } from './project-limits.js'
-import type { DecideRequest, Question, Questions } from './question.js'
+import { type DecideRequest, outcomeOf, type Question, type Questions } from './question.js'
 import { type Answer, type CounterStore, isChargedLater, isSkipped } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
 
@@ -200,5 +198,23 @@ export class Decider {
       verdict.add(outcomeOf(question, refusal))
     }
     return denied
+  }
+}
+
+/** Requests in flight in this process that a report-only in-flight rule would have refused. */
+class Overflow {
+  readonly #counts = new Map<string, number>()
+
+  /** Adds a request to `key`. Returns how many there are now, and what to call when the request has ended. */
+  enter(key: string): { readonly count: number; leave(): void } {
+    const count = (this.#counts.get(key) ?? 0) + 1
+    this.#counts.set(key, count)
+    return { count, leave: () => this.#leave(key) }
+  }
+
+  #leave(key: string): void {
+    const left = (this.#counts.get(key) ?? 1) - 1
+    if (left > 0) this.#counts.set(key, left)
+    else this.#counts.delete(key)
   }
 }

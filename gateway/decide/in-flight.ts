@@ -1,7 +1,7 @@
 /** Plugin: how many requests may work on one resource at the same time (spec, 'In-flight limits'). */
 import { type Static, Type } from 'typebox'
+import { ruleDemand } from '../compiled-rule.js'
 import { Duration, definePlugin } from '../plugin.js'
-import { ruleDemand } from './rule-demand.js'
 
 const schema = Type.Object({
   max: Type.Integer({

@@ -2,11 +2,10 @@
 import { Type } from 'typebox'
 import type { BucketConfig, CountedBucket } from '../../config/words/bucket.js'
 import { type Quota, type QuotaWindow, windowsOf } from '../../config/words/quota.js'
-import { compiledDemand } from '../compiled-rule.js'
+import { compiledDemand, ruleDemand } from '../compiled-rule.js'
 import { definePlugin } from '../plugin.js'
 import type { Check, Demand, Rule, Window } from '../types.js'
 import type { Windows } from './leases/lease-client.js'
-import { ruleDemand } from './rule-demand.js'
 import { longestMs } from './windows/calendar.js'
 
 export const projectLimits = definePlugin({

@@ -1,10 +1,11 @@
 /** The gateway's own error responses: problem+json with a stable code and the request id (RFC 9457). */
 import { STATUS_CODES } from 'node:http'
+import { fractionOf } from '../../config/words/rollout.js'
 import { CATALOGUE, type ErrorCode, problem, SERVED_METHODS } from '../errors.js'
 import type { IncomingRequest, OutgoingResponse } from '../message.js'
 import type { Verdict } from '../types.js'
+import { seconds } from './fields.js'
 import { refusedRule } from './refused-rules.js'
-import { spreadWait } from './spread-wait.js'
 import { waitText } from './units.js'
 
 export interface Rejection {
@@ -81,4 +82,17 @@ function bodyOf({ code, requestId, detail: said, policies, retryAfter }: Rejecti
   // JSON.stringify omits undefined members. It is slow on objects built up step by step, hence one literal.
   const own = { type, title, status, detail, code, instance, 'violated-policies': policies, retry_after }
   return JSON.stringify(own)
+}
+
+const MOST_ADDED_SECONDS = 60
+
+/**
+ * Whole seconds to wait, extended by up to `jitter` per cent and at most a minute; short waits stay
+ * as they are. The extension depends on the key alone, so every gateway tells a client the same wait, and
+ * asking again does not shorten it.
+ */
+export function spreadWait(ms: number, key: string, jitter: number): number {
+  const wait = seconds(ms)
+  if (jitter === 0) return wait
+  return wait + Math.round(Math.min((wait * jitter) / 100, MOST_ADDED_SECONDS) * fractionOf(key))
 }

@@ -1,13 +1,12 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
 import { columnName } from '../../config/words/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
-import { countedMethods, READS } from './counted-methods.js'
-import { factsWith } from './facts-with.js'
 import type { ModesForNow } from './modes.js'
+import { parsePattern } from './pattern.js'
 import { tableFor } from './rollout.js'
 import type { Routes } from './routes.js'
 import type { PathTrie } from './trie.js'
-import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
+import { factsWith, readForUpstream, type UpstreamReading } from './upstream-reading.js'
 import type { WrittenWhen } from './when.js'
 
 /**
@@ -153,10 +152,23 @@ function addBucket(matched: Matched[], { rules, buckets, trials }: Table, mode: 
   if (trial !== undefined) matched.push({ rule: trial, route: found.route })
 }
 
-/** Which methods an endpoint rule counts, for people. */
-export function methodsOf({ rule, match }: EndpointRule): string {
-  return countedMethods(match, rule.reads ?? false)
+/** Which methods an endpoint rule counts, for people: `POST and PATCH`, `every method but GET, HEAD and OPTIONS`. */
+export function methodsOf({ rule: { reads = false }, match }: EndpointRule): string {
+  const methods = match.map(text => parsePattern(text).method)
+  if (methods.includes(undefined)) return reads ? 'every method' : `every method but ${named(READS)}`
+  const written = [...new Set(methods as string[])]
+  const counted = written.filter(method => reads || !READS.includes(method))
+  if (counted.length > 0) return named(counted)
+  return written.includes('GET') ? 'only the GET that opens a WebSocket' : 'no method'
 }
+
+/** `A, B and C`. */
+function named(methods: readonly string[]): string {
+  return methods.join(', ').replace(/, ([^,]*)$/, ' and $1')
+}
+
+/** Exempt from endpoint-based limits unless a rule says `reads: true` (spec, 'Limits'). */
+export const READS = ['GET', 'HEAD', 'OPTIONS']
 
 /** A GET that opens a WebSocket is not a read: it occupies the upstream like a write. */
 function isRead({ method, upgrade }: Facts): boolean {

@@ -173,3 +173,20 @@ function isFilled(list: readonly unknown[]): boolean {
 function isWhole(value: unknown, most: number): boolean {
   return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= most
 }
+
+const LONGEST_MESSAGE = 300
+
+/** What a plugin threw, as displayable text: the first line, of at most 300 characters. Never throws. */
+export function messageOf(thrown: unknown): string {
+  const [line = ''] = textOf(thrown).split('\n', 1)
+  const clean = line.replace(/\p{Cc}/gu, '?')
+  return clean.length > LONGEST_MESSAGE ? `${clean.slice(0, LONGEST_MESSAGE)}…` : clean
+}
+
+function textOf(thrown: unknown): string {
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown)
+  } catch {
+    return 'something that is not text'
+  }
+}

@@ -17,9 +17,8 @@ import { calendarLength } from '../windows/calendar.js'
 import { connectRedis, hasSlots, inOneWrite, type RedisClient, reconnect } from './connection.js'
 import { hashTag } from './hash-slot.js'
 import { KEY_SPACE } from './key-space.js'
-import { askArguments, meterArguments } from './script-arguments.js'
+import { type AskTally, askArguments, meterArguments, spentBy, talliesOf } from './script-values.js'
 import { RedisSlots } from './slots.js'
-import { type AskTally, spentBy, talliesOf } from './tally.js'
 
 /** Holder for calls that take no slot. */
 const NOBODY = ''
