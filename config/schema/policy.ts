@@ -1,5 +1,6 @@
 /** The shapes of policy files: project-limits, and one kind for each limit plugin. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
+import { PROJECT_LIMITS } from '../words/bucket.js'
 import {
   type CommonRuleKey,
   ENVIRONMENTS,
@@ -25,9 +26,6 @@ import {
 } from './fields.js'
 import { Percent, PROPER_SHARE } from './percent.js'
 import { QuotaSchema } from './quota.js'
-
-/** The policy kind that lists buckets and limits separately, as the spec's tables do. */
-export const PROJECT_LIMITS = 'project-limits'
 
 /** Key parts that a request may lack. */
 const ABSENT_PART = '^(header:.*|ja3|ja4|email-or-flow)$'

@@ -3,10 +3,10 @@
  * which charges all of them or none. Report-only rules join that call if they need no call of their own;
  * otherwise they are counted separately. They never delay a request.
  */
+import { isUnlimited } from '../../config/words/bucket.js'
 import type { Outcome, Reading, Verdict } from '../types.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
-import { isUnlimited } from './project-limits.js'
 import { type DecideRequest, outcomeOf, type Question, type Questions } from './question.js'
 import { type Answer, type CounterStore, isChargedLater, isSkipped } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
@@ -86,7 +86,7 @@ export class Decider {
       const matched = request.matched[i] as DecideRequest['matched'][number]
       const question = this.#parts.questions.of(matched, request, i)
       if (question === 'skip') {
-        if (isUnlimited(matched.rule)) verdict.unlimited = true
+        if (matched.rule.mode === 'enforce' && isUnlimited(matched.rule)) verdict.unlimited = true
         continue
       }
       if ('result' in question) verdict.add(question)

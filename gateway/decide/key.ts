@@ -4,7 +4,6 @@ import { BY_CLIENT } from '../../config/words/words.js'
 import type { Facts, KeyPart, Project, Rule } from '../types.js'
 import { KEY_SPACE } from './redis/key-space.js'
 
-/** What keys need of a request. */
 export interface Keyed {
   readonly facts: Facts
   readonly project: Project

@@ -1,15 +1,15 @@
 /** Plugin: a bucket's quota in all its windows, charged all-or-nothing (spec, 'Project rate limits'). */
 import { Type } from 'typebox'
-import type { BucketConfig, CountedBucket } from '../../config/words/bucket.js'
+import { type BucketConfig, type CountedBucket, PROJECT_LIMITS } from '../../config/words/bucket.js'
 import { type Quota, type QuotaWindow, windowsOf } from '../../config/words/quota.js'
 import { compiledDemand, ruleDemand } from '../compiled-rule.js'
 import { definePlugin } from '../plugin.js'
-import type { Check, Demand, Rule, Window } from '../types.js'
+import type { Check, Demand, Window } from '../types.js'
 import type { Windows } from './leases/lease-client.js'
 import { longestMs } from './windows/calendar.js'
 
 export const projectLimits = definePlugin({
-  name: 'project-limits',
+  name: PROJECT_LIMITS,
   kind: 'limit',
   schema: Type.Unsafe<BucketConfig>({ type: 'object' }),
   create: () => ({
@@ -18,11 +18,6 @@ export const projectLimits = definePlugin({
     demand: check => bucketDemand(check as Check<CountedBucket>),
   }),
 })
-
-/** True for an unlimited enforced bucket. */
-export function isUnlimited({ kind, mode, config }: Rule): boolean {
-  return kind === projectLimits.name && mode === 'enforce' && 'unlimited' in (config as BucketConfig)
-}
 
 /** The demand of a quota. */
 export function demandOf(quota: Quota): Windows {

@@ -22,7 +22,7 @@ export function policyOf(loaded: Configuration, of: PolicyOf): object {
     mode: rule.mode,
     ...explainedForNow(rule),
     ...(rule.share && { enforceFor: `${rule.share.percent}%` }),
-    ...(rule.config as object),
+    ...rule.config,
     onStoreError: rule.onStoreError,
     src: `${rule.source.file}:${rule.source.line}`,
   }))

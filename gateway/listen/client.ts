@@ -80,7 +80,8 @@ function parseHop(spelling: string): Network | undefined {
   let host = spelling.trim()
   if (host[0] === '[') host = /^\[([^\]]*)\](?::\d+)?$/.exec(host)?.[1] ?? ''
   else if (host.includes('.')) host = host.replace(/^([\d.]+):\d+$/, '$1')
-  if (host.includes('%')) host = host.replace(/^([^%]*:[^%]*)%[0-9a-z]+$/i, '$1')
+  const zone = host.indexOf('%')
+  if (zone > 0 && host.includes(':') && /^[0-9a-z]+$/i.test(host.slice(zone + 1))) host = host.slice(0, zone)
   return parseAddress(host)
 }
 

@@ -1,13 +1,13 @@
 /** Reads the declared buckets: their patterns, none of which may tie, and what requests of each pattern cost. */
 
 import type { ProjectLimitsPolicy } from '../../config/types.js'
-import { type BucketConfig, type BucketPattern, keyOf, patternsOf } from '../../config/words/bucket.js'
+import { type BucketPattern, keyOf, patternsOf } from '../../config/words/bucket.js'
 import { windowsOf } from '../../config/words/quota.js'
 import { MODES } from '../../config/words/words.js'
 import type { Mode, Rule } from '../types.js'
 import { type Fault, readPattern } from './fault.js'
 import type { Pattern } from './pattern.js'
-import type { BucketTries, Table } from './policy.js'
+import type { BucketRule, BucketTries, Table } from './policy.js'
 import { emptyTries } from './tries.js'
 
 /** What is the same for a bucket wherever it has a quota. */
@@ -83,10 +83,9 @@ export function checkCosts(tables: readonly Table[], buckets: KnownBuckets, faul
   }
 }
 
-function quotasIn(rule: Rule | undefined) {
-  const config = rule?.config as BucketConfig | undefined
-  if (rule === undefined || config === undefined || 'unlimited' in config) return []
-  const { id, source } = rule
+function quotasIn(rule: BucketRule | undefined) {
+  if (rule === undefined || 'unlimited' in rule.config) return []
+  const { id, source, config } = rule
   const tried = windowsOf(config.trial ?? {}).map(one => ({ ...one, name: `trial.${one.name}` }))
   return [...windowsOf(config), ...tried].map(({ name, requests }) => {
     return { policy: `${id}.${name}`, requests, source }

@@ -8,10 +8,12 @@ export type PolicyConfig = Omit<Config, 'gateway' | 'access'> & {
   readonly gateway: Pick<Config['gateway'], 'routes' | 'closed' | 'store'>
 }
 
+/** In the order of their file names. */
 export function projectLimitsIn({ policies }: PolicyConfig): ProjectLimitsPolicy[] {
   return policies.filter((policy): policy is ProjectLimitsPolicy => 'buckets' in policy.document)
 }
 
+/** The files of endpoint rules, in the order of their names. */
 export function ruleFilesIn({ policies }: PolicyConfig): RulesPolicy[] {
   return policies.filter((policy): policy is RulesPolicy => !('buckets' in policy.document))
 }
@@ -21,6 +23,7 @@ export function onStoreErrorIn({ gateway }: PolicyConfig, written: OnStoreError 
   return written ?? gateway.store.onError
 }
 
+/** Where the value at `path` is written. */
 export function sourceIn(config: Pick<Config, 'locate'>, file: string, path: Fault['path']): Source {
   return { file, line: config.locate(file, path).line }
 }

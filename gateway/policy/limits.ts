@@ -4,7 +4,7 @@
  */
 
 import type { ProjectLimitsPolicy } from '../../config/types.js'
-import type { BucketConfig } from '../../config/words/bucket.js'
+import { type BucketConfig, PROJECT_LIMITS } from '../../config/words/bucket.js'
 import {
   overridden,
   type QuotaEntry,
@@ -19,7 +19,7 @@ import type { KnownBucket, KnownBuckets } from './buckets.js'
 import { onStoreErrorIn, type PolicyConfig, projectLimitsIn, sourceIn } from './documents.js'
 import type { Fault } from './fault.js'
 import { Overlay } from './overlay.js'
-import type { Table } from './policy.js'
+import type { BucketRule, Table } from './policy.js'
 import { rolledOut, shareOf } from './rollout.js'
 import { emptyTries, mergeRules, type Rules, type Tries } from './tries.js'
 
@@ -34,7 +34,7 @@ export function compileColumns(
   for (const { file, document } of projectLimitsIn(config)) {
     const terms = termsOf(document, config)
     for (const [i, row] of document.limits.entries()) {
-      const rules = new Map<string, Rule>()
+      const rules = new Map<string, BucketRule>()
       for (const [name, quota] of Object.entries(row.quotas)) {
         const source = sourceIn(config, file, ['limits', i, 'quotas', name])
         rules.set(name, bucketRule(name, quota, buckets.get(name), terms, source))
@@ -72,7 +72,7 @@ export function compileOverrides(
       const path = ['projects', i, 'overrides', name]
       const base = row.rules.get(name)
       const override = project.overrides[name] as QuotaOverride
-      const quota = overridden(quotaOf(base?.config as BucketConfig | undefined), override)
+      const quota = overridden(quotaOf(base?.config), override)
       const fault = overrideFault(name, quota, project)
       if (fault !== undefined) {
         faults.push({ file: config.projectsFile, path, message: fault })
@@ -128,10 +128,10 @@ function bucketRule(
   bucket: KnownBucket | undefined,
   { mode, share, onStoreError }: Terms,
   source: Source,
-): Rule<BucketConfig> {
+): BucketRule {
   return compiledRule({
     id,
-    kind: 'project-limits',
+    kind: PROJECT_LIMITS,
     mode,
     key: bucket?.key ?? ['project'],
     missing: 'skip',

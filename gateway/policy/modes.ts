@@ -1,5 +1,5 @@
 /** Modes set for now on the admin port, laid over the rules of the files. Pure. */
-import type { BucketConfig } from '../../config/words/bucket.js'
+import { isUnlimited } from '../../config/words/bucket.js'
 import { compiledRule } from '../compiled-rule.js'
 import type { Mode, Rule } from '../types.js'
 import { AccessTable } from './access.js'
@@ -27,7 +27,7 @@ export class ModesForNow {
   }
 
   /** The rule with the mode that holds now; the same object if no other mode was set. */
-  rule(rule: Rule): Rule {
+  rule<Config>(rule: Rule<Config>): Rule<Config> {
     const set = this.#modes.get(rule.id)
     if (set === undefined || set.mode === rule.mode || !mayChange(rule, set.mode)) return rule
     const { made = {} } = rule
@@ -36,7 +36,7 @@ export class ModesForNow {
       const forNow = { declared: rule.mode, src }
       made.forNow = { set, rule: compiledRule({ ...rule, mode, share: undefined, forNow }) }
     }
-    return made.forNow.rule
+    return made.forNow.rule as Rule<Config>
   }
 
   /** The table with the modes that hold now. */
@@ -60,7 +60,6 @@ export class ModesForNow {
 }
 
 /** Enforcing must not widen a share, and an unlimited bucket cannot refuse anything. */
-function mayChange({ kind, share, config }: Rule, mode: Mode): boolean {
-  if (mode === 'enforce' && share !== undefined) return false
-  return kind !== 'project-limits' || !('unlimited' in (config as BucketConfig))
+function mayChange(rule: Rule, mode: Mode): boolean {
+  return (mode !== 'enforce' || rule.share === undefined) && !isUnlimited(rule)
 }

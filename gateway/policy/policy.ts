@@ -1,4 +1,5 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
+import type { BucketConfig } from '../../config/words/bucket.js'
 import { columnName } from '../../config/words/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import type { ModesForNow } from './modes.js'
@@ -15,12 +16,14 @@ import type { WrittenWhen } from './when.js'
  */
 export type BucketTries = Readonly<Record<Mode, PathTrie<string>>>
 
+export type BucketRule = Rule<BucketConfig>
+
 /** The buckets of one (plan, environment), or of one project with overrides. */
 export interface Table {
-  readonly rules: ReadonlyMap<string, Rule>
+  readonly rules: ReadonlyMap<string, BucketRule>
   readonly buckets: BucketTries
   /** By bucket: the quota that is tried beside its own. Absent if there is none. */
-  readonly trials?: ReadonlyMap<string, Rule> | undefined
+  readonly trials?: ReadonlyMap<string, BucketRule> | undefined
   /**
    * The table for projects outside the smallest share among the rules. Absent if all rules are in force for all
    * projects.
@@ -124,7 +127,7 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
   }
 
   /** A rule of the files with the mode that holds now. */
-  const current = (rule: Rule): Rule => modes?.rule(rule) ?? rule
+  const current = <Config>(rule: Rule<Config>): Rule<Config> => modes?.rule(rule) ?? rule
 
   return { ...identity, rules, parts, match, looking, readFor, tableOf, current }
 }

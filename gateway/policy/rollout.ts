@@ -2,13 +2,16 @@
 import type { BucketConfig, CountedBucket } from '../../config/words/bucket.js'
 import { bucketOfTrial, isInside, trialName } from '../../config/words/rollout.js'
 import { compiledRule } from '../compiled-rule.js'
-import type { Rule, Share } from '../types.js'
-import type { BucketTries, Table } from './policy.js'
+import type { Share } from '../types.js'
+import type { BucketRule, BucketTries, Table } from './policy.js'
 
 /**
  * The table with its trials, and with the tables for projects outside its shares. The same object if it has neither.
  */
-export function rolledOut(table: Table, triesOf: (rules: ReadonlyMap<string, Rule>) => BucketTries): Table {
+export function rolledOut(
+  table: Table,
+  triesOf: (rules: ReadonlyMap<string, BucketRule>) => BucketTries,
+): Table {
   const trials = trialsOf(table)
   let outside: Table['outside']
   // From the largest share down: a project outside that one is outside all of them.
@@ -29,7 +32,7 @@ export function tableFor(table: Table | undefined, project: string): Table | und
 }
 
 /** The rule with a name in the table: a bucket's own, or that of its trial. */
-export function bucketRuleOf(table: Table | undefined, name: string): Rule | undefined {
+export function bucketRuleOf(table: Table | undefined, name: string): BucketRule | undefined {
   return table?.rules.get(name) ?? table?.trials?.get(bucketOfTrial(name) ?? '')
 }
 
@@ -45,10 +48,10 @@ export function triedQuota(config: BucketConfig): CountedBucket | undefined {
   return { algorithm, ...trial, lease: false, ...(costs && { costs }) }
 }
 
-function trialsOf({ rules }: Table): Map<string, Rule> | undefined {
-  const trials = new Map<string, Rule>()
+function trialsOf({ rules }: Table): Map<string, BucketRule> | undefined {
+  const trials = new Map<string, BucketRule>()
   for (const [name, rule] of rules) {
-    const config = triedQuota(rule.config as BucketConfig)
+    const config = triedQuota(rule.config)
     if (config === undefined) continue
     const trial = { ...rule, id: trialName(name), mode: 'report-only', share: undefined, config } as const
     trials.set(name, compiledRule(trial))
@@ -60,7 +63,7 @@ function sharesOf({ rules }: Table): number[] {
   return [...new Set([...rules.values()].flatMap(({ share }) => share?.percent ?? []))]
 }
 
-function reportingFrom(percent: number, rule: Rule): Rule {
+function reportingFrom(percent: number, rule: BucketRule): BucketRule {
   const isOutside = rule.share !== undefined && rule.share.percent <= percent
   return isOutside ? compiledRule({ ...rule, mode: 'report-only' }) : rule
 }

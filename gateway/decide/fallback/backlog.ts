@@ -21,7 +21,6 @@ export function backlogEntry({ ask, units }: LateCharge): BacklogEntry {
   return { ask, spent: [0, units] }
 }
 
-/** Greatest number of keys. */
 const MOST_KEYS = 50_000
 /** Greatest number of times for one key: beyond it, new tokens join the last ones, at the later time. */
 const MOST_TIMES = 64

@@ -14,7 +14,6 @@ export interface Account {
   waiting: Waiter[]
   /** The call to the store, if there is one. */
   underWay: Promise<void> | undefined
-  /** Calls made so far. */
   calls: number
 }
 

@@ -16,7 +16,6 @@ import {
 import { type Account, Accounts, type Waiter } from './accounts.js'
 import { answerSeen, type LeaseAnswer, type LeaseClient, type Windows } from './lease-client.js'
 
-/** The store behind the leases. */
 export interface Behind extends CounterStore {
   /** Answers without asking Redis, which has just failed to answer. */
   countLocally(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
@@ -215,7 +214,6 @@ function isLeased({ demand }: Ask): boolean {
 /** Charges that no request waits for. Those of one turn of the event loop are sent together, merged per counter. */
 export class LateCharges {
   readonly #send: (charges: readonly LateCharge[]) => void
-  /** By the counter's key. */
   #waiting = new Map<string, LateCharge>()
 
   constructor(send: (charges: readonly LateCharge[]) => void) {
@@ -230,7 +228,6 @@ export class LateCharges {
     }
   }
 
-  /** Sends what is waiting now. */
   send(): void {
     if (this.#waiting.size === 0) return
     const charges = [...this.#waiting.values()]

@@ -2,7 +2,6 @@
 import type { Log } from '../../types.js'
 import type { SlotHandle } from '../store/store.js'
 
-/** The Redis commands that slots need. */
 export interface SlotCommands {
   /** `lua/renew-1.lua`: 1 when renewed, 0 when the slot was gone. */
   renew(key: string, member: string, ttlUs: number): Promise<number>
