@@ -1,6 +1,6 @@
 /** Formats of strings: addresses of upstreams, Redis and networks; days, moments and time zones; ciphers, headers. */
-import { isIP } from 'node:net'
 import { getCiphers } from 'node:tls'
+import { parseNetwork } from './words/address.js'
 import { HOP_BY_HOP_FIELDS, METHOD_OVERRIDE_FIELDS, REPLACED_FIELDS } from './words/words.js'
 
 /** An http(s) address that names only a host and a port, so that no part of it is silently ignored. */
@@ -67,11 +67,7 @@ function isPercentEncoded(text: string): boolean {
 
 /** An IP address, or one with a prefix length: `10.0.0.0/8`, `::1`. */
 export function isCidr(text: string): boolean {
-  const [address = '', prefix, ...rest] = text.split('/')
-  const version = isIP(address)
-  if (version === 0 || address.includes('%') || rest.length > 0) return false
-  if (prefix === undefined) return true
-  return /^(0|[1-9][0-9]{0,2})$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128)
+  return parseNetwork(text) !== undefined
 }
 
 /** A name of the IANA time zone database that this platform knows, such as `Europe/Berlin` or `UTC`. */

@@ -7,9 +7,10 @@ import { expand } from './environment.js'
 import { ConfigFiles, gatewayFileOf } from './files.js'
 import type { Path, Problem } from './problem.js'
 import { pluginEntry } from './schema/plugin.js'
-import { COMMON_RULE_KEYS, ruleFileSchema } from './schema/policy.js'
+import { ruleFileSchema } from './schema/policy.js'
 import { problemAt } from './types.js'
 import { createValidator } from './validate.js'
+import { COMMON_RULE_KEYS } from './words/words.js'
 import { parseYaml } from './yaml.js'
 
 export type PluginList = ReturnType<typeof readPluginList>
@@ -39,7 +40,8 @@ export function readPluginList(path: string, env: NodeJS.ProcessEnv, files = new
 export function pluginSchemaFault(isLimit: boolean, name: string, schema: TSchema): string | undefined {
   const { type, properties = {} } = schema as { type?: unknown; properties?: object }
   if (type !== 'object') return 'it must describe a map: Type.Object({ … })'
-  const taken = Object.keys(properties).find(key => (isLimit ? COMMON_RULE_KEYS : ['plugin']).includes(key))
+  const reserved: readonly string[] = isLimit ? COMMON_RULE_KEYS : ['plugin']
+  const taken = Object.keys(properties).find(key => reserved.includes(key))
   if (taken !== undefined) return `the key "${taken}" is reserved`
   try {
     createValidator(isLimit ? ruleFileSchema(name, schema) : pluginEntry({ [name]: schema }))

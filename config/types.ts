@@ -3,8 +3,9 @@
 import { formatPath, type Path, type Place, type Problem } from './problem.js'
 import type { ACCESS, AccessDocument } from './schema/access.js'
 import type { Gateway } from './schema/gateway.js'
-import { PROJECT_LIMITS, type ProjectLimitsDocument, type RuleFile } from './schema/policy.js'
+import type { ProjectLimitsDocument, RuleFile } from './schema/policy.js'
 import type { ProjectEntry } from './schema/projects.js'
+import { PROJECT_LIMITS } from './words/bucket.js'
 import type { PlanWords } from './words/words.js'
 
 /** A policy file of kind project-limits. */

@@ -17,7 +17,7 @@ import {
 } from './formats.js'
 import type { UnplacedProblem } from './problem.js'
 import { type DurationBounds, durationWithin } from './schema/duration.js'
-import { type PercentBounds, shareWithin } from './schema/percent.js'
+import { type PercentBounds, percentWithin } from './schema/percent.js'
 import { faultOf, type VariablesOf } from './sentences.js'
 
 /** Maps by the word that abbreviates them. */
@@ -86,9 +86,9 @@ function createAjv(): Ajv {
     type: 'string',
     modifying: true,
     validate: (bounds: PercentBounds, text: string, _schema?: object, context?: DataValidationCxt) => {
-      const share = shareWithin(text, bounds)
-      if (share !== undefined) replaceValue(context, share)
-      return share !== undefined
+      const percent = percentWithin(text, bounds)
+      if (percent !== undefined) replaceValue(context, percent)
+      return percent !== undefined
     },
   })
   ajv.addKeyword({

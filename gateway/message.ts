@@ -47,7 +47,7 @@ export interface Peer {
   /** True when TLS is terminated here. */
   readonly encrypted: boolean
   /** Fingerprints of TLS that is terminated here. */
-  readonly fingerprints: Fingerprints | undefined
+  readonly fingerprints: Partial<Fingerprints> | undefined
 }
 
 /** The head of a request: everything that rules look at, except the body. */

@@ -4,10 +4,7 @@ import { formatPath } from '../config/problem.js'
 import { type Gateway, gatewaySchema } from '../config/schema/gateway.js'
 import { createValidator } from '../config/validate.js'
 import { MemoryStore } from './decide/store/memory.js'
-import { TrustedProxies } from './listen/client.js'
-import { createCredentials } from './listen/credentials.js'
-import { readFacts } from './listen/facts.js'
-import { requestOf } from './listen/written.js'
+import { readWritten } from './listen/written.js'
 import type { Demand, Facts } from './types.js'
 
 /** A request described in a test. */
@@ -30,12 +27,7 @@ export function factsOf(request: WrittenRequest = {}): Facts {
   const given = Object.entries(headers)
   const hasHost = given.some(([name]) => name.toLowerCase() === 'host')
   const fields = [...(hasHost ? [] : ['host', 'localhost']), ...given.flat()]
-  const { fingerprintHeaders, credentials } = defaults()
-  return readFacts(requestOf({ method, target, fields, peer }), {
-    trusted: new TrustedProxies(trustedProxies),
-    fingerprintHeaders,
-    credentialIn: createCredentials(credentials),
-  })
+  return readWritten({ method, target, fields, peer }, { ...defaults(), trustedProxies }).facts
 }
 
 /**

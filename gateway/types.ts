@@ -70,7 +70,7 @@ export interface Share {
   readonly of: 'keys' | 'projects'
 }
 
-/** One thing to check. `config` belongs to the limit plugin named by `kind`. */
+/** One thing to check. */
 export interface Rule<Config = unknown> {
   /** Stable name: counters are keyed by it, so editing a rule neither refills nor resets another. */
   readonly id: string
@@ -84,6 +84,7 @@ export interface Rule<Config = unknown> {
   readonly onStoreError: OnStoreError
   /** Absent if the rule is enforced for all or for none. */
   readonly share?: Share | undefined
+  /** The settings of the limit plugin named by `kind`. */
   readonly config: Config
   readonly source: Source
   /** Its name in metrics if the id is not from the files, because that would not bound the number of series. */
@@ -92,6 +93,46 @@ export interface Rule<Config = unknown> {
   readonly when?: readonly Condition[] | undefined
   /** True when it applies to GET, HEAD and OPTIONS too. */
   readonly reads?: boolean | undefined
+  /** The gateway's own: see `compiledRule`. A rule without it works, but everything is made anew for each request. */
+  readonly made?: MadeOfRule | undefined
+}
+
+/** What is made of a rule when a request first needs it. */
+export interface MadeOfRule {
+  /** Its counter keys, by project, if it counts by the project alone. */
+  keys?: Map<string, string>
+  /** Its demand, if that depends on the rule alone: one object, as equal demands are recognized by identity. */
+  demand?: Demand
+  /** The same for requests of another cost. */
+  demandsByCost?: Map<number, Demand>
+  /** The rule for keys outside its share. */
+  reporting?: Rule
+  /** The rule in a mode set for now, and that mode. */
+  forNow?: { readonly set: object; readonly rule: Rule }
+  policyTexts?: PolicyTexts
+  refusal?: RefusalText
+}
+
+/** Texts of the rate-limit fields that depend on the policies only, not on what is left of them. */
+export interface PolicyTexts {
+  readonly shown: readonly Reading[]
+  /** The value of RateLimit-Policy. */
+  readonly policies: string
+  /** What follows the quota in x-ratelimit-limit. */
+  readonly windows: string
+  /** What precedes the remaining quota in RateLimit, for each reading. */
+  readonly beforeLeft: readonly string[]
+}
+
+/** One rule's part of a refusal. */
+export interface RefusalText {
+  /** Sentences for the client's developers. */
+  readonly text: string
+  /** The violated policies, or the rule itself when the request had no key to count by. */
+  readonly policies: readonly string[]
+  /** True when the numbers of the rule are kept from the client. */
+  readonly hidden: boolean
+  readonly violated: readonly Reading[]
 }
 
 /** One condition of a rule's `when`. */
@@ -143,6 +184,8 @@ export type Demand =
       readonly lease: boolean
       /** What this request spends in each window; a whole number, 1 when left out. */
       readonly cost?: number | undefined
+      /** The gateway's own: see `compiledDemand`. */
+      readonly made?: MadeOfDemand | undefined
     }
   | {
       readonly kind: 'slots'
@@ -154,6 +197,12 @@ export type Demand =
       readonly count?: 'handshake' | 'lifetime' | undefined
     }
   | MeterDemand
+
+/** What is made of a demand when it is first sent to Redis. */
+export interface MadeOfDemand {
+  /** Arguments of the scripts. They hold while this process's clock, in ms since the epoch, is between these times. */
+  arguments?: { readonly values: readonly string[]; readonly since: number; readonly until: number }
+}
 
 /**
  * A window that begins with the first request of a key and ends as a whole. A request beyond the quota may block the

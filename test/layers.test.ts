@@ -18,6 +18,7 @@ interface Row {
 const WORDS = [
   'config/words',
   'gateway/types.ts',
+  'gateway/compiled-rule.ts',
   'gateway/message.ts',
   'gateway/errors.ts',
   'gateway/plugin.ts',
@@ -34,6 +35,7 @@ const OTEL_HOME = 'gateway/observe/tracing/otel.ts'
 const PLACES: Record<string, Row> = {
   'config/words': {},
   'gateway/types.ts': { types: ['config/words'] },
+  'gateway/compiled-rule.ts': { types: ['gateway/types.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
   'gateway/message.ts': { types: ['gateway/errors.ts'] },
   'gateway/plugin.ts': { value: ['config/schema'], types: ['gateway/types.ts'] },
@@ -48,6 +50,8 @@ const PLACES: Record<string, Row> = {
 
   // A room knows itself and the lists of words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
+  // Compiles the configuration as it was loaded.
+  'gateway/policy': { value: WORDS, types: ['config/types.ts'] },
   // The two users of it: clients in one, upstreams in the other.
   'gateway/listen': { value: [...WORDS, 'gateway/http1'] },
   'gateway/forward': { value: [...WORDS, 'gateway/http1'] },
@@ -120,7 +124,7 @@ const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace
 
 /** The home of each third-party package: one file per component. Files beside it may import the package's types. */
 const HOMES: Record<string, readonly string[]> = {
-  'ipaddr.js': ['gateway/listen/client.ts', 'services/directory/events/target.ts'],
+  'ipaddr.js': ['services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
   ioredis: ['gateway/decide/redis/connection.ts'],
   'rate-limiter-flexible': ['gateway/admin/wrong-keys.ts', 'services/http/wrong-keys.ts'],

@@ -4,14 +4,13 @@ import { describeColumns } from '../config/checks/column-text.js'
 import { isProjectLimits } from '../config/load.js'
 import { listed } from '../config/problem.js'
 import type { RuleEntry } from '../config/schema/policy.js'
-import { pluginConfig } from '../config/schema/policy.js'
-import type { BucketConfig, CountedBucket } from '../config/words/bucket.js'
-import { columnName } from '../config/words/words.js'
+import type { CountedBucket } from '../config/words/bucket.js'
+import { columnName, pluginConfig } from '../config/words/words.js'
 import type { Configuration } from '../gateway/configured/load.js'
 import { groupColumns } from '../gateway/explain/columns.js'
 import { costText, type Flood, quotaText, secondsText, whoseText } from '../gateway/explain/settings.js'
 import { parsePattern } from '../gateway/policy/pattern.js'
-import type { Table } from '../gateway/policy/policy.js'
+import type { BucketRule, Table } from '../gateway/policy/policy.js'
 import { extentOf, sampleRequestsOf } from '../gateway/policy/sample-requests.js'
 import type { Rule } from '../gateway/types.js'
 import { leaseSentence } from './lint/quotas.js'
@@ -86,12 +85,12 @@ function bucketsIn(
     patterns: bucket.patterns.map(parsePattern),
   }))
   const extent = extentOf(buckets.flatMap(({ patterns }) => patterns))
-  const limitOf = (rule: Rule): BucketLimit | Unlimited => {
+  const limitOf = (rule: BucketRule): BucketLimit | Unlimited => {
     const { id: bucket, mode, share, onStoreError, source } = rule
     const key = isDeepStrictEqual(rule.key, ['project']) ? {} : { key: rule.key }
     const src = `${source.file}:${source.line}`
     const enforceFor = share ? { enforceFor: `${share.percent}%` } : {}
-    const written = rule.config as BucketConfig
+    const written = rule.config
     if ('unlimited' in written) return { bucket, unlimited: true, mode, ...enforceFor, src }
     const { trial: _, ...quota } = written
     const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
@@ -117,7 +116,7 @@ export function endpointLimits({ config }: Configuration) {
       rule: rule.id,
       kind,
       mode: rule.mode,
-      ...(rule.enforceFor && { enforceFor: rule.enforceFor }),
+      ...(rule.enforceFor && { enforceFor: `${rule.enforceFor}%` }),
       match: rule.match,
       key: rule.key,
       limit: limitText(kind, rule),

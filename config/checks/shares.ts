@@ -14,7 +14,7 @@ export function checkShares(policies: readonly PolicyFile[]): ShareFault[] {
 }
 
 function checkShare(
-  { mode, enforceFor }: { readonly mode: string; readonly enforceFor?: string | undefined },
+  { mode, enforceFor }: { readonly mode: string; readonly enforceFor?: number | undefined },
   file: string,
   path: UnplacedProblem['path'],
 ): ShareFault[] {

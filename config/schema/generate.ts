@@ -1,11 +1,12 @@
 /** JSON Schemas for editors (draft-07, for yaml-language-server). */
 import type { TSchema } from 'typebox'
+import { PROJECT_LIMITS } from '../words/bucket.js'
 import { ACCESS, accessSchema } from './access.js'
 import { DURATION_PATTERN } from './duration.js'
 import { gatewaySchema } from './gateway.js'
 import { PERCENT_PATTERN } from './percent.js'
 import type { PluginSchemas } from './plugin.js'
-import { PROJECT_LIMITS, projectLimitsSchema, ruleFileSchema } from './policy.js'
+import { projectLimitsSchema, ruleFileSchema } from './policy.js'
 import { projectsSchema } from './projects.js'
 
 interface Schema {

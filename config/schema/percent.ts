@@ -1,7 +1,7 @@
-/** Shares as people write them (`10%`, `0.5%`), read as numbers from 0 to 1. */
+/** Percentages as people write them (`10%`, `0.5%`): read once, then they are numbers of per cent (10, 0.5). */
 import { type TUnsafe, Type } from 'typebox'
 
-/** What a share looks like; also the editor's pattern. */
+/** What a percentage looks like; also the editor's pattern. */
 export const PERCENT_PATTERN = '^[0-9]{1,3}(\\.[0-9]{1,3})?%$'
 const SHAPE = new RegExp(PERCENT_PATTERN)
 
@@ -11,10 +11,10 @@ export interface PercentBounds {
   readonly maximum: number
 }
 
-/** `10%` → 0.1 when it is a share within the bounds, else undefined. */
-export function shareWithin(text: string, { minimum, maximum }: PercentBounds): number | undefined {
+/** `10%` → 10 when it is within the bounds, else undefined. */
+export function percentWithin(text: string, { minimum, maximum }: PercentBounds): number | undefined {
   const percent = SHAPE.test(text) ? Number.parseFloat(text) : Number.NaN
-  return percent >= minimum && percent <= maximum ? percent / 100 : undefined
+  return percent >= minimum && percent <= maximum ? percent : undefined
 }
 
 /** `a share from 0% to 100%, such as 10%`. */
@@ -22,11 +22,16 @@ export function describePercent({ minimum, maximum }: PercentBounds): string {
   return `a share from ${minimum}% to ${maximum}%, such as 10%`
 }
 
-/** Schema of a field written as a percentage; after validation it holds a number from 0 to 1. */
-export function Percent({
-  minimum,
-  maximum,
-  ...annotations
-}: PercentBounds & { readonly default?: string; readonly description?: string }): TUnsafe<number> {
+interface Annotations {
+  readonly default?: string
+  readonly description?: string
+  readonly expected?: string
+}
+
+/** Schema of a field written as a percentage; after validation it holds a number of per cent. */
+export function Percent({ minimum, maximum, ...annotations }: PercentBounds & Annotations): TUnsafe<number> {
   return Type.Unsafe<number>({ type: 'string', percent: { minimum, maximum }, ...annotations })
 }
+
+/** Above 0% and below 100%. */
+export const PROPER_SHARE: PercentBounds = { minimum: 0.01, maximum: 99.99 }

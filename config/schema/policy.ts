@@ -1,7 +1,15 @@
 /** The shapes of policy files: project-limits, and one kind for each limit plugin. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
-import { SHARE_PATTERN } from '../words/rollout.js'
-import { ENVIRONMENTS, KEY_PARTS, type KeyPart, MISSING, MODES, PLANS } from '../words/words.js'
+import { PROJECT_LIMITS } from '../words/bucket.js'
+import {
+  type CommonRuleKey,
+  ENVIRONMENTS,
+  KEY_PARTS,
+  type KeyPart,
+  MISSING,
+  MODES,
+  PLANS,
+} from '../words/words.js'
 import { BucketSchema } from './bucket.js'
 import {
   Day,
@@ -16,10 +24,8 @@ import {
   Word,
   when,
 } from './fields.js'
+import { Percent, PROPER_SHARE } from './percent.js'
 import { QuotaSchema } from './quota.js'
-
-/** The policy kind that lists buckets and limits separately, as the spec's tables do. */
-export const PROJECT_LIMITS = 'project-limits'
 
 /** Key parts that a request may lack. */
 const ABSENT_PART = '^(header:.*|ja3|ja4|email-or-flow)$'
@@ -29,8 +35,8 @@ export const Mode = Word(MODES, {
   description: 'enforce refuses requests over the limit; report-only lets them pass and logs them.',
 })
 const EnforceFor = Type.Optional(
-  Type.String({
-    pattern: SHARE_PATTERN,
+  Percent({
+    ...PROPER_SHARE,
     expected: 'a share above 0% and below 100%, such as 25% or 0.5%',
     description:
       "With mode: enforce. Enforced for this share and report-only for the rest: of a rule's keys, or of the projects for a project-limits file. A larger share contains every smaller one.",
@@ -155,10 +161,7 @@ const commonProperties = {
       'When a part of the key is absent: skip the rule, count together with all others that lack it (shared), or refuse (deny).',
   }),
   onStoreError: optionalOnStoreError,
-}
-
-/** Keys that every rule has, whatever its kind. */
-export const COMMON_RULE_KEYS: readonly string[] = Object.keys(commonProperties)
+} satisfies Record<CommonRuleKey, TSchema>
 
 const OPTIONAL = new Set(['enforceFor', 'since', 'onStoreError', 'when', 'reads'])
 
@@ -168,11 +171,6 @@ export interface RuleFile {
   readonly version: 1
   readonly kind: string
   readonly rules: readonly RuleEntry[]
-}
-
-/** The keys of a rule that belong to its plugin. */
-export function pluginConfig(rule: RuleEntry): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(rule).filter(([key]) => !Object.hasOwn(commonProperties, key)))
 }
 
 /** A policy file whose rules are read by the limit plugin `kind`. */

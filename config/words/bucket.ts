@@ -30,6 +30,14 @@ export interface BucketPattern {
 export type BucketConfig = CountedBucket | { readonly unlimited: true }
 export type CountedBucket = Quota & Costs
 
+/** True for the rule of an unlimited bucket. */
+export function isUnlimited({ kind, config }: { readonly kind: string; readonly config: unknown }): boolean {
+  return kind === PROJECT_LIMITS && 'unlimited' in (config as BucketConfig)
+}
+
+/** The kind of the policy files that declare buckets, and of their rules. */
+export const PROJECT_LIMITS = 'project-limits'
+
 interface Costs {
   /** Costs by pattern, for requests that cost more than one. */
   readonly costs?: Readonly<Record<string, number>>

@@ -102,6 +102,27 @@ export type CalendarUnit = (typeof CALENDAR_UNITS)[number]
 /** Written instead of a quota: nothing is counted. */
 export const UNLIMITED = 'unlimited'
 
+/** Keys that every rule has, whatever its kind. */
+export const COMMON_RULE_KEYS = [
+  'id',
+  'match',
+  'when',
+  'reads',
+  'key',
+  'mode',
+  'enforceFor',
+  'since',
+  'missing',
+  'onStoreError',
+] as const
+export type CommonRuleKey = (typeof COMMON_RULE_KEYS)[number]
+
+/** The keys of a rule that belong to its plugin. */
+export function pluginConfig(rule: object): Record<string, unknown> {
+  const isOwn = (key: string) => !(COMMON_RULE_KEYS as readonly string[]).includes(key)
+  return Object.fromEntries(Object.entries(rule).filter(([key]) => isOwn(key)))
+}
+
 /** The parts that a counter's key may consist of, besides headers. */
 export const KEY_PARTS = [
   'project',

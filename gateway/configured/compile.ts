@@ -3,23 +3,17 @@ import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import { hasOwnWords } from '../../config/checks/plans.js'
 import { endOf } from '../../config/formats.js'
-import {
-  type AccessPolicy,
-  type Config,
-  isProjectLimits,
-  problemAt,
-  type RulesPolicy,
-} from '../../config/load.js'
+import { type AccessPolicy, type Config, problemAt } from '../../config/load.js'
 import type { Problem } from '../../config/problem.js'
 import type { UnknownProject } from '../../config/words/words.js'
 import { identifyBy } from '../identify/identify.js'
 import type { UnknownHosts } from '../identify/unknown.js'
-import { TrustedProxies } from '../listen/client.js'
 import type { Walk } from '../pipeline/enter.js'
 import type { PluginSet } from '../plugins.js'
 import { Access, type AccessTable } from '../policy/access.js'
 import { type AccessFile, compileAccess, networkFault } from '../policy/access-entries.js'
 import { compilePolicy } from '../policy/compile.js'
+import { sourceIn } from '../policy/documents.js'
 import type { Fault } from '../policy/fault.js'
 import type { ModesForNow } from '../policy/modes.js'
 import { createPolicy, type Policy } from '../policy/policy.js'
@@ -32,7 +26,7 @@ export interface Compiled extends Made {
   /** Entries of kind access. */
   readonly access: AccessTable
   /** What requests walk through; `unknownHosts` carries over what earlier configurations learned. */
-  walk(unknownHosts?: Pick<UnknownHosts, 'takesApart'>, access?: Access): Walk
+  walk(unknownHosts?: Pick<UnknownHosts, 'countApart'>, access?: Access): Walk
   /** The same configuration with the modes set on the admin port. */
   withModes(modes: ModesForNow): Compiled
 }
@@ -44,35 +38,12 @@ export function compile(
   log: Log,
 ): { compiled: Compiled } | { problems: Problem[] } {
   const limitsReads = new Set(plugins.limit.filter(one => one.limitsReads).map(({ name }) => name))
-  const sourceOf = (file: string, path: Fault['path']) => ({ file, line: config.locate(file, path).line })
-  const { policy, faults } = compilePolicy({
+  const { policy, faults } = compilePolicy(config, {
     revision: revisionOf(config),
-    routes: config.gateway.routes,
-    closed: config.gateway.closed,
-    routesFile: config.gatewayFile,
-    projectsFile: config.projectsFile,
-    projects: config.projects,
-    planWords: config.planWords,
-    projectLimits: config.policies.filter(isProjectLimits).map(({ file, document }) => ({
-      ...document,
-      file,
-      onStoreError: document.onStoreError ?? config.gateway.store.onError,
-    })),
-    endpointRules: config.policies
-      .filter((policy): policy is RulesPolicy => !isProjectLimits(policy))
-      .map(({ file, kind, document }) => ({
-        file,
-        kind,
-        limitsReads: limitsReads.has(kind),
-        rules: document.rules.map(rule => ({
-          ...rule,
-          onStoreError: rule.onStoreError ?? config.gateway.store.onError,
-        })),
-      })),
     readings: upstreamReadings(config.gateway),
-    sourceOf,
+    limitsReads,
   })
-  const access = compileAccess(config.access.map(accessFile), sourceOf)
+  const access = compileAccess(config.access.map(accessFile), (file, path) => sourceIn(config, file, path))
   // Only if the patterns are valid: ties among them are already reported.
   const ties = faults.length === 0 ? caseTies(config) : []
   const problems = [...faults, ...access.faults, ...ties, ...proxyFaults(config)].map(
@@ -135,20 +106,10 @@ function sorted(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** What the listener would throw at start. */
-function unreadable(cidr: string): string | undefined {
-  try {
-    new TrustedProxies([cidr])
-    return undefined
-  } catch (error) {
-    return (error as Error).message
-  }
-}
-
 /** Trusted proxies that may be mistakes: an address with a prefix would trust its whole network. */
 function proxyFaults({ gateway, gatewayFile }: Config): Fault[] {
   return gateway.trustedProxies.flatMap((cidr, i) => {
-    const message = unreadable(cidr) ?? networkFault(cidr)
+    const message = networkFault(cidr)
     return message === undefined ? [] : { file: gatewayFile, path: ['trustedProxies', i], message }
   })
 }

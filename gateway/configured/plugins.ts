@@ -13,7 +13,7 @@ import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
 import { tryDemands } from './first-demands.js'
 import type { Configuration } from './load.js'
-import { messageOf } from './third-party/text.js'
+import { messageOf } from './third-party/shape.js'
 import { normalPrefix } from './upstream-readings.js'
 
 /** An identifier and the name of its plugin. */
@@ -95,7 +95,7 @@ export function createLimiters(loaded: Configuration, tools: Tools): Map<string,
 export function tryLimiters(loaded: Configuration, log: Log): Problem[] {
   const { limiters, problems } = makeLimiters(loaded, toolsOf(loaded.config, log))
   if (problems.length > 0) return problems
-  const faults = tryDemands(loaded.config, limiters)
+  const faults = tryDemands(loaded, limiters)
   closeAll(limiters.values())
   return faults
 }

@@ -1,6 +1,6 @@
 /** Who an id stands for: a configured project, or an unknown caller. */
-import { isIP } from 'node:net'
 import { unknownHostFault } from '../../config/checks/project-names.js'
+import { networkText, parseAddress } from '../../config/words/address.js'
 import {
   BY_CLIENT,
   BY_HOST,
@@ -11,7 +11,7 @@ import {
 } from '../../config/words/words.js'
 import { NotFound } from '../errors.js'
 import { unknownCallers } from '../identify/unknown.js'
-import { clientAddress, networkOf, TrustedProxies } from '../listen/client.js'
+import { networkOf } from '../listen/client.js'
 import type { Project } from '../types.js'
 import type { Configuration } from './load.js'
 
@@ -23,7 +23,7 @@ export function projectOf({ config }: Configuration, id: string): Project {
   const project = config.projects.find(one => one.id === id)
   if (project !== undefined) return { id, plan: project.plan, environment: project.environment }
   const { unknownProject } = config.gateway
-  const callerOf = unknownCallers(unknownProject, { takesApart: () => true })
+  const callerOf = unknownCallers(unknownProject, { countApart: () => true })
   if (callerOf === undefined || !isUnknownCaller(id)) throw noProject(id)
   const by = countsUnknownBy(unknownProject)
   const caller = callerNamed(id, by)
@@ -53,8 +53,8 @@ function callerNamed(id: string, by: CountUnknownBy): { host: string; network: s
   if (by === 'together') return id === TOGETHER ? { host: '', network: '' } : undefined
   if (by === 'client') {
     const address = id.startsWith(BY_CLIENT) ? id.slice(BY_CLIENT.length).replace(/\/64$/, '') : ''
-    if (isIP(address) === 0) return undefined
-    return { host: '', network: networkOf(clientAddress(address, undefined, new TrustedProxies([])).address) }
+    const parsed = parseAddress(address)
+    return parsed && { host: '', network: networkOf(networkText(parsed)) }
   }
   const fault = unknownHostFault(id)
   if (fault !== undefined) throw new NotFound(fault)

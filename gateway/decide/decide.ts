@@ -3,14 +3,12 @@
  * which charges all of them or none. Report-only rules join that call if they need no call of their own;
  * otherwise they are counted separately. They never delay a request.
  */
+import { isUnlimited } from '../../config/words/bucket.js'
 import type { Outcome, Reading, Verdict } from '../types.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
-import { outcomeOf } from './outcome.js'
-import { Overflow } from './overflow.js'
-import { isUnlimited } from './project-limits.js'
-import type { DecideRequest, Question, Questions } from './question.js'
-import { type Answer, type CounterStore, isChargedLater } from './store/store.js'
+import { type DecideRequest, outcomeOf, type Question, type Questions } from './question.js'
+import { type Answer, type CounterStore, isChargedLater, isSkipped } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
 
 export interface DeciderParts {
@@ -88,7 +86,7 @@ export class Decider {
       const matched = request.matched[i] as DecideRequest['matched'][number]
       const question = this.#parts.questions.of(matched, request, i)
       if (question === 'skip') {
-        if (isUnlimited(matched.rule)) verdict.unlimited = true
+        if (matched.rule.mode === 'enforce' && isUnlimited(matched.rule)) verdict.unlimited = true
         continue
       }
       if ('result' in question) verdict.add(question)
@@ -118,7 +116,7 @@ export class Decider {
       this.#record(asked, answers, verdict)
       // On a Cluster the project's slot counts nothing once another slot has refused.
       for (let i = enforced.length; i < asked.length; i += 1) {
-        if (answers[i]?.skipped) beside.push(asked[i] as Question)
+        if (isSkipped(answers[i] as Answer)) beside.push(asked[i] as Question)
       }
       return this.#observe(beside, verdict, id)
     }
@@ -151,15 +149,16 @@ export class Decider {
     for (let i = 0; i < questions.length; i += 1) {
       const question = questions[i] as Question
       const answer = answers[i] as Answer
-      if (answer.skipped) continue
+      if (isSkipped(answer)) continue
       if (!answer.granted) this.#denials.remember(question, answer)
       const outcome = outcomeOf(question, answer)
       const { rule, key, route, demand } = question
       if (demand.kind === 'slots' && rule.mode === 'report-only' && outcome.result === 'limited') {
         verdict.add(this.#overflowing(outcome, verdict))
       } else verdict.add(outcome)
+      if (!answer.granted) continue
       const { release, onLost } = answer
-      if (answer.granted && isChargedLater(demand)) this.#chargeLater(question, verdict)
+      if (isChargedLater(demand)) this.#chargeLater(question, verdict)
       if (release !== undefined) verdict.hold(rule, release, { key, route, demand, onLost })
     }
   }
@@ -199,5 +198,23 @@ export class Decider {
       verdict.add(outcomeOf(question, refusal))
     }
     return denied
+  }
+}
+
+/** Requests in flight in this process that a report-only in-flight rule would have refused. */
+class Overflow {
+  readonly #counts = new Map<string, number>()
+
+  /** Adds a request to `key`. Returns how many there are now, and what to call when the request has ended. */
+  enter(key: string): { readonly count: number; leave(): void } {
+    const count = (this.#counts.get(key) ?? 0) + 1
+    this.#counts.set(key, count)
+    return { count, leave: () => this.#leave(key) }
+  }
+
+  #leave(key: string): void {
+    const left = (this.#counts.get(key) ?? 1) - 1
+    if (left > 0) this.#counts.set(key, left)
+    else this.#counts.delete(key)
   }
 }

@@ -4,11 +4,11 @@
  */
 import type { Demand } from '../types.js'
 import { BoundedMap } from './store/bounded-map.js'
-import { type Answer, type Ask, type Count, costOf, counted, sameQuota } from './store/store.js'
+import { type Answer, type Ask, type Count, costOf, counted, type Refused, sameQuota } from './store/store.js'
 
 interface Denial {
   readonly demand: Demand
-  readonly answer: Answer
+  readonly answer: Refused
   readonly at: number
   readonly until: number
 }
@@ -40,7 +40,7 @@ export class Denials {
   /**
    * The refusal that still applies to this ask, with its times counted down; windows with room again are not violated.
    */
-  recall({ key, demand }: Ask): Answer | undefined {
+  recall({ key, demand }: Ask): Refused | undefined {
     const denials = this.#denials.get(key)
     if (denials === undefined) return undefined
     const now = this.#now()
@@ -59,7 +59,7 @@ export class Denials {
    * a meter whose refusal is final has passed its quota.
    */
   remember({ key, demand }: Ask, answer: Answer): void {
-    if (demand.kind === 'slots' || answer.granted || answer.store !== 'redis') return
+    if (demand.kind === 'slots' || answer.granted || answer.unavailable || answer.store !== 'redis') return
     if (demand.kind === 'meter' && answer.counts.every(({ quota, used = 0 }) => used <= quota)) return
     // Never longer than the Retry-After that the client got.
     const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? LONGEST_MS, LONGEST_MS)
@@ -91,7 +91,7 @@ function lengthOf(demand: Demand, place: number): number | undefined {
 }
 
 /** Milliseconds until no window is violated; 0 if none is: then another rule of the group refused. */
-function longestViolation({ counts }: Answer): number {
+function longestViolation({ counts }: Refused): number {
   let longest = 0
   for (const { violated, resetMs } of counts) if (violated) longest = Math.max(longest, resetMs)
   return longest

@@ -2,9 +2,8 @@
 import { createHmac } from 'node:crypto'
 import type { Facts, Matched } from '../types.js'
 import { bodyKind, isUnreadable } from './body-kind.js'
-import { fieldName } from './field-name.js'
 import { jsonField } from './json-fields.js'
-import { MOST_FIELDS, multipartField, UNCLEAR } from './multipart-fields.js'
+import { fieldName, MOST_FIELDS, multipartField, UNCLEAR } from './multipart-fields.js'
 
 /** How much of a body rules may read: enough for any recovery form, little enough to hold in memory. */
 export const PEEK_BYTES = 64 * 1024

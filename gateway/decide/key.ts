@@ -4,7 +4,6 @@ import { BY_CLIENT } from '../../config/words/words.js'
 import type { Facts, KeyPart, Project, Rule } from '../types.js'
 import { KEY_SPACE } from './redis/key-space.js'
 
-/** What keys need of a request. */
 export interface Keyed {
   readonly facts: Facts
   readonly project: Project
@@ -78,19 +77,14 @@ export function shownParts(rule: Rule, request: Keyed): { part: KeyPart; value: 
   })
 }
 
-const projectKeys = new WeakMap<Rule, Map<string, string>>()
-
 /** The key of a rule that counts by the project alone. Cached, because every new string has to be hashed again. */
 function projectKey(rule: Rule, { id }: Project): string {
-  let keys = projectKeys.get(rule)
-  if (keys === undefined) {
-    keys = new Map()
-    projectKeys.set(rule, keys)
-  }
-  let key = keys.get(id)
+  const made = rule.made ?? {}
+  made.keys ??= new Map()
+  let key = made.keys.get(id)
   if (key === undefined) {
     key = joined(rule, id, '')
-    if (keys.size < MOST_CACHED) keys.set(id, key)
+    if (made.keys.size < MOST_CACHED) made.keys.set(id, key)
   }
   return key
 }

@@ -4,7 +4,6 @@
  */
 
 import { isLikeUtf8 } from './body-kind.js'
-import { fieldName } from './field-name.js'
 
 /** More fields, or parts, than any recovery form has: reading them all would cost far more than their bytes. */
 export const MOST_FIELDS = 1000
@@ -90,4 +89,13 @@ function unescapeExtended(value: string): string {
 
 function utf8(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8')
+}
+
+/**
+ * The name of a form field as upstreams may read it: in lower case, without what some of them drop: PHP leading blanks and all from a bracket or a NUL, Express's qs
+ * and Rack the brackets of `email[]`, `email[0]` and `[email]`.
+ */
+export function fieldName(written: string): string {
+  const [, name = ''] = /^[\s[]*([^[\]\0]*)/.exec(written) ?? []
+  return name.trim().toLowerCase()
 }

@@ -1,31 +1,28 @@
 /** Plugin: a bucket's quota in all its windows, charged all-or-nothing (spec, 'Project rate limits'). */
 import { Type } from 'typebox'
-import type { BucketConfig } from '../../config/words/bucket.js'
+import { type BucketConfig, type CountedBucket, PROJECT_LIMITS } from '../../config/words/bucket.js'
 import { type Quota, type QuotaWindow, windowsOf } from '../../config/words/quota.js'
+import { compiledDemand, ruleDemand } from '../compiled-rule.js'
 import { definePlugin } from '../plugin.js'
-import type { Check, Demand, Rule, Window } from '../types.js'
+import type { Check, Demand, Window } from '../types.js'
 import type { Windows } from './leases/lease-client.js'
 import { longestMs } from './windows/calendar.js'
 
 export const projectLimits = definePlugin({
-  name: 'project-limits',
+  name: PROJECT_LIMITS,
   kind: 'limit',
   schema: Type.Unsafe<BucketConfig>({ type: 'object' }),
   create: () => ({
     applies: ({ config }) => !('unlimited' in config),
-    demand: bucketDemand(),
+    // An unlimited bucket does not apply.
+    demand: check => bucketDemand(check as Check<CountedBucket>),
   }),
 })
-
-/** True for an unlimited enforced bucket. */
-export function isUnlimited({ kind, mode, config }: Rule): boolean {
-  return kind === projectLimits.name && mode === 'enforce' && 'unlimited' in (config as BucketConfig)
-}
 
 /** The demand of a quota. */
 export function demandOf(quota: Quota): Windows {
   const windows = windowsOf(quota).map(window => windowOf(window, quota))
-  return { kind: 'windows', windows, lease: quota.lease }
+  return compiledDemand({ kind: 'windows', windows, lease: quota.lease })
 }
 
 const UTC = 'UTC'
@@ -38,25 +35,16 @@ function windowOf({ name, requests, per, timezone = UTC, algorithm }: QuotaWindo
   return { name, quota: requests, ms: longestMs(calendar), algorithm: 'fixed-window', calendar }
 }
 
-/**
- * Returns one object per rule and cost, over the same windows: equal requests are recognized by identity and share a
- * call.
- */
-function bucketDemand(): (check: Check<BucketConfig>) => Demand {
-  const demands = new WeakMap<Rule, Windows>()
-  const costly = new WeakMap<Rule, Map<number, Windows>>()
-  return ({ rule, route }) => {
-    const config = rule.config as Exclude<BucketConfig, { unlimited: true }>
-    let demand = demands.get(rule)
-    if (demand === undefined) {
-      demand = demandOf(config)
-      demands.set(rule, demand)
-    }
-    const cost = config.costs?.[route]
-    if (cost === undefined) return demand
-    const known = costly.get(rule) ?? new Map<number, Windows>()
-    const its = known.get(cost) ?? { ...demand, cost }
-    costly.set(rule, known.set(cost, its))
-    return its
-  }
+const demandOfRule = ruleDemand<CountedBucket, Windows>(demandOf)
+
+/** One object per rule and cost, over the same windows. */
+function bucketDemand(check: Check<CountedBucket>): Demand {
+  const { config, made = {} } = check.rule
+  const demand = demandOfRule(check)
+  const cost = config.costs?.[check.route]
+  if (cost === undefined) return demand
+  made.demandsByCost ??= new Map()
+  const known = made.demandsByCost.get(cost) ?? compiledDemand({ ...demand, cost })
+  made.demandsByCost.set(cost, known)
+  return known
 }

@@ -1,11 +1,27 @@
-/** What one request asks of its rules: each rule with the key it counts by and what is to be counted. */
+/**
+ * What one request asks of its rules: each rule with the key it counts by and what is to be counted; and what the answer
+ * to that means for the rule.
+ */
+import { isInside } from '../../config/words/rollout.js'
+import { compiledRule } from '../compiled-rule.js'
 import type { Limiter } from '../plugin.js'
-import type { Facts, Log, Matched, Outcome, Project, Rule, UpstreamAnswer } from '../types.js'
+import type {
+  Demand,
+  Facts,
+  Log,
+  Matched,
+  Outcome,
+  Project,
+  Reading,
+  Rule,
+  UpstreamAnswer,
+  Window,
+} from '../types.js'
 import { MOST_UNITS } from './after-answer.js'
 import { emailOrFlow } from './email-or-flow.js'
 import { counterKey, type Keyed, shownParts } from './key.js'
-import { ruleFor } from './shares.js'
-import type { Ask } from './store/store.js'
+import type { Answer, Ask, Count } from './store/store.js'
+import { lengthAt } from './windows/calendar.js'
 
 export interface DecideRequest {
   readonly facts: Facts
@@ -110,4 +126,50 @@ export class Questions {
 /** An outcome that was not counted by any store. */
 function outcomeWithout(matched: Matched, result: Outcome['result']): Outcome {
   return { ...matched, key: '', result, store: 'none', readings: [] }
+}
+
+/**
+ * The rule as it applies to a key. Requests that lack a part of the key are in no share: they are all alike, and a
+ * share is there to avoid refusing all of them at once.
+ *
+ * @param key the counter key under the rule as written
+ */
+function ruleFor(rule: Rule, key: string | undefined): Rule {
+  const { share, mode } = rule
+  if (share?.of !== 'keys' || mode !== 'enforce') return rule
+  if (key !== undefined && isInside(share.percent, key)) return rule
+  const made = rule.made ?? {}
+  made.reporting ??= compiledRule({ ...rule, mode: 'report-only' })
+  return made.reporting
+}
+
+/** Within a refused group a rule that is not violated itself counts as allowed: it was not the reason. */
+export function outcomeOf({ rule, route, key, demand }: Question, answer: Answer): Outcome {
+  const readings: Reading[] = []
+  let limited = false
+  for (let i = 0; i < answer.counts.length; i += 1) {
+    const count = answer.counts[i] as Count
+    if (count.violated) limited = true
+    readings.push(readingOf(rule.id, demand, i, count))
+  }
+  const result = answer.unavailable ? 'unavailable' : limited ? 'limited' : 'allowed'
+  return { rule, route, key, result, store: answer.store, readings }
+}
+
+function readingOf(id: string, demand: Demand, i: number, count: Count): Reading {
+  const { quota, used, left, violated, resetMs } = count
+  if (demand.kind === 'slots') return { policy: id, quota, used, left, violated, resetMs }
+  if (demand.kind === 'meter') {
+    const { ms: windowMs, hidden } = demand
+    const cost = demand.afterAnswer === undefined ? demand.cost : 0
+    return { policy: id, quota, windowMs, used, left, violated, resetMs, hidden, cost }
+  }
+  const { name, ms, calendar } = demand.windows[i] as Window
+  const { cost } = demand
+  if (calendar === undefined) {
+    return { policy: `${id}.${name}`, quota, windowMs: ms, used, left, violated, resetMs, cost }
+  }
+  // If no store counted, the current period is that of this process's clock.
+  const windowMs = count.windowMs ?? lengthAt(calendar, Date.now())
+  return { policy: `${id}.${name}`, quota, windowMs, calendar, used, left, violated, resetMs, cost }
 }

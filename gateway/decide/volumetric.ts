@@ -3,9 +3,9 @@
  * 'Volumetric limits').
  */
 import { type Static, Type } from 'typebox'
+import { ruleDemand } from '../compiled-rule.js'
 import { Duration, definePlugin } from '../plugin.js'
 import { costAfterAnswer, type WrittenCost } from './after-answer.js'
-import { ruleDemand } from './rule-demand.js'
 
 const COST = 'a whole number from 1 to 1000, or a map with answerHeader'
 const STATUS = 'a status from 100 to 599, or a class of them such as 4xx'

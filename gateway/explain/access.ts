@@ -1,8 +1,8 @@
 /** Access entries in an explanation. */
 
+import { networkText } from '../../config/words/address.js'
 import type { RuntimeEntry } from '../overrides/access-entry.js'
 import type { AccessMatch, Ruling } from '../policy/access.js'
-import { networkText } from '../policy/address.js'
 import { type ExplainedAnswer, explainedForNow } from './explained.js'
 
 export type ExplainedAccess = ReturnType<typeof explainedMatch>

@@ -8,10 +8,7 @@ import type { DecideRequest } from '../decide/question.js'
 import { GatewayError, UnknownQuestion } from '../errors.js'
 import { identifyBy } from '../identify/identify.js'
 import type { UnknownHosts } from '../identify/unknown.js'
-import { TrustedProxies } from '../listen/client.js'
-import { createCredentials } from '../listen/credentials.js'
-import { readFacts } from '../listen/facts.js'
-import { requestOf } from '../listen/written.js'
+import { readWritten } from '../listen/written.js'
 import type { Runtime } from '../overrides/runtime.js'
 import { isExempt } from '../pipeline/access.js'
 import { refusal } from '../pipeline/answer.js'
@@ -109,13 +106,10 @@ class Explainer {
   /** The steps before `decide`, in the order of the pipeline; undefined if the gateway itself answers. */
   #enter(): DecideRequest | undefined {
     const { loaded, runtime } = this.#options
-    const { trustedProxies, fingerprintHeaders, credentials } = this.#settings
     const { method, target, ip = USUAL_PEER, body } = this.#asked
-    const req = requestOf({ method, target, fields: this.#fields(), peer: ip })
-    const trusted = new TrustedProxies(trustedProxies)
-    const credentialIn = createCredentials(credentials)
-    const facts = readFacts(req, { trusted, fingerprintHeaders, credentialIn })
-    this.#credential = credentialIn(req.fields)
+    const written = { method, target, fields: this.#fields(), peer: ip }
+    const { facts, credential } = readWritten(written, this.#settings)
+    this.#credential = credential
     this.#facts = facts
     const { policy } = loaded.compiled
     const access = new Access(loaded.compiled.access, runtime)
@@ -150,9 +144,9 @@ class Explainer {
       asked.push({ identifier: name, found: found?.id ?? null })
       if (found !== undefined) break
     }
-    const takesApart = (host: string) => unknownHosts.wouldTakeApart(host)
+    const countApart = (host: string) => unknownHosts.hasRoomFor(host)
     const project =
-      this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { takesApart })(facts)
+      this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { countApart })(facts)
     const isFound = found !== undefined && found.id === project.id
     const by = isFound ? (asked.at(-1)?.identifier as string) : this.#given === undefined ? 'nobody' : 'given'
     const { id, plan, environment } = project

@@ -1,5 +1,5 @@
 /** The parts of an explanation that describe a verdict. */
-import { isUnlimited } from '../decide/project-limits.js'
+import { isUnlimited } from '../../config/words/bucket.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
@@ -92,7 +92,7 @@ function whySkipped(
   questions: Questions,
 ): 'unlimited' | 'when' | 'key' {
   if (questions.applies(one, request)) return 'key'
-  return isUnlimited(one.rule) ? 'unlimited' : 'when'
+  return one.rule.mode === 'enforce' && isUnlimited(one.rule) ? 'unlimited' : 'when'
 }
 
 /** One window, or the slots, of a rule. */

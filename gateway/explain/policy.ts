@@ -1,7 +1,6 @@
 /** The effective policy, read from the tables that requests are matched by. */
 
 import { unknownName } from '../../config/readable.js'
-import { pluginConfig, type RuleEntry } from '../../config/schema/policy.js'
 import type { PolicyOf } from '../admin/inspect.js'
 import type { Configuration } from '../configured/load.js'
 import { projectOf } from '../configured/projects.js'
@@ -23,11 +22,11 @@ export function policyOf(loaded: Configuration, of: PolicyOf): object {
     mode: rule.mode,
     ...explainedForNow(rule),
     ...(rule.share && { enforceFor: `${rule.share.percent}%` }),
-    ...(rule.config as object),
+    ...rule.config,
     onStoreError: rule.onStoreError,
     src: `${rule.source.file}:${rule.source.line}`,
   }))
-  const rules = policy.rules.map(({ rule, match }) => ({
+  const rules = policy.rules.map(({ rule, match, when }) => ({
     methods: methodsOf({ rule, match }),
     rule: rule.id,
     kind: rule.kind,
@@ -38,9 +37,9 @@ export function policyOf(loaded: Configuration, of: PolicyOf): object {
     key: rule.key,
     missing: rule.missing,
     onStoreError: rule.onStoreError,
-    when: (rule.config as RuleEntry).when ?? null,
+    when: when ?? null,
     reads: rule.reads ?? false,
-    settings: pluginConfig(rule.config as RuleEntry),
+    settings: rule.config,
     src: `${rule.source.file}:${rule.source.line}`,
   }))
   return { revision: policy.revision, project: project?.id ?? null, plan, environment, buckets, rules }

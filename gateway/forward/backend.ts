@@ -79,8 +79,13 @@ export class Backend {
     if (this.#ejection?.failed(performance.now())) this.#events.ejected?.(this, error)
   }
 
-  /** True for the one request that may try the backend although it is ejected. */
-  tries(): boolean {
-    return this.#ejection?.tries(performance.now()) ?? false
+  /** True when a single request should try the backend although it is ejected. */
+  isTrialDue(): boolean {
+    return this.#ejection?.isTrialDue(performance.now()) ?? false
+  }
+
+  /** A request tries the ejected backend; the next trial is due later. */
+  startTrial(): void {
+    this.#ejection?.startTrial(performance.now())
   }
 }

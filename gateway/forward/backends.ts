@@ -21,7 +21,9 @@ export class Backends implements Iterable<Backend> {
   choose(): Backend {
     const [first] = this.#all
     if (this.#all.length === 1) return first
-    return this.#all.find(backend => backend.tries()) ?? this.#leastBusy(this.#all) ?? first
+    const due = this.#all.find(backend => backend.isTrialDue())
+    due?.startTrial()
+    return due ?? this.#leastBusy(this.#all) ?? first
   }
 
   /** The next backend for a request after the backends in `tried` have failed; undefined if none is left. */

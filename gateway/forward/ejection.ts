@@ -36,12 +36,14 @@ export class Ejection {
     return true
   }
 
-  /** True for the one request that may try an ejected backend now. */
-  tries(now: number): boolean {
-    if (!this.ejected || now < this.#trialAt) return false
-    // Assume failure for now: a trial that hangs must neither delay the next one nor let more requests through.
+  /** True when a single request should try the ejected backend. */
+  isTrialDue(now: number): boolean {
+    return this.ejected && now >= this.#trialAt
+  }
+
+  /** A request tries the backend. Assumes failure: a trial that hangs must neither delay the next nor let more through. */
+  startTrial(now: number): void {
     this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS)
     this.#trialAt = now + this.#waitMs
-    return true
   }
 }

@@ -1,5 +1,5 @@
 /** The rate-limit fields of a response (draft-ietf-httpapi-ratelimit-headers-10 and the x- family). */
-import type { Outcome, Reading, Rule, Verdict } from '../types.js'
+import type { Outcome, PolicyTexts, Reading, Verdict } from '../types.js'
 
 export type Families = 'both' | 'ietf' | 'x' | 'none'
 
@@ -70,23 +70,10 @@ function shownReadings(verdict: Verdict): Reading[] {
   return shown
 }
 
-/** Texts that depend on the policies only, not on what is left of them. */
-interface PolicyTexts {
-  readonly shown: readonly Reading[]
-  /** The value of RateLimit-Policy. */
-  readonly policies: string
-  /** What follows the quota in x-ratelimit-limit. */
-  readonly windows: string
-  /** What precedes the remaining quota in RateLimit, for each reading. */
-  readonly beforeLeft: readonly string[]
-}
-
-const textsByRule = new WeakMap<Rule, PolicyTexts>()
-
 /** The policies of a rule rarely change between responses, so the texts of a single rule are cached until they do. */
 function textsOf(verdict: Verdict, shown: readonly Reading[]): PolicyTexts {
-  const only = verdict.outcomes.length === 1 ? (verdict.outcomes[0] as Outcome).rule : undefined
-  const last = only && textsByRule.get(only)
+  const made = verdict.outcomes.length === 1 ? (verdict.outcomes[0] as Outcome).rule.made : undefined
+  const last = made?.policyTexts
   if (last !== undefined && areSamePolicies(last.shown, shown)) return last
   const texts = {
     shown,
@@ -94,7 +81,7 @@ function textsOf(verdict: Verdict, shown: readonly Reading[]): PolicyTexts {
     windows: shown.map(windowItem).join(''),
     beforeLeft: shown.map(({ policy }, i) => `${i === 0 ? '' : ', '}"${policy}";r=`),
   }
-  if (only !== undefined) textsByRule.set(only, texts)
+  if (made !== undefined) made.policyTexts = texts
   return texts
 }
 

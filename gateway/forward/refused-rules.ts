@@ -1,26 +1,11 @@
 /** What a refusal says about the rules that caused it. */
-import type { Outcome, Reading, Rule } from '../types.js'
+import type { Outcome, Reading, RefusalText, Rule } from '../types.js'
 import { perText } from './units.js'
 
-/** One rule's part of a refusal. */
-export interface RefusedRule {
-  /** Sentences for the client's developers. */
-  readonly text: string
-  /** The violated policies, or the rule itself when the request had no key to count by. */
-  readonly policies: readonly string[]
-  /** True when the numbers of the rule are kept from the client. */
-  readonly hidden: boolean
-}
-
-interface RefusalSaid extends RefusedRule {
-  readonly violated: readonly Reading[]
-}
-
-const said = new WeakMap<Rule, RefusalSaid>()
-
 /** Cached for each rule while the same policies are violated, as in a flood thousands of refusals are alike. */
-export function refusedRule({ rule, readings }: Outcome): RefusedRule {
-  const last = said.get(rule)
+export function refusedRule({ rule, readings }: Outcome): RefusalText {
+  const made = rule.made ?? {}
+  const last = made.refusal
   if (last !== undefined && areOf(last.violated, readings)) return last
   const violated = readings.filter(reading => reading.violated)
   const next = {
@@ -29,7 +14,7 @@ export function refusedRule({ rule, readings }: Outcome): RefusedRule {
     hidden: violated.some(({ hidden }) => hidden),
     violated,
   }
-  said.set(rule, next)
+  made.refusal = next
   return next
 }
 

@@ -1,6 +1,6 @@
 /** The gateway's own error responses: problem+json with a stable code and the request id (RFC 9457). */
 import { STATUS_CODES } from 'node:http'
-import { fractionOf } from '../../config/words/key-fraction.js'
+import { fractionOf } from '../../config/words/rollout.js'
 import { CATALOGUE, type ErrorCode, problem, SERVED_METHODS } from '../errors.js'
 import type { IncomingRequest, OutgoingResponse } from '../message.js'
 import type { Verdict } from '../types.js'
@@ -22,7 +22,7 @@ export interface Rejection {
 /**
  * What a refused verdict tells the client: which policies, and when to come back.
  *
- * @param jitter share of the wait by which it may be longer: see spreadWait
+ * @param jitter per cent of the wait by which it may be longer: see spreadWait
  */
 export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Rejection {
   let detail = ''
@@ -87,12 +87,12 @@ function bodyOf({ code, requestId, detail: said, policies, retryAfter }: Rejecti
 const MOST_ADDED_SECONDS = 60
 
 /**
- * Whole seconds to wait, extended by up to the share `jitter` (0 to 1) and at most a minute; short waits stay
+ * Whole seconds to wait, extended by up to `jitter` per cent and at most a minute; short waits stay
  * as they are. The extension depends on the key alone, so every gateway tells a client the same wait, and
  * asking again does not shorten it.
  */
 export function spreadWait(ms: number, key: string, jitter: number): number {
   const wait = seconds(ms)
   if (jitter === 0) return wait
-  return wait + Math.round(Math.min(wait * jitter, MOST_ADDED_SECONDS) * fractionOf(key))
+  return wait + Math.round(Math.min((wait * jitter) / 100, MOST_ADDED_SECONDS) * fractionOf(key))
 }

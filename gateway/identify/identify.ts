@@ -42,7 +42,7 @@ function verified({ id, plan, environment }: Project): Project {
 export function identifyBy(
   identifiers: readonly Identifier[],
   unknownProject: UnknownProject,
-  unknownHosts: Pick<UnknownHosts, 'takesApart'> = new UnknownHosts(),
+  unknownHosts: Pick<UnknownHosts, 'countApart'> = new UnknownHosts(),
 ): (facts: Facts) => Project {
   const callerOf = unknownCallers(unknownProject, unknownHosts)
   return facts => {

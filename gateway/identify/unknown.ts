@@ -19,14 +19,14 @@ const MOST_UNKNOWN_HOSTS = 100
 export class UnknownHosts {
   readonly #names = new Set<string>()
 
-  /** True if the host has a counter of its own; remembers the host while there are few. */
-  takesApart(host: string): boolean {
+  /** Remembers the host while there are few; true if it then has a counter of its own. */
+  countApart(host: string): boolean {
     if (this.#names.size < MOST_UNKNOWN_HOSTS) this.#names.add(host)
-    return this.wouldTakeApart(host)
+    return this.hasRoomFor(host)
   }
 
-  /** The same, without remembering the host. */
-  wouldTakeApart(host: string): boolean {
+  /** Whether the host has a counter of its own, or would get one. */
+  hasRoomFor(host: string): boolean {
     return this.#names.size < MOST_UNKNOWN_HOSTS || this.#names.has(host)
   }
 }
@@ -41,7 +41,7 @@ type Caller = Pick<Facts, 'host' | 'network'>
  */
 export function unknownCallers(
   setting: UnknownProject,
-  hosts: Pick<UnknownHosts, 'takesApart'>,
+  hosts: Pick<UnknownHosts, 'countApart'>,
 ): ((caller: Caller) => Project) | undefined {
   const column = columnOfUnknown(setting)
   if (column === undefined) return undefined
@@ -50,6 +50,6 @@ export function unknownCallers(
     const alias = BY_HOST + host
     if (by === 'client') return { id: BY_CLIENT + network, ...column, alias, client: network }
     if (by === 'together') return { id: TOGETHER, ...column, alias }
-    return hosts.takesApart(host) ? { id: alias, ...column } : { id: OTHER_HOSTS, ...column, alias }
+    return hosts.countApart(host) ? { id: alias, ...column } : { id: OTHER_HOSTS, ...column, alias }
   }
 }

@@ -40,7 +40,7 @@ class RequestFacts implements Facts {
   readonly upgrade: boolean
   /** Truly private, so that facts can be logged without the credentials in the fields. */
   readonly #fields: Fields
-  readonly #seen: Fingerprints | undefined
+  readonly #seen: Partial<Fingerprints> | undefined
   readonly #settings: FactsSettings
   #network: string | undefined
 

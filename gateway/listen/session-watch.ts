@@ -97,7 +97,7 @@ export class WatchedSession {
     this.#written = bytesWritten
     if (this.#session.destroyed || this.#pinged) {
       if (now - this.#movedAt >= PATIENCE_MS) this.#ends.gone()
-    } else if (this.#isFlooded(now)) this.#ends.floods()
+    } else if (this.#uselessNow(now) > MAX_USELESS) this.#ends.floods()
     else if (now - this.#seenAt >= QUIET_MS) this.#ping(now)
   }
 
@@ -108,12 +108,13 @@ export class WatchedSession {
     this.#session.ping(() => {})
   }
 
-  #isFlooded(now: number): boolean {
+  /** Counts the useless bytes of the current window, which begins now if the last is over. */
+  #uselessNow(now: number): number {
     const useless = this.#read - this.#useful - this.#written * USEFUL_PER_BYTE_SENT
     if (now >= this.#windowEnds) {
       this.#windowEnds = now + WINDOW_MS
       this.#uselessBefore = useless
     }
-    return useless - this.#uselessBefore > MAX_USELESS
+    return useless - this.#uselessBefore
   }
 }

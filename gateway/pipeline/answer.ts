@@ -8,7 +8,7 @@ import { isExempt } from './access.js'
 export interface AnswerSettings {
   readonly rateLimitFields: Families
   readonly cors: 'echo' | 'none'
-  /** Share of a wait by which Retry-After may be longer. */
+  /** Per cent of a wait by which Retry-After may be longer. */
   readonly retryJitter: number
 }
 

@@ -1,7 +1,9 @@
 /** Compiles access entries for look-up, and reports faults in their networks. Pure. */
+
+import { masked, networkText, parseNetwork } from '../../config/words/address.js'
+import { compiledRule } from '../compiled-rule.js'
 import type { AccessAction, Mode, Source } from '../types.js'
 import { type AccessEntry, AccessTable } from './access.js'
-import { masked, networkText, parseNetwork } from './address.js'
 import type { Fault } from './fault.js'
 
 /** One entry as written; `until` is when it expires, in milliseconds since the epoch. */
@@ -78,18 +80,9 @@ export function networkFault(text: string): string | undefined {
 export function accessEntry(written: WrittenAccess, source: Source, series?: string): AccessEntry {
   const { id, mode, action, networks = [], projects = [], until } = written
   const key = networks.length > 0 ? (['client-ip'] as const) : (['project'] as const)
-  const rule = {
-    id,
-    kind: 'access',
-    mode,
-    key,
-    missing: 'skip',
-    onStoreError: 'open',
-    source,
-    series,
-  } as const
+  const common = { kind: 'access', missing: 'skip', onStoreError: 'open', config: undefined } as const
   return {
-    rule: { ...rule, config: written },
+    rule: compiledRule({ ...common, id, mode, key, source, series }),
     action,
     networks: networks.flatMap(text => parseNetwork(text) ?? []),
     projects,

@@ -1,7 +1,8 @@
 /** Who is denied, and who is exempt from every limit: kind `access`. Pure. */
+
+import { type Network, parseNetwork } from '../../config/words/address.js'
+import { PrefixTree } from '../../config/words/networks.js'
 import type { AccessAction, Facts, Mode, Project, Rule } from '../types.js'
-import { type Network, parseNetwork } from './address.js'
-import { PrefixTree } from './prefix-tree.js'
 
 /** One entry, of a file or of the admin port. */
 export interface AccessEntry {

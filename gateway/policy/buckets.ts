@@ -1,12 +1,13 @@
 /** Reads the declared buckets: their patterns, none of which may tie, and what requests of each pattern cost. */
-import { type BucketConfig, type BucketPattern, keyOf, patternsOf } from '../../config/words/bucket.js'
+
+import type { ProjectLimitsPolicy } from '../../config/types.js'
+import { type BucketPattern, keyOf, patternsOf } from '../../config/words/bucket.js'
 import { windowsOf } from '../../config/words/quota.js'
 import { MODES } from '../../config/words/words.js'
 import type { Mode, Rule } from '../types.js'
 import { type Fault, readPattern } from './fault.js'
-import type { ProjectLimits } from './input.js'
 import type { Pattern } from './pattern.js'
-import type { BucketTries, Table } from './policy.js'
+import type { BucketRule, BucketTries, Table } from './policy.js'
 import { emptyTries } from './tries.js'
 
 /** What is the same for a bucket wherever it has a quota. */
@@ -20,12 +21,12 @@ export interface KnownBucket {
 }
 export type KnownBuckets = ReadonlyMap<string, KnownBucket>
 
-export function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): KnownBuckets {
+export function readBuckets(files: readonly ProjectLimitsPolicy[], faults: Fault[]): KnownBuckets {
   const buckets = new Map<string, KnownBucket>()
   const modes = modesOf(files)
   const owners: BucketTries = emptyTries()
-  for (const { file, buckets: written } of files) {
-    for (const [name, entry] of Object.entries(written)) {
+  for (const { file, document } of files) {
+    for (const [name, entry] of Object.entries(document.buckets)) {
       const entries = patternsOf(entry, ['buckets', name])
       const patterns: Pattern[] = []
       for (const { text, path } of entries) {
@@ -46,9 +47,10 @@ export function readBuckets(files: readonly ProjectLimits[], faults: Fault[]): K
 }
 
 /** The modes whose tables a bucket may be in: of the file that declares it, and of files that give it quotas. */
-function modesOf(files: readonly ProjectLimits[]): Map<string, Set<Mode>> {
+function modesOf(files: readonly ProjectLimitsPolicy[]): Map<string, Set<Mode>> {
   const modes = new Map<string, Set<Mode>>()
-  for (const { mode, enforceFor, buckets, limits } of files) {
+  for (const { document } of files) {
+    const { mode, enforceFor, buckets, limits } = document
     for (const name of [buckets, ...limits.map(({ quotas }) => quotas)].flatMap(Object.keys)) {
       const here = enforceFor === undefined ? [mode] : MODES
       modes.set(name, new Set([...(modes.get(name) ?? []), ...here]))
@@ -81,10 +83,9 @@ export function checkCosts(tables: readonly Table[], buckets: KnownBuckets, faul
   }
 }
 
-function quotasIn(rule: Rule | undefined) {
-  const config = rule?.config as BucketConfig | undefined
-  if (rule === undefined || config === undefined || 'unlimited' in config) return []
-  const { id, source } = rule
+function quotasIn(rule: BucketRule | undefined) {
+  if (rule === undefined || 'unlimited' in rule.config) return []
+  const { id, source, config } = rule
   const tried = windowsOf(config.trial ?? {}).map(one => ({ ...one, name: `trial.${one.name}` }))
   return [...windowsOf(config), ...tried].map(({ name, requests }) => {
     return { policy: `${id}.${name}`, requests, source }

@@ -1,28 +1,41 @@
 /** Compiles policy files into one immutable policy, looked up per request. Reports all faults, each by its place. */
 import { patternsOf } from '../../config/words/bucket.js'
 import { checkCosts, type KnownBuckets, readBuckets } from './buckets.js'
+import { type PolicyConfig, projectLimitsIn } from './documents.js'
 import { compileEndpointRules } from './endpoint-rules.js'
 import { type Fault, readPattern } from './fault.js'
-import type { PolicyInput } from './input.js'
 import { compileColumns, compileOverrides, rollOut } from './limits.js'
-import { createPolicy, type Policy } from './policy.js'
+import { createPolicy, type EndpointRule, type Policy } from './policy.js'
 import { Routes } from './routes.js'
 import { Tries } from './tries.js'
+import type { UpstreamReading } from './upstream-reading.js'
+
+export interface PolicyOptions {
+  readonly revision: string
+  /** How upstreams read requests, by name of the upstream; only those that do not read them as they are matched. */
+  readonly readings: ReadonlyMap<string, UpstreamReading>
+  /** Kinds whose rules also apply to GET, HEAD and OPTIONS. */
+  readonly limitsReads: ReadonlySet<string>
+}
 
 /** Compiles the policy files; when `faults` is not empty the policy must not be used. */
-export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fault[] } {
+export function compilePolicy(
+  config: PolicyConfig,
+  { revision, readings, limitsReads }: PolicyOptions,
+): { policy: Policy; faults: Fault[] } {
   const faults: Fault[] = []
-  const buckets = readBuckets(input.projectLimits, faults)
+  const projectLimits = projectLimitsIn(config)
+  const buckets = readBuckets(projectLimits, faults)
   const tries = new Tries(buckets)
-  const columns = compileColumns(input, buckets, tries)
-  const projects = compileOverrides(input, buckets, tries, columns, faults)
+  const columns = compileColumns(config, buckets, tries)
+  const projects = compileOverrides(config, buckets, tries, columns, faults)
   checkCosts([...columns.values(), ...projects.values()], buckets, faults)
-  const { rules, endpoint } = compileEndpointRules(input, faults)
+  const { rules, endpoint } = compileEndpointRules(config, limitsReads, faults)
   const policy = createPolicy({
-    revision: input.revision,
-    columns: rollOut(columns, tries, input),
-    projects: rollOut(projects, tries, input),
-    buckets: input.projectLimits.flatMap(({ mode, buckets }) =>
+    revision,
+    columns: rollOut(columns, tries, config),
+    projects: rollOut(projects, tries, config),
+    buckets: projectLimits.flatMap(({ document: { mode, buckets } }) =>
       Object.entries(buckets).map(([name, entry]) => ({
         name,
         patterns: patternsOf(entry, []).map(({ text }) => text),
@@ -31,16 +44,16 @@ export function compilePolicy(input: PolicyInput): { policy: Policy; faults: Fau
     ),
     rules,
     endpoint,
-    routes: compileRoutes(input, faults),
-    words: wordsOf(buckets, input),
-    readings: input.readings,
+    routes: compileRoutes(config, faults),
+    words: wordsOf(buckets, rules, config),
+    readings,
   })
   return { policy, faults }
 }
 
-function compileRoutes({ routes, closed = [], routesFile: file }: PolicyInput, faults: Fault[]): Routes {
-  const compiled = new Routes(closed)
-  for (const [i, { host, path: text, upstream }] of routes.entries()) {
+function compileRoutes({ gateway, gatewayFile: file }: PolicyConfig, faults: Fault[]): Routes {
+  const compiled = new Routes(gateway.closed)
+  for (const [i, { host, path: text, upstream }] of gateway.routes.entries()) {
     const path = ['routes', i, 'path']
     const pattern = readPattern(text, file, path, faults)
     const tie = pattern && compiled.of(host).add(pattern, upstream)
@@ -54,11 +67,12 @@ function compileRoutes({ routes, closed = [], routesFile: file }: PolicyInput, f
   return compiled
 }
 
-function wordsOf(buckets: KnownBuckets, { endpointRules, routes }: PolicyInput): Set<string> {
-  const paths = [
-    ...endpointRules.flatMap(({ rules }) => rules.flatMap(({ match }) => match)),
-    ...routes.map(({ path }) => path),
-  ]
+function wordsOf(
+  buckets: KnownBuckets,
+  rules: readonly EndpointRule[],
+  { gateway }: PolicyConfig,
+): Set<string> {
+  const paths = [...rules.flatMap(({ match }) => match), ...gateway.routes.map(({ path }) => path)]
   // Faults of these patterns are reported where they are compiled.
   const others = paths.flatMap(path => readPattern(path, '', [], []) ?? [])
   const words = new Set<string>()

@@ -1,32 +1,39 @@
 /** Compiles the endpoint rules, in the order in which they are written, and the tree they are found by. */
+import { pluginConfig } from '../../config/words/words.js'
+import { compiledRule } from '../compiled-rule.js'
 import type { Rule } from '../types.js'
 import { networkFault } from './access-entries.js'
+import { onStoreErrorIn, type PolicyConfig, ruleFilesIn, sourceIn } from './documents.js'
 import { type Fault, readPattern } from './fault.js'
-import type { PolicyInput } from './input.js'
 import type { EndpointRule } from './policy.js'
 import { shareOf } from './rollout.js'
 import { PathTrie } from './trie.js'
 import { compileWhen } from './when.js'
 
 export function compileEndpointRules(
-  input: PolicyInput,
+  config: PolicyConfig,
+  limitsReads: ReadonlySet<string>,
   faults: Fault[],
 ): { rules: EndpointRule[]; endpoint: PathTrie<Rule[]> } {
   const all: EndpointRule[] = []
   const trie = new PathTrie<Rule[]>()
-  for (const { file, kind, limitsReads, rules } of input.endpointRules) {
-    for (const [i, { match, ...config }] of rules.entries()) {
-      const { id, mode, key, missing, onStoreError } = config
-      const source = input.sourceOf(file, ['rules', i])
-      const share = shareOf(config.enforceFor, 'keys')
-      const reads = limitsReads || config.reads
-      const when = config.when && compileWhen(config.when)
-      for (const [j, network] of (config.when?.networks ?? []).entries()) {
+  for (const { file, kind, document } of ruleFilesIn(config)) {
+    for (const [i, entry] of document.rules.entries()) {
+      const { id, match, mode, key, missing, when } = entry
+      for (const [j, network] of (when?.networks ?? []).entries()) {
         const message = networkFault(network)
         if (message !== undefined) faults.push({ file, path: ['rules', i, 'when', 'networks', j], message })
       }
-      const rule: Rule = { id, kind, mode, key, missing, onStoreError, share, config, source, when, reads }
-      all.push({ rule, match })
+      const rule = compiledRule({
+        ...{ id, kind, mode, key, missing },
+        onStoreError: onStoreErrorIn(config, entry.onStoreError),
+        share: shareOf(entry.enforceFor, 'keys'),
+        config: pluginConfig(entry),
+        source: sourceIn(config, file, ['rules', i]),
+        when: when && compileWhen(when),
+        reads: limitsReads.has(kind) || entry.reads,
+      })
+      all.push({ rule, match, when })
       for (const [j, text] of match.entries()) {
         const path = ['rules', i, 'match', j]
         const pattern = readPattern(text, file, path, faults)

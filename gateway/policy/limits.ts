@@ -2,7 +2,9 @@
  * Compiles rows and overrides into tables of limits: one for each plan and environment, and for each project with
  * overrides.
  */
-import type { BucketConfig } from '../../config/words/bucket.js'
+
+import type { ProjectLimitsPolicy } from '../../config/types.js'
+import { type BucketConfig, PROJECT_LIMITS } from '../../config/words/bucket.js'
 import {
   overridden,
   type QuotaEntry,
@@ -11,27 +13,33 @@ import {
   windowsOf,
 } from '../../config/words/quota.js'
 import { columnName, columnsOf, UNLIMITED } from '../../config/words/words.js'
+import { compiledRule } from '../compiled-rule.js'
 import type { Environment, Plan, Rule, Source } from '../types.js'
 import type { KnownBucket, KnownBuckets } from './buckets.js'
+import { onStoreErrorIn, type PolicyConfig, projectLimitsIn, sourceIn } from './documents.js'
 import type { Fault } from './fault.js'
-import type { PolicyInput, ProjectLimits } from './input.js'
 import { Overlay } from './overlay.js'
-import type { Table } from './policy.js'
+import type { BucketRule, Table } from './policy.js'
 import { rolledOut, shareOf } from './rollout.js'
 import { emptyTries, mergeRules, type Rules, type Tries } from './tries.js'
 
 /** Merges the rules of each column first, then builds tries: columns with the same rules share both. */
-export function compileColumns(input: PolicyInput, buckets: KnownBuckets, tries: Tries): Map<string, Table> {
+export function compileColumns(
+  config: PolicyConfig,
+  buckets: KnownBuckets,
+  tries: Tries,
+): Map<string, Table> {
   const columns = new Map<string, Rules>()
   const merged = new Map<Rules, Map<Rules, Rules>>()
-  for (const limits of input.projectLimits) {
-    for (const [i, row] of limits.limits.entries()) {
-      const rules = new Map<string, Rule>()
+  for (const { file, document } of projectLimitsIn(config)) {
+    const terms = termsOf(document, config)
+    for (const [i, row] of document.limits.entries()) {
+      const rules = new Map<string, BucketRule>()
       for (const [name, quota] of Object.entries(row.quotas)) {
-        const source = input.sourceOf(limits.file, ['limits', i, 'quotas', name])
-        rules.set(name, bucketRule(name, quota, buckets.get(name), limits, source))
+        const source = sourceIn(config, file, ['limits', i, 'quotas', name])
+        rules.set(name, bucketRule(name, quota, buckets.get(name), terms, source))
       }
-      for (const name of columnsOf(row.for, input.planWords)) {
+      for (const name of columnsOf(row.for, config.planWords)) {
         columns.set(name, mergeRules(columns.get(name), rules, merged))
       }
     }
@@ -47,14 +55,15 @@ export function compileColumns(input: PolicyInput, buckets: KnownBuckets, tries:
 const NO_LIMITS: Table = { rules: new Map(), buckets: emptyTries() }
 
 export function compileOverrides(
-  input: PolicyInput,
+  config: PolicyConfig,
   buckets: KnownBuckets,
   tries: Tries,
   columns: ReadonlyMap<string, Table>,
   faults: Fault[],
 ): Map<string, Table> {
   const tables = new Map<string, Table>()
-  for (const [i, project] of input.projects.entries()) {
+  const files = projectLimitsIn(config)
+  for (const [i, project] of config.projects.entries()) {
     const names = Object.keys(project.overrides)
     if (names.length === 0) continue
     const row = columns.get(columnName(project.plan, project.environment)) ?? NO_LIMITS
@@ -63,16 +72,17 @@ export function compileOverrides(
       const path = ['projects', i, 'overrides', name]
       const base = row.rules.get(name)
       const override = project.overrides[name] as QuotaOverride
-      const quota = overridden(quotaOf(base?.config as BucketConfig | undefined), override)
+      const quota = overridden(quotaOf(base?.config), override)
       const fault = overrideFault(name, quota, project)
       if (fault !== undefined) {
-        faults.push({ file: input.projectsFile, path, message: fault })
+        faults.push({ file: config.projectsFile, path, message: fault })
         continue
       }
-      const limits = base ?? input.projectLimits.find(file => Object.hasOwn(file.buckets, name))
-      if (limits === undefined) continue
-      const source = input.sourceOf(input.projectsFile, path)
-      rules.set(name, bucketRule(name, quota, buckets.get(name), limits, source))
+      const declared = files.find(({ document }) => Object.hasOwn(document.buckets, name))
+      const terms = base ?? (declared && termsOf(declared.document, config))
+      if (terms === undefined) continue
+      const source = sourceIn(config, config.projectsFile, path)
+      rules.set(name, bucketRule(name, quota, buckets.get(name), terms, source))
     }
     tables.set(project.id, { rules, buckets: tries.over(row, rules) })
   }
@@ -102,24 +112,34 @@ function quotaOf(config: BucketConfig | undefined): QuotaEntry | undefined {
   return quota
 }
 
+/** What a file of project limits says once for all of its rules. */
+type Terms = Pick<Rule, 'mode' | 'share' | 'onStoreError'>
+
+function termsOf(
+  { mode, enforceFor, onStoreError }: ProjectLimitsPolicy['document'],
+  config: PolicyConfig,
+): Terms {
+  return { mode, share: shareOf(enforceFor, 'projects'), onStoreError: onStoreErrorIn(config, onStoreError) }
+}
+
 function bucketRule(
   id: string,
   quota: QuotaEntry,
   bucket: KnownBucket | undefined,
-  limits: Pick<ProjectLimits, 'mode' | 'enforceFor' | 'onStoreError'> & Pick<Rule, 'share'>,
+  { mode, share, onStoreError }: Terms,
   source: Source,
-): Rule {
-  return {
+): BucketRule {
+  return compiledRule({
     id,
-    kind: 'project-limits',
-    mode: limits.mode,
+    kind: PROJECT_LIMITS,
+    mode,
     key: bucket?.key ?? ['project'],
     missing: 'skip',
-    onStoreError: limits.onStoreError,
-    share: limits.share ?? shareOf(limits.enforceFor, 'projects'),
+    onStoreError,
+    share,
     config: configOf(quota, bucket),
     source,
-  }
+  })
 }
 
 /**
@@ -128,9 +148,9 @@ function bucketRule(
 export function rollOut(
   tables: ReadonlyMap<string, Table>,
   tries: Tries,
-  input: PolicyInput,
+  config: PolicyConfig,
 ): ReadonlyMap<string, Table> {
-  if (!triesAnything(input)) return tables
+  if (!triesAnything(config)) return tables
   const made = new Map<Table, Table>()
   for (const table of tables.values()) {
     if (!made.has(table))
@@ -142,12 +162,10 @@ export function rollOut(
   return new Map([...tables].map(([name, table]) => [name, made.get(table) as Table]))
 }
 
-function triesAnything({ projectLimits, projects }: PolicyInput): boolean {
+function triesAnything(config: PolicyConfig): boolean {
   const hasTrial = (quotas: Readonly<Record<string, QuotaOverride>>) =>
     Object.values(quotas).some(quota => quota !== UNLIMITED && quota.trial !== undefined)
-  return (
-    projectLimits.some(
-      ({ enforceFor, limits }) => enforceFor !== undefined || limits.some(({ quotas }) => hasTrial(quotas)),
-    ) || projects.some(({ overrides }) => hasTrial(overrides))
-  )
+  const isTried = ({ document: { enforceFor, limits } }: ProjectLimitsPolicy) =>
+    enforceFor !== undefined || limits.some(({ quotas }) => hasTrial(quotas))
+  return projectLimitsIn(config).some(isTried) || config.projects.some(({ overrides }) => hasTrial(overrides))
 }

@@ -1,5 +1,6 @@
 /** Modes set for now on the admin port, laid over the rules of the files. Pure. */
-import type { BucketConfig } from '../../config/words/bucket.js'
+import { isUnlimited } from '../../config/words/bucket.js'
+import { compiledRule } from '../compiled-rule.js'
 import type { Mode, Rule } from '../types.js'
 import { AccessTable } from './access.js'
 import { Overlay } from './overlay.js'
@@ -14,12 +15,10 @@ export interface ModeForNow {
 
 /**
  * Changes only the effect of a rule's refusals. A bucket keeps its place among the patterns, so that its requests do
- * not fall into another bucket and use up that one's quota. A rule's changed copy is always the same object, since
- * demands are remembered by rule.
+ * not fall into another bucket and use up that one's quota.
  */
 export class ModesForNow {
   readonly #modes: ReadonlyMap<string, ModeForNow>
-  readonly #rules = new Map<Rule, Rule>()
   readonly #tables = new WeakMap<Table, Table>()
 
   /** @param modes by the rule's id */
@@ -28,18 +27,16 @@ export class ModesForNow {
   }
 
   /** The rule with the mode that holds now; the same object if no other mode was set. */
-  rule(rule: Rule): Rule {
+  rule<Config>(rule: Rule<Config>): Rule<Config> {
     const set = this.#modes.get(rule.id)
     if (set === undefined || set.mode === rule.mode || !mayChange(rule, set.mode)) return rule
-    const { mode, src } = set
-    const changed = this.#rules.get(rule) ?? {
-      ...rule,
-      mode,
-      share: undefined,
-      forNow: { declared: rule.mode, src },
+    const { made = {} } = rule
+    if (made.forNow?.set !== set) {
+      const { mode, src } = set
+      const forNow = { declared: rule.mode, src }
+      made.forNow = { set, rule: compiledRule({ ...rule, mode, share: undefined, forNow }) }
     }
-    this.#rules.set(rule, changed)
-    return changed
+    return made.forNow.rule as Rule<Config>
   }
 
   /** The table with the modes that hold now. */
@@ -63,7 +60,6 @@ export class ModesForNow {
 }
 
 /** Enforcing must not widen a share, and an unlimited bucket cannot refuse anything. */
-function mayChange({ kind, share, config }: Rule, mode: Mode): boolean {
-  if (mode === 'enforce' && share !== undefined) return false
-  return kind !== 'project-limits' || !('unlimited' in (config as BucketConfig))
+function mayChange(rule: Rule, mode: Mode): boolean {
+  return (mode !== 'enforce' || rule.share === undefined) && !isUnlimited(rule)
 }

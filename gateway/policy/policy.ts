@@ -1,13 +1,14 @@
 /** The compiled policy: one immutable snapshot that says which rules apply to a request. Pure. */
+import type { BucketConfig } from '../../config/words/bucket.js'
 import { columnName } from '../../config/words/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
-import { countedMethods, READS } from './counted-methods.js'
-import { factsWith } from './facts-with.js'
 import type { ModesForNow } from './modes.js'
+import { parsePattern } from './pattern.js'
 import { tableFor } from './rollout.js'
 import type { Routes } from './routes.js'
 import type { PathTrie } from './trie.js'
-import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
+import { factsWith, readForUpstream, type UpstreamReading } from './upstream-reading.js'
+import type { WrittenWhen } from './when.js'
 
 /**
  * Pattern → bucket name, for buckets with a quota here: requests of other buckets fall into the next less specific one.
@@ -15,12 +16,14 @@ import { readForUpstream, type UpstreamReading } from './upstream-reading.js'
  */
 export type BucketTries = Readonly<Record<Mode, PathTrie<string>>>
 
+export type BucketRule = Rule<BucketConfig>
+
 /** The buckets of one (plan, environment), or of one project with overrides. */
 export interface Table {
-  readonly rules: ReadonlyMap<string, Rule>
+  readonly rules: ReadonlyMap<string, BucketRule>
   readonly buckets: BucketTries
   /** By bucket: the quota that is tried beside its own. Absent if there is none. */
-  readonly trials?: ReadonlyMap<string, Rule> | undefined
+  readonly trials?: ReadonlyMap<string, BucketRule> | undefined
   /**
    * The table for projects outside the smallest share among the rules. Absent if all rules are in force for all
    * projects.
@@ -40,6 +43,8 @@ export interface Bucket {
 export interface EndpointRule {
   readonly rule: Rule
   readonly match: readonly string[]
+  /** As written; the rule holds it as tests. */
+  readonly when?: WrittenWhen | undefined
 }
 
 export interface PolicyParts {
@@ -122,7 +127,7 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
   }
 
   /** A rule of the files with the mode that holds now. */
-  const current = (rule: Rule): Rule => modes?.rule(rule) ?? rule
+  const current = <Config>(rule: Rule<Config>): Rule<Config> => modes?.rule(rule) ?? rule
 
   return { ...identity, rules, parts, match, looking, readFor, tableOf, current }
 }
@@ -150,10 +155,23 @@ function addBucket(matched: Matched[], { rules, buckets, trials }: Table, mode: 
   if (trial !== undefined) matched.push({ rule: trial, route: found.route })
 }
 
-/** Which methods an endpoint rule counts, for people. */
-export function methodsOf({ rule, match }: EndpointRule): string {
-  return countedMethods(match, rule.reads ?? false)
+/** Which methods an endpoint rule counts, for people: `POST and PATCH`, `every method but GET, HEAD and OPTIONS`. */
+export function methodsOf({ rule: { reads = false }, match }: EndpointRule): string {
+  const methods = match.map(text => parsePattern(text).method)
+  if (methods.includes(undefined)) return reads ? 'every method' : `every method but ${named(READS)}`
+  const written = [...new Set(methods as string[])]
+  const counted = written.filter(method => reads || !READS.includes(method))
+  if (counted.length > 0) return named(counted)
+  return written.includes('GET') ? 'only the GET that opens a WebSocket' : 'no method'
 }
+
+/** `A, B and C`. */
+function named(methods: readonly string[]): string {
+  return methods.join(', ').replace(/, ([^,]*)$/, ' and $1')
+}
+
+/** Exempt from endpoint-based limits unless a rule says `reads: true` (spec, 'Limits'). */
+export const READS = ['GET', 'HEAD', 'OPTIONS']
 
 /** A GET that opens a WebSocket is not a read: it occupies the upstream like a write. */
 function isRead({ method, upgrade }: Facts): boolean {

@@ -1,13 +1,17 @@
 /** Makes trials of quotas, and tables for projects outside a share, from tables in which everything is in force. */
 import type { BucketConfig, CountedBucket } from '../../config/words/bucket.js'
-import { bucketOfTrial, isInside, parseShare, trialName } from '../../config/words/rollout.js'
-import type { Rule, Share } from '../types.js'
-import type { BucketTries, Table } from './policy.js'
+import { bucketOfTrial, isInside, trialName } from '../../config/words/rollout.js'
+import { compiledRule } from '../compiled-rule.js'
+import type { Share } from '../types.js'
+import type { BucketRule, BucketTries, Table } from './policy.js'
 
 /**
  * The table with its trials, and with the tables for projects outside its shares. The same object if it has neither.
  */
-export function rolledOut(table: Table, triesOf: (rules: ReadonlyMap<string, Rule>) => BucketTries): Table {
+export function rolledOut(
+  table: Table,
+  triesOf: (rules: ReadonlyMap<string, BucketRule>) => BucketTries,
+): Table {
   const trials = trialsOf(table)
   let outside: Table['outside']
   // From the largest share down: a project outside that one is outside all of them.
@@ -28,7 +32,7 @@ export function tableFor(table: Table | undefined, project: string): Table | und
 }
 
 /** The rule with a name in the table: a bucket's own, or that of its trial. */
-export function bucketRuleOf(table: Table | undefined, name: string): Rule | undefined {
+export function bucketRuleOf(table: Table | undefined, name: string): BucketRule | undefined {
   return table?.rules.get(name) ?? table?.trials?.get(bucketOfTrial(name) ?? '')
 }
 
@@ -44,12 +48,13 @@ export function triedQuota(config: BucketConfig): CountedBucket | undefined {
   return { algorithm, ...trial, lease: false, ...(costs && { costs }) }
 }
 
-function trialsOf({ rules }: Table): Map<string, Rule> | undefined {
-  const trials = new Map<string, Rule>()
+function trialsOf({ rules }: Table): Map<string, BucketRule> | undefined {
+  const trials = new Map<string, BucketRule>()
   for (const [name, rule] of rules) {
-    const config = triedQuota(rule.config as BucketConfig)
+    const config = triedQuota(rule.config)
     if (config === undefined) continue
-    trials.set(name, { ...rule, id: trialName(name), mode: 'report-only', share: undefined, config })
+    const trial = { ...rule, id: trialName(name), mode: 'report-only', share: undefined, config } as const
+    trials.set(name, compiledRule(trial))
   }
   return trials.size === 0 ? undefined : trials
 }
@@ -58,12 +63,12 @@ function sharesOf({ rules }: Table): number[] {
   return [...new Set([...rules.values()].flatMap(({ share }) => share?.percent ?? []))]
 }
 
-function reportingFrom(percent: number, rule: Rule): Rule {
+function reportingFrom(percent: number, rule: BucketRule): BucketRule {
   const isOutside = rule.share !== undefined && rule.share.percent <= percent
-  return isOutside ? { ...rule, mode: 'report-only' } : rule
+  return isOutside ? compiledRule({ ...rule, mode: 'report-only' }) : rule
 }
 
-/** The share of an `enforceFor` as written. */
-export function shareOf(text: string | undefined, of: Share['of']): Share | undefined {
-  return text === undefined ? undefined : { percent: parseShare(text), of }
+/** The share of an `enforceFor`. */
+export function shareOf(percent: number | undefined, of: Share['of']): Share | undefined {
+  return percent === undefined ? undefined : { percent, of }
 }

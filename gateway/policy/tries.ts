@@ -1,8 +1,7 @@
 /** The tries that a request's bucket is found in; columns and projects with the same buckets share them. */
-import type { Rule } from '../types.js'
 import type { Overlay } from './overlay.js'
 import type { Pattern } from './pattern.js'
-import type { BucketTries, Table } from './policy.js'
+import type { BucketRule, BucketTries, Table } from './policy.js'
 import { PathTrie } from './trie.js'
 
 /** Bucket name → its patterns. */
@@ -50,7 +49,7 @@ export class Tries {
   }
 
   /** The tries of a project's rules, which may have buckets that its row lacks. */
-  over(row: Table, rules: Overlay<Rule>): BucketTries {
+  over(row: Table, rules: Overlay<BucketRule>): BucketTries {
     const { added } = rules
     if (added.length === 0) return row.buckets
     const known = this.#widened.get(row) ?? new Map<string, BucketTries>()

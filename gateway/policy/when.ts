@@ -1,6 +1,7 @@
 /** The conditions of a rule's `when`, as tests that are cheap for every request. Pure. */
+
+import { createNetworks } from '../../config/words/networks.js'
 import type { Condition, Project } from '../types.js'
-import { createNetworks } from './networks.js'
 
 /** `when` as written; what is left out holds for every request. */
 export interface WrittenWhen {

@@ -56,7 +56,6 @@ export function passedRules(rules: Iterable<EndpointRule>, facts: Facts, project
   return passed
 }
 
-/** Whether the pattern matches by itself. */
 function matches(pattern: Pattern, facts: Facts): boolean {
   const alone = new PathTrie<true>()
   alone.add(pattern, true)

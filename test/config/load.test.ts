@@ -177,7 +177,7 @@ t.test('settings that are left out get their defaults', async t => {
     unknownProject: 'developer',
     rateLimitFields: 'both',
     cors: 'echo',
-    retryJitter: 0.1,
+    retryJitter: 10,
     drain: 10_000,
     log: { decisions: 'refused' },
     plugins: { length: 0 },

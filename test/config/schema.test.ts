@@ -6,7 +6,7 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { parseDuration } from '../../config/schema/duration.js'
 import { editorSchemas } from '../../config/schema/generate.js'
-import { pluginConfig, type RuleEntry } from '../../config/schema/policy.js'
+import { pluginConfig } from '../../config/words/words.js'
 import { pluginSchemas } from '../../gateway/plugins.js'
 
 const read = (...path: string[]) => readFileSync(join('config', ...path), 'utf8')
@@ -113,5 +113,5 @@ t.test('a plugin gets the settings of a rule that are its own', async t => {
     max: 2,
     slotTtl: 5,
   }
-  t.same(pluginConfig(rule as RuleEntry), { max: 2, slotTtl: 5 })
+  t.same(pluginConfig(rule), { max: 2, slotTtl: 5 })
 })

@@ -1,5 +1,5 @@
 /** Which addresses a list of `allow` and `deny` refuses, as networks. The first line that names an address decides. */
-import { networkText, parseNetwork } from '../../gateway/policy/address.js'
+import { networkText, parseNetwork } from '../../config/words/address.js'
 
 export interface AddressLine {
   readonly allow: boolean

@@ -1,6 +1,7 @@
 /** The key of an nginx zone: its variables as parts of a key, a whitelist by `geo` and `map` as networks. */
+
+import { parseNetwork } from '../../config/words/address.js'
 import type { KeyPart } from '../../config/words/words.js'
-import { parseNetwork } from '../../gateway/policy/address.js'
 import { deniedNetworks } from './networks.js'
 import type { Directive } from './nginx-text.js'
 

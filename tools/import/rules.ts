@@ -1,5 +1,5 @@
 /** The rules of an imported configuration: volumetric, in-flight, and access. */
-import { masked, networkText, parseNetwork } from '../../gateway/policy/address.js'
+import { masked, networkText, parseNetwork } from '../../config/words/address.js'
 import type { Migration } from './migration.js'
 import type { Origin, RuleParts } from './parts.js'
 import type { Places } from './paths.js'

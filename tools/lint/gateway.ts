@@ -1,8 +1,8 @@
 /** Reports settings of gateway.yaml that have no effect. */
 import type { Config } from '../../config/load.js'
 import { urlsOf } from '../../config/schema/upstream.js'
+import { createNetworks } from '../../config/words/networks.js'
 import { countsUnknownBy } from '../../config/words/words.js'
-import { createNetworks } from '../../gateway/policy/networks.js'
 import { leadsTo } from '../starter/upstream.js'
 import type { Remark, Subject } from './finding.js'
 import { holdsClients } from './wide-network.js'

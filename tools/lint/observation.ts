@@ -13,7 +13,7 @@ interface Observer {
 
 /** A rule or file that may be enforced for a share. */
 interface Dated {
-  readonly enforceFor?: string | undefined
+  readonly enforceFor?: number | undefined
   readonly since?: string | undefined
 }
 
@@ -46,7 +46,7 @@ export function checkObservation(subject: Subject): Remark[] {
 function lastingShare({ enforceFor, since }: Dated, file: string, path: Path, subject: Subject): Remark[] {
   const days = since === undefined ? 0 : daysSince(since, subject)
   if (enforceFor === undefined || days <= subject.reportOnlyDays) return []
-  const message = `Enforced for ${enforceFor} since ${since}, for ${count(days, 'day')}: raise the share, or remove it.`
+  const message = `Enforced for ${enforceFor}% since ${since}, for ${count(days, 'day')}: raise the share, or remove it.`
   return [{ severity: 'warning', file, path: [...path, 'since'], message }]
 }
 

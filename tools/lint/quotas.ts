@@ -29,7 +29,8 @@ export function checkQuotas(subject: Subject): Remark[] {
   )
   const overrides = config.projects.flatMap(({ id, overrides }, i) =>
     Object.keys(overrides).flatMap(bucket => {
-      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config as BucketConfig
+      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config
+      if (quota === undefined) return []
       return remarksOn(quota, config.gateway, config.projectsFile, ['projects', i, 'overrides', bucket])
     }),
   )

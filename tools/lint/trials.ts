@@ -24,7 +24,8 @@ export function checkTrials({ limits, loaded: { config, compiled } }: Subject): 
   )
   const overrides = config.projects.flatMap(({ id, overrides }, i) =>
     Object.entries(overrides).flatMap(([bucket, override]) => {
-      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config as BucketConfig
+      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config
+      if (quota === undefined) return []
       const path = ['projects', i, 'overrides', bucket, 'trial']
       // A row's trial is reported at the row.
       const isOwn = override !== UNLIMITED && override.trial !== undefined

@@ -1,6 +1,6 @@
 /** Networks that hold far more than anybody's own machines. */
-import { parseNetwork } from '../../gateway/policy/address.js'
-import { createNetworks } from '../../gateway/policy/networks.js'
+import { parseNetwork } from '../../config/words/address.js'
+import { createNetworks } from '../../config/words/networks.js'
 
 /** 10.0.0.0/8 is the widest private network, a /19 of IPv6 among the largest of one company. */
 const FEWEST_BITS = { v4: 8, v6: 19 }

@@ -9,7 +9,7 @@ interface NamedRule {
   readonly id: string
   readonly kind: string
   readonly key: readonly KeyPart[]
-  readonly enforceFor?: string | undefined
+  readonly enforceFor?: number | undefined
   readonly when: WrittenWhen | undefined
   /** The settings of a volumetric rule. */
   readonly flood: Flood | undefined

@@ -1,9 +1,12 @@
 /** A request from a log, ready to be decided by another policy. */
 
 import { BY_HOST } from '../../config/words/words.js'
+import { factsOf } from '../../gateway/listen/written.js'
 import type { Environment, Facts, Plan } from '../../gateway/types.js'
 import type { LoggedDecision } from '../log/decision-record.js'
 import type { Entry, Unread } from '../log/read.js'
+
+export { factsOf }
 
 /** What a log may contain besides method, path and time, as needed for keys. */
 export type LoggedFacts =
@@ -49,24 +52,6 @@ export interface Format {
   /** What each of its lines records; for headers, e-mail addresses and flow ids, `Seen` looks at the lines. */
   readonly facts: ReadonlySet<LoggedFacts>
   read(line: string): Traffic | Unread | undefined
-}
-
-/** The facts of a request, as far as the log contains them. */
-export function factsOf(
-  known: Pick<Facts, 'id' | 'method' | 'path'> & Partial<Facts>,
-  headers: ReadonlyMap<string, string> | undefined = undefined,
-): Facts {
-  const { client = '' } = known
-  return {
-    query: '',
-    host: '',
-    client,
-    network: client,
-    trusted: false,
-    authenticated: false,
-    ...known,
-    header: name => headers?.get(name),
-  }
 }
 
 /** The request of a decision record, in which the client's network is a hash. */

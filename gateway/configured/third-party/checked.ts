@@ -15,7 +15,6 @@ import type {
 } from '../../plugin.js'
 import { demandFrom, ignore, isThenable, projectFrom, WrongAnswer, withFunctions } from './shape.js'
 
-/** How long a plugin may take to close. */
 const CLOSE_MS = 1000
 
 /** The same plugin, with its return values checked. */

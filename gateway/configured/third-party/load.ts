@@ -9,8 +9,7 @@ import type { Plugin } from '../../plugin.js'
 import { builtIn, type PluginSet, pluginSet } from '../../plugins.js'
 import { checked } from './checked.js'
 import { findPlugin, isPath } from './find.js'
-import { shapeFault } from './shape.js'
-import { messageOf } from './text.js'
+import { messageOf, shapeFault } from './shape.js'
 
 /** The plugins of a configuration. They last as long as the process, because loaded code cannot be reloaded. */
 export interface LoadedPlugins extends PluginSet {

@@ -1,6 +1,7 @@
 /** Validates what a plugin exports and returns: it may be untyped JavaScript. */
 import { isTimeZone } from '../../../config/formats.js'
 import * as words from '../../../config/words/words.js'
+import { compiledDemand } from '../../compiled-rule.js'
 import type { Demand, Plugin, Project, Tools, Window } from '../../plugin.js'
 
 type Members = Readonly<Record<string, unknown>>
@@ -88,7 +89,7 @@ export function demandFrom(value: unknown): Demand {
     const before = known.get(value)
     if (before !== undefined) return before
     if (isWindowsDemand(value) || isSlotsDemand(value) || isMeterDemand(value)) {
-      const demand = withCheckedCost(value as unknown as Demand)
+      const demand = checkedDemand(value as unknown as Demand)
       known.set(value, demand)
       return demand
     }
@@ -97,7 +98,8 @@ export function demandFrom(value: unknown): Demand {
 }
 
 /** What `afterAnswer` returns is checked with each response. */
-function withCheckedCost(demand: Demand): Demand {
+function checkedDemand(demand: Demand): Demand {
+  if (demand.kind === 'windows') return compiledDemand(demand)
   if (demand.kind !== 'meter' || demand.afterAnswer === undefined) return demand
   return { ...demand, afterAnswer: answer => unitsFrom(demand.afterAnswer?.(answer)) }
 }
@@ -170,4 +172,21 @@ function isFilled(list: readonly unknown[]): boolean {
 
 function isWhole(value: unknown, most: number): boolean {
   return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= most
+}
+
+const LONGEST_MESSAGE = 300
+
+/** What a plugin threw, as displayable text: the first line, of at most 300 characters. Never throws. */
+export function messageOf(thrown: unknown): string {
+  const [line = ''] = textOf(thrown).split('\n', 1)
+  const clean = line.replace(/\p{Cc}/gu, '?')
+  return clean.length > LONGEST_MESSAGE ? `${clean.slice(0, LONGEST_MESSAGE)}…` : clean
+}
+
+function textOf(thrown: unknown): string {
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown)
+  } catch {
+    return 'something that is not text'
+  }
 }

@@ -21,7 +21,6 @@ export function backlogEntry({ ask, units }: LateCharge): BacklogEntry {
   return { ask, spent: [0, units] }
 }
 
-/** Greatest number of keys. */
 const MOST_KEYS = 50_000
 /** Greatest number of times for one key: beyond it, new tokens join the last ones, at the later time. */
 const MOST_TIMES = 64
@@ -74,12 +73,16 @@ export class Backlog {
     })
   }
 
-  /** True once for a key whose backlog was sent to Redis: the counts that Redis answers then include it. */
-  isCounted(key: string): boolean {
-    if (this.#sent.size === 0 || this.#sent.get(key) === undefined || this.#owed.get(key) !== undefined)
-      return false
-    this.#sent.delete(key)
-    return true
+  /** Takes out those of these keys whose backlog was sent to Redis: the counts that Redis answers then include it. */
+  takeCounted(asks: readonly Ask[]): string[] {
+    if (this.#sent.size === 0) return []
+    const counted = asks.flatMap(({ key }) => (this.#isCounted(key) ? [key] : []))
+    for (const key of counted) this.#sent.delete(key)
+    return counted
+  }
+
+  #isCounted(key: string): boolean {
+    return this.#sent.get(key) !== undefined && this.#owed.get(key) === undefined
   }
 
   forget(key: string): void {

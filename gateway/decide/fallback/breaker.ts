@@ -17,7 +17,6 @@ export interface BreakerOptions {
   ping(key: string): Promise<void>
   /** Called at the end of each call with the milliseconds it took; a call that takes too long ends at its deadline. */
   onCalled?(ms: number): void
-  /** Called on each failed call. */
   onFailure(op: StoreOp): void
   /** Called when the breaker opens and when Redis is back. */
   onChange(away: boolean): void

@@ -7,7 +7,6 @@ interface Wait {
 }
 
 export class CallDeadlines {
-  /** How long a call may take. */
   readonly ms: number
   /** In the order of their deadlines. */
   #waits: Wait[] = []

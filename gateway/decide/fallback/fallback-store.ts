@@ -120,7 +120,7 @@ export class FallbackStore implements CounterStore {
   hear(asks: readonly Ask[], answers: readonly Answer[]): void {
     const { backlog, lastAnswers, local } = this.#options
     lastAnswers.remember(asks, answers)
-    for (const { key } of asks) if (backlog.isCounted(key)) local.forget(key)
+    for (const key of backlog.takeCounted(asks)) local.forget(key)
   }
 
   /** A failed call may still have been executed, so slots it took must be freed. */
@@ -165,9 +165,10 @@ export class FallbackStore implements CounterStore {
       const next = own[Symbol.iterator]()
       return asks.map((ask): Answer => {
         if (counted.includes(ask)) return next.next().value as Answer
+        const answer = { store: 'none', counts: uncounted(ask) } as const
+        if (ask.onStoreError === 'closed') return { ...answer, granted: false, unavailable: true }
         const granted = !closed.has(ask.group) && !refused.has(ask.group)
-        const unavailable = ask.onStoreError === 'closed'
-        return { granted, unavailable, store: 'none', counts: uncounted(ask) }
+        return { ...answer, granted, unavailable: false }
       })
     }
     const answers = here(shares)

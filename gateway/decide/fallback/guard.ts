@@ -17,7 +17,6 @@ export interface GuardOptions extends Pick<BreakerOptions, 'ping' | 'onFailure' 
 export interface NodeChange {
   readonly node: string
   readonly away: boolean
-  /** Whether any node is away now. */
   readonly anyAway: boolean
 }
 

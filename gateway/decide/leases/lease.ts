@@ -69,8 +69,8 @@ export class Lease {
       unavailable: false,
       store: 'lease',
       counts: this.#countsAt(now, 0),
-      at: this.#number,
-      after: this.#redisTime(now),
+      spend: this.#number,
+      at: this.#redisTime(now),
     }
   }
 
@@ -190,8 +190,8 @@ export class Lease {
     const counts = this.#countsAt(now, before * costOf(this.demand)).map(count => {
       return granted ? { ...count, violated: false } : count
     })
-    const base = { granted, unavailable: false, store: 'redis', counts } as const
-    return granted ? { ...base, at: answer.at } : { ...base, askAgainMs: RESERVED_MS }
+    const base = { unavailable: false, store: 'redis', counts } as const
+    return granted ? { ...base, granted, at: answer.at } : { ...base, granted, askAgainMs: RESERVED_MS }
   }
 
   /** @param before tokens spent after the request this is for; negative if its own are not counted yet */

@@ -13,30 +13,12 @@ import {
   refusedGroups,
   together,
 } from '../store/store.js'
-import { LateCharges } from './late-charges.js'
-import { Lease } from './lease.js'
+import { type Account, Accounts, type Waiter } from './accounts.js'
 import { answerSeen, type LeaseAnswer, type LeaseClient, type Windows } from './lease-client.js'
-import { LeaseOrder } from './lease-order.js'
 
-/** The store behind the leases. */
 export interface Behind extends CounterStore {
   /** Answers without asking Redis, which has just failed to answer. */
   countLocally(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]>
-}
-
-interface Waiter {
-  readonly ask: Ask
-  /** Called with undefined if Redis is away and lends nothing. */
-  resolve(answer: Answer | undefined): void
-}
-
-interface Account {
-  readonly lease: Lease
-  waiting: Waiter[]
-  /** The call to the store, if there is one. */
-  underWay: Promise<void> | undefined
-  /** Calls made so far. */
-  calls: number
 }
 
 const SWEEP_MS = 20
@@ -45,8 +27,7 @@ export class LeasedStore implements CounterStore {
   readonly #inner: Behind
   readonly #leases: LeaseClient
   readonly #now: () => number
-  readonly #accounts = new Map<string, Account>()
-  readonly #order = new LeaseOrder<Account>()
+  readonly #accounts = new Accounts()
   readonly #sweeps: NodeJS.Timeout
   readonly #late: LateCharges
 
@@ -99,34 +80,33 @@ export class LeasedStore implements CounterStore {
   /** Renews the leases that are in use and ends those that are not, shortly before they would end by themselves. */
   sweep(): void {
     const now = this.#now()
-    for (const account of this.#order.due(now)) {
+    for (const account of this.#accounts.due(now)) {
       const { lease } = account
       if (account.underWay !== undefined) continue
       if (lease.wasUsed) this.#call(account, lease.demand)
       else {
         if (!lease.isEmpty) void this.#leases.lease(lease.settle(now))
-        this.#accounts.delete(lease.key)
-        this.#order.delete(account)
+        this.#accounts.delete(account)
       }
     }
   }
 
   /** Forgets the tokens that were lent for `key`. */
   forget(key: string): void {
-    this.#accounts.get(key)?.lease.forget()
+    this.#accounts.find(key)?.lease.forget()
   }
 
   async close(): Promise<void> {
     clearInterval(this.#sweeps)
     this.#late.send()
     const now = this.#now()
-    const held = [...this.#accounts.values()].filter(({ lease }) => !lease.isEmpty)
+    const held = [...this.#accounts].filter(({ lease }) => !lease.isEmpty)
     await Promise.all(held.map(({ lease }) => this.#leases.lease(lease.settle(now))))
     await this.#inner.close()
   }
 
   #obtain(ask: Ask, holder: string): Answer | Promise<Answer> {
-    const account = this.#account(ask)
+    const account = this.#accounts.of(ask)
     const { lease } = account
     const spent = account.waiting.length === 0 ? lease.spend(ask.demand, this.#now()) : undefined
     if (spent !== undefined) {
@@ -151,16 +131,7 @@ export class LeasedStore implements CounterStore {
   }
 
   #leasedTo(ask: Ask): Account | undefined {
-    return isLeased(ask) ? this.#accounts.get(ask.key) : undefined
-  }
-
-  #account({ key, demand }: Ask): Account {
-    let account = this.#accounts.get(key)
-    if (account === undefined) {
-      account = { lease: new Lease(key, demand as Windows), waiting: [], underWay: undefined, calls: 0 }
-      this.#accounts.set(key, account)
-    }
-    return account
+    return isLeased(ask) ? this.#accounts.find(ask.key) : undefined
   }
 
   #call(account: Account, demand: Windows): void {
@@ -170,7 +141,7 @@ export class LeasedStore implements CounterStore {
     account.waiting = account.waiting.filter(({ ask }) => ask.demand !== demand)
     account.calls += 1
     const number = account.calls
-    this.#order.putLast(account, demand)
+    this.#accounts.putLast(account, demand)
     const call = lease.refill(batch.length, demand, this.#now())
     const late = (answer: LeaseAnswer) => {
       // Otherwise a later call has reported these tokens as lost: they were counted as spent.
@@ -227,16 +198,40 @@ export class LeasedStore implements CounterStore {
   }
 
   #giveBackLeased(ask: Ask, answer: Answer): boolean {
-    const { granted, store, at, after } = answer
-    if (store !== 'lease') return false
-    if (!granted || at === undefined) return true
-    const isDone = this.#accounts.get(ask.key)?.lease.giveBack(at, costOf(ask.demand)) ?? true
-    // What it spent was reported as spent after `after`, so this takes back that very token or an earlier one.
-    if (!isDone) this.#inner.giveBack([ask], [{ ...answer, store: 'redis', at: after }])
+    if (answer.store !== 'lease') return false
+    if (!answer.granted || answer.spend === undefined) return true
+    const isDone = this.#accounts.find(ask.key)?.lease.giveBack(answer.spend, costOf(ask.demand)) ?? true
+    // What it spent was reported as spent after `at`, so this takes back that very token or an earlier one.
+    if (!isDone) this.#inner.giveBack([ask], [{ ...answer, store: 'redis' }])
     return true
   }
 }
 
 function isLeased({ demand }: Ask): boolean {
   return demand.kind === 'windows' && demand.lease
+}
+
+/** Charges that no request waits for. Those of one turn of the event loop are sent together, merged per counter. */
+export class LateCharges {
+  readonly #send: (charges: readonly LateCharge[]) => void
+  #waiting = new Map<string, LateCharge>()
+
+  constructor(send: (charges: readonly LateCharge[]) => void) {
+    this.#send = send
+  }
+
+  add(charges: readonly LateCharge[]): void {
+    if (this.#waiting.size === 0) setImmediate(() => this.send())
+    for (const { ask, units } of charges) {
+      const before = this.#waiting.get(ask.key)?.units ?? 0
+      this.#waiting.set(ask.key, { ask, units: before + units })
+    }
+  }
+
+  send(): void {
+    if (this.#waiting.size === 0) return
+    const charges = [...this.#waiting.values()]
+    this.#waiting = new Map()
+    this.#send(charges)
+  }
 }

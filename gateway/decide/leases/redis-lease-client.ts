@@ -1,7 +1,7 @@
 /** Lends tokens from Redis: one script call for each report and its request for tokens (`lua/lease-1.lua`). */
 import { randomBytes } from 'node:crypto'
 import type { RedisClient } from '../redis/connection.js'
-import { demandArguments } from '../redis/script-arguments.js'
+import { demandArguments } from '../redis/script-values.js'
 import { counted } from '../store/store.js'
 import { calendarLength } from '../windows/calendar.js'
 import type { LeaseAnswer, LeaseCall } from './lease-client.js'

@@ -157,8 +157,9 @@ function partsOf(asks: readonly Ask[]): number[][] {
 function maybeReserved(asks: readonly Ask[], answers: readonly Answer[]): Answer[] {
   return answers.map((answer, i) => {
     const { key, demand } = asks[i] as Ask
-    const isFinal = answer.granted || demand.kind !== 'windows' || !isWithoutProject(key)
-    return isFinal ? answer : { ...answer, askAgainMs: RESERVED_MS }
+    const isFinal = demand.kind !== 'windows' || !isWithoutProject(key)
+    if (isFinal || answer.granted || answer.unavailable) return answer
+    return { ...answer, askAgainMs: RESERVED_MS }
   })
 }
 

@@ -17,9 +17,8 @@ import { calendarLength } from '../windows/calendar.js'
 import { connectRedis, hasSlots, inOneWrite, type RedisClient, reconnect } from './connection.js'
 import { hashTag } from './hash-slot.js'
 import { KEY_SPACE } from './key-space.js'
-import { askArguments, meterArguments } from './script-arguments.js'
+import { type AskTally, askArguments, meterArguments, spentBy, talliesOf } from './script-values.js'
 import { RedisSlots } from './slots.js'
-import { type AskTally, spentBy, talliesOf } from './tally.js'
 
 /** Holder for calls that take no slot. */
 const NOBODY = ''
@@ -136,16 +135,18 @@ export class RedisStore implements RemoteStore {
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
     const keys: string[] = []
     const args: (string | number)[] = []
-    for (const [i, { granted, at, release }] of answers.entries()) {
+    let at: number | undefined
+    for (const [i, answer] of answers.entries()) {
+      if (!answer.granted) continue
       const ask = asks[i] as Ask
-      release?.()
-      if (!granted || at === undefined || ask.demand.kind === 'slots' || isChargedLater(ask.demand)) continue
+      answer.release?.()
+      if (answer.at === undefined || ask.demand.kind === 'slots' || isChargedLater(ask.demand)) continue
+      // All were charged by one call, so at one time.
+      at ??= answer.at
       keys.push(ask.key)
       args.push(...askArguments(ask, this.#wall))
     }
-    // All were charged by one call, so at one time.
-    const at = answers.find(answer => answer.at !== undefined)?.at
-    if (keys.length === 0 || at === undefined) return
+    if (at === undefined) return
     this.connection
       .refund(keys.length, ...keys, this.#clock?.() ?? '', at, ...args)
       .catch(error => this.#log.debug({ err: error }, 'tokens not given back'))
@@ -216,11 +217,12 @@ export class RedisStore implements RemoteStore {
       const windowMs = calendarLength(demand, j, at / 1000)
       return counted(quota, before, violated && !granted, slots ? SLOT_RETRY_MS : resetMs, windowMs)
     })
-    const answer = { granted, unavailable: false, store: 'redis', counts: own } as const
-    if (!slots) return { ...answer, at }
-    return granted && holder !== NOBODY
-      ? { ...answer, ...this.#slots.hold({ key: ask.key, holder, ttlMs: demand.ttlMs }) }
-      : answer
+    const answer = { unavailable: false, store: 'redis', counts: own } as const
+    if (!granted) return { ...answer, granted }
+    if (!slots) return { ...answer, granted, at }
+    return holder === NOBODY
+      ? { ...answer, granted }
+      : { ...answer, granted, ...this.#slots.hold({ key: ask.key, holder, ttlMs: demand.ttlMs }) }
   }
 }
 

@@ -1,19 +1,11 @@
 /** The slots this process holds in Redis: renewed while their requests live, given back once. */
 import type { Log } from '../../types.js'
+import type { SlotHandle } from '../store/store.js'
 
-/** The Redis commands that slots need. */
 export interface SlotCommands {
   /** `lua/renew-1.lua`: 1 when renewed, 0 when the slot was gone. */
   renew(key: string, member: string, ttlUs: number): Promise<number>
   zrem(key: string, member: string): Promise<unknown>
-}
-
-/** A slot, for the request that took it. */
-export interface SlotHandle {
-  /** Gives it back; safe to call twice. */
-  release(): void
-  /** Calls `listener`, at most once, if the slot expired unrenewed and may belong to another request by now. */
-  onLost(listener: () => void): void
 }
 
 /** A slot as it was asked for. */
@@ -60,7 +52,7 @@ export class RedisSlots {
   }
 
   /** Renews a slot that was just taken, until it is released. */
-  hold(slot: Slot): SlotHandle {
+  hold(slot: Slot): Required<SlotHandle> {
     const renewAt = performance.now() + intervalOf(slot.ttlMs)
     const hold: Hold = { ...slot, renewAt, sentAt: undefined, lost: () => {} }
     this.#holds.add(hold)

@@ -63,10 +63,12 @@ export class MemoryStore implements CounterStore {
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
     const now = this.#now()
-    for (const [i, { granted, at, release }] of answers.entries()) {
+    for (const [i, answer] of answers.entries()) {
+      if (!answer.granted) continue
       const { key, demand } = asks[i] as Ask
-      release?.()
-      if (!granted || at === undefined || demand.kind === 'slots' || isChargedLater(demand)) continue
+      const { at } = answer
+      answer.release?.()
+      if (at === undefined || demand.kind === 'slots' || isChargedLater(demand)) continue
       if (demand.kind === 'meter') {
         this.#meters.giveBack(key, demand, at, now)
         continue
@@ -125,7 +127,10 @@ export class MemoryStore implements CounterStore {
   }
 
   #answer(counts: readonly Count[], granted: boolean, at?: number, release?: () => void): Answer {
-    return { granted, unavailable: false, store: this.#name, counts, at, release }
+    const store = this.#name
+    return granted
+      ? { granted, unavailable: false, store, counts, at, release }
+      : { granted, unavailable: false, store, counts }
   }
 
   #spend(

@@ -20,30 +20,52 @@ export interface Ask {
 /** The state of one window, or of the slots. */
 export type Count = Pick<Reading, 'quota' | 'used' | 'left' | 'violated' | 'resetMs' | 'windowMs'>
 
-export interface Answer {
-  /** True when the whole group was granted. */
-  readonly granted: boolean
-  /** True when it could not be counted and therefore is not granted. */
-  readonly unavailable: boolean
+/** A slot, for the request that took it. */
+export interface SlotHandle {
+  /** Gives it back; safe to call twice. */
+  release(): void
+  /** Calls `listener`, at most once, if the slot expired and may be another's. Absent where slots cannot expire. */
+  onLost?: ((listener: () => void) => void) | undefined
+}
+
+interface Counted {
   readonly store: StoreName
   /** One per window, or one for slots. */
   readonly counts: readonly Count[]
-  /** Gives a slot back; safe to call twice. Present when a slot was taken. */
-  readonly release?: (() => void) | undefined
-  /** Calls `listener`, at most once, if the slot expired and may be another's. Absent where slots cannot expire. */
-  readonly onLost?: ((listener: () => void) => void) | undefined
-  /** True if the store was not asked, because another ask of the group was refused first. */
-  readonly skipped?: boolean | undefined
-  /** What `giveBack` needs: when the ask was charged, on the store's clock, or the number of a lease's spend. */
-  readonly at?: number | undefined
-  /** For a lease's spend, a time before it, on the store's clock. */
-  readonly after?: number | undefined
-  /**
-   * On refusal: when asking again may succeed, if that can be sooner than the resets say (lent or reserved tokens may
-   * return).
-   */
-  readonly askAgainMs?: number | undefined
 }
+
+/** The whole group was granted. Of slots, the answer is also the handle of the one that was taken. */
+export interface Granted extends Counted, Partial<SlotHandle> {
+  readonly granted: true
+  readonly unavailable: false
+  /** When it was charged, on the store's clock, or a time shortly before. Absent if `giveBack` has nothing to undo. */
+  readonly at?: number | undefined
+  /** Of leased tokens: the number of the spend in its lease. */
+  readonly spend?: number | undefined
+}
+
+/** The group is over a limit, of this ask or of another. */
+export interface Refused extends Counted, NoSlot {
+  readonly granted: false
+  readonly unavailable: false
+  /** When asking again may succeed, if that can be sooner than the resets say (lent or reserved tokens may return). */
+  readonly askAgainMs?: number | undefined
+  /** True if the store was not asked, because another ask of the group was refused first. */
+  readonly skipped?: true | undefined
+}
+
+/** The ask could not be counted, and therefore is not granted. */
+export interface Unavailable extends Counted, NoSlot {
+  readonly granted: false
+  readonly unavailable: true
+  readonly store: 'none'
+}
+
+interface NoSlot {
+  readonly release?: undefined
+}
+
+export type Answer = Granted | Refused | Unavailable
 
 /** A cost that became known only with the upstream's response. */
 export interface LateCharge {
@@ -185,14 +207,15 @@ export function at<T>(list: readonly T[], places: readonly number[]): T[] {
 export function grantWholeGroups(
   asks: readonly Ask[],
   answers: readonly Answer[],
-  undo?: (ask: Ask, answer: Answer) => void,
+  undo?: (ask: Ask, answer: Granted) => void,
 ): Answer[] {
   const refused = refusedGroups(asks, answers)
   return answers.map((answer, i) => {
     const ask = asks[i] as Ask
     if (!answer.granted || !refused.has(ask.group)) return answer
     undo?.(ask, answer)
-    return { ...answer, granted: false, release: undefined, counts: withoutOwn(ask, answer.counts) }
+    const counts = withoutOwn(ask, answer.counts)
+    return { granted: false, unavailable: false, store: answer.store, counts }
   })
 }
 
@@ -212,7 +235,7 @@ export function refusedGroups(asks: readonly Ask[], answers: readonly (Answer | 
 }
 
 /** Refused because another part of its group was refused first. */
-export function notAsked(ask: Ask): Answer {
+export function notAsked(ask: Ask): Refused {
   return { granted: false, unavailable: false, skipped: true, store: 'none', counts: uncounted(ask) }
 }
 
@@ -225,8 +248,13 @@ export function together(
   known: readonly (Answer | undefined)[],
   rest: readonly Ask[],
   given: readonly Answer[],
-  undo?: (ask: Ask, answer: Answer) => void,
+  undo?: (ask: Ask, answer: Granted) => void,
 ): Answer[] {
   const answers = asks.map((ask, i) => known[i] ?? given[rest.indexOf(ask)] ?? notAsked(ask))
   return grantWholeGroups(asks, answers, undo)
+}
+
+/** True if the store was not asked, because another ask of the group was refused first. */
+export function isSkipped(answer: Answer): boolean {
+  return !answer.granted && !answer.unavailable && answer.skipped === true
 }

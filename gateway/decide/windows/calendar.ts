@@ -18,18 +18,21 @@ export function longestMs({ unit }: Calendar): number {
 /** Starts of the previous, the current and the next period, and the end of the next. */
 export type Boundaries = readonly [number, number, number, number]
 
-const known = new WeakMap<Calendar, Boundaries>()
+/** A time zone's clock, and the periods by it that were asked for last: calculating them takes long. */
+interface Zone {
+  readonly dates: Intl.DateTimeFormat
+  readonly known: { [unit in Calendar['unit']]?: Boundaries }
+}
 
 /** The periods around `at`; the same object until the next period begins. */
-export function boundariesAt(calendar: Calendar, at: number): Boundaries {
-  const last = known.get(calendar)
+export function boundariesAt({ unit, timezone }: Calendar, at: number): Boundaries {
+  const { dates, known } = zoneOf(timezone)
+  const last = known[unit]
   if (last !== undefined && last[1] <= at && at < last[2]) return last
-  const { unit, timezone } = calendar
-  const zone = zoneOf(timezone)
-  const first = firstDay(unit, dayAt(zone, at))
+  const first = firstDay(unit, dayAt(dates, at))
   const days = [shifted(unit, first, -1), first, shifted(unit, first, 1), shifted(unit, first, 2)]
-  const boundaries = days.map(day => beginOf(zone, day)) as unknown as Boundaries
-  known.set(calendar, boundaries)
+  const boundaries = days.map(day => beginOf(dates, day)) as unknown as Boundaries
+  known[unit] = boundaries
   return boundaries
 }
 
@@ -38,7 +41,8 @@ export function boundariesAt(calendar: Calendar, at: number): Boundaries {
  * because clocks that differ a little may ask for both sides of a boundary in turn.
  */
 export function lengthAt(calendar: Calendar, at: number): number {
-  const [before, begin, end, after] = known.get(calendar) ?? boundariesAt(calendar, at)
+  const { known } = zoneOf(calendar.timezone)
+  const [before, begin, end, after] = known[calendar.unit] ?? boundariesAt(calendar, at)
   if (begin <= at && at < end) return end - begin
   if (before <= at && at < begin) return begin - before
   if (end <= at && at < after) return after - end
@@ -52,13 +56,13 @@ export function calendarLength(demand: Demand, place: number, at: number): numbe
   return calendar === undefined ? undefined : lengthAt(calendar, at)
 }
 
-const zones = new Map<string, Intl.DateTimeFormat>()
+const zones = new Map<string, Zone>()
 
 /** Cached, because making a formatter takes long and there are few zones. */
-function zoneOf(timeZone: string): Intl.DateTimeFormat {
+function zoneOf(timeZone: string): Zone {
   let zone = zones.get(timeZone)
   if (zone === undefined) {
-    zone = new Intl.DateTimeFormat('en-US', {
+    const dates = new Intl.DateTimeFormat('en-US', {
       timeZone,
       calendar: 'gregory',
       numberingSystem: 'latn',
@@ -66,14 +70,15 @@ function zoneOf(timeZone: string): Intl.DateTimeFormat {
       month: 'numeric',
       day: 'numeric',
     })
+    zone = { dates, known: {} }
     zones.set(timeZone, zone)
   }
   return zone
 }
 
 /** The local day at a moment, as midnight UTC of the same date. */
-function dayAt(zone: Intl.DateTimeFormat, at: number): number {
-  const parts = zone.formatToParts(at)
+function dayAt(dates: Intl.DateTimeFormat, at: number): number {
+  const parts = dates.formatToParts(at)
   const numberOf = (name: string) => Number(parts.find(({ type }) => type === name)?.value)
   return Date.UTC(numberOf('year'), numberOf('month') - 1, numberOf('day'))
 }
@@ -92,11 +97,11 @@ function shifted(unit: Calendar['unit'], day: number, by: number): number {
 }
 
 /** The first moment of a local day. Not all days begin at 0:00: some clocks are set forward at midnight. */
-function beginOf(zone: Intl.DateTimeFormat, day: number): number {
+function beginOf(dates: Intl.DateTimeFormat, day: number): number {
   let [before, since] = [(day - FARTHEST_MS) / 1000, (day + FARTHEST_MS) / 1000]
   while (since - before > 1) {
     const middle = Math.floor((before + since) / 2)
-    if (dayAt(zone, middle * 1000) >= day) since = middle
+    if (dayAt(dates, middle * 1000) >= day) since = middle
     else before = middle
   }
   return since * 1000

@@ -2,13 +2,11 @@
 
 import { describeColumns } from '../../../config/checks/column-text.js'
 import { isProjectLimits } from '../../../config/load.js'
-import { pluginConfig } from '../../../config/schema/policy.js'
 import type { ProjectEntry } from '../../../config/schema/projects.js'
 import type { BucketConfig } from '../../../config/words/bucket.js'
-import { columnName } from '../../../config/words/words.js'
+import { columnName, pluginConfig } from '../../../config/words/words.js'
 import type { Configuration } from '../../configured/load.js'
-import type { Table } from '../../policy/policy.js'
-import type { Rule } from '../../types.js'
+import type { BucketRule, Table } from '../../policy/policy.js'
 import { bothWords, groupColumns } from '../columns.js'
 import { costTexts, windowText } from '../settings.js'
 import {
@@ -78,7 +76,7 @@ export function bucketChanges(before: Table | undefined, after: Table | undefine
   return changesBy(bucketsOf(before), bucketsOf(after), changedQuota)
 }
 
-function bucketsOf(table: Table | undefined): Map<string, Rule> {
+function bucketsOf(table: Table | undefined): Map<string, BucketRule> {
   const rules = [...(table?.rules.values() ?? []), ...(table?.trials?.values() ?? [])]
   return new Map(rules.map(rule => [rule.id, rule]))
 }
@@ -88,7 +86,7 @@ const NONE = {}
 /** Projects share most rules with their columns, so the same two are compared for thousands of projects. */
 const compared = new WeakMap<object, WeakMap<object, FieldChange[]>>()
 
-function changedQuota(old?: Rule, now?: Rule): FieldChange[] {
+function changedQuota(old?: BucketRule, now?: BucketRule): FieldChange[] {
   const [was, is] = [old ?? NONE, now ?? NONE]
   const known = compared.get(was) ?? new WeakMap<object, FieldChange[]>()
   const fields = known.get(is) ?? changedFields(bucketFields(old), bucketFields(now))
@@ -96,12 +94,12 @@ function changedQuota(old?: Rule, now?: Rule): FieldChange[] {
   return fields
 }
 
-function bucketFields(rule: Rule | undefined): FieldValues {
+function bucketFields(rule: BucketRule | undefined): FieldValues {
   if (rule === undefined) return {}
   const { key, config, mode, share, onStoreError } = rule
   const enforceFor = share && { enforceFor: `${share.percent}%` }
   const own = key.includes('client-ip') && { key }
-  return { ...quotaFields(config as BucketConfig), ...own, mode, ...enforceFor, onStoreError }
+  return { ...quotaFields(config), ...own, mode, ...enforceFor, onStoreError }
 }
 
 function quotaFields(config: BucketConfig): FieldValues {
@@ -136,7 +134,7 @@ function rulesOf({ config }: Configuration): Map<string, FieldValues> {
     rules.map(({ kind, rule }) => {
       const { id, match, key, mode, enforceFor, missing, when, reads } = rule
       const { onStoreError = config.gateway.store.onError } = rule
-      const share = enforceFor && { enforceFor }
+      const share = enforceFor && { enforceFor: `${enforceFor}%` }
       const narrowed = { ...(when && { when }), ...(reads && { reads }) }
       return [
         id,

@@ -3,7 +3,6 @@ import type { Gateway } from '../../../config/schema/gateway.js'
 import { urlsOf } from '../../../config/schema/upstream.js'
 import type { Configuration } from '../../configured/load.js'
 import { shownAddress } from '../../decide/redis/address.js'
-import { percent } from '../numbers.js'
 import { secondsText } from '../settings.js'
 import type { FieldValues } from './changes.js'
 
@@ -25,7 +24,7 @@ export function settingsOf(
   const { headTimeout, maxConnections, maxConnectionsPerClient, maxEventLoopDelay, tls, workers } = listen
   return {
     ...Object.fromEntries(Object.entries(gateway).filter(([name]) => !APART.has(name))),
-    retryJitter: percent(retryJitter),
+    retryJitter: `${retryJitter} %`,
     redis: redis === '' ? 'none' : shownAddress(redis),
     'store instances': store.instances,
     'store deadline': secondsText(store.deadline),

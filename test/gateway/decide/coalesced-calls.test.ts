@@ -32,8 +32,8 @@ async function bunchAfter(t: Test, ms: number): Promise<readonly [first: number,
   }
   setImmediate(count)
   const bunch = Array.from({ length: 6 }, async (_, i) => {
-    const answers = await turns.take([ask], `holder-${i}`)
-    return { turn, at: answers?.[0]?.at }
+    const [answer] = (await turns.take([ask], `holder-${i}`)) ?? []
+    return { turn, at: answer?.granted ? answer.at : undefined }
   })
   const went = await Promise.all(bunch)
   counting = false

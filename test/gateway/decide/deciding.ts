@@ -1,5 +1,6 @@
 /** A decider in virtual time, rules for it, and requests to decide on. */
 import t, { type Test } from 'tap'
+import { compiledRule } from '../../../gateway/compiled-rule.js'
 import { Decider } from '../../../gateway/decide/decide.js'
 import { inFlight } from '../../../gateway/decide/in-flight.js'
 import { projectLimits } from '../../../gateway/decide/project-limits.js'
@@ -17,7 +18,7 @@ const HOUR = 3_600_000
 const source = { file: 'policy.yaml', line: 1 }
 
 export function rule(id: string, kind: string, config: object, changes: Partial<Rule> = {}): Rule {
-  return {
+  return compiledRule({
     id,
     kind,
     config,
@@ -27,7 +28,7 @@ export function rule(id: string, kind: string, config: object, changes: Partial<
     missing: 'skip',
     onStoreError: 'local',
     ...changes,
-  }
+  })
 }
 export const limits = (id: string, burst: number, sustained: number, changes: Partial<Rule> = {}) =>
   rule(id, 'project-limits', { burst, sustained, algorithm: 'sliding-window', lease: false }, changes)

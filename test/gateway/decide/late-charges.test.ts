@@ -1,7 +1,7 @@
 /** Charges made after the request, on each counter store. */
 import fc from 'fast-check'
 import t from 'tap'
-import { LateCharges } from '../../../gateway/decide/leases/late-charges.js'
+import { LateCharges } from '../../../gateway/decide/leases/leased-store.js'
 import { openStore } from '../../../gateway/decide/store/open.js'
 import type { Answer, Ask, Count, LateCharge } from '../../../gateway/decide/store/store.js'
 import type { MeterDemand } from '../../../gateway/types.js'

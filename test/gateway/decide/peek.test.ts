@@ -29,13 +29,14 @@ async function inProcess(t: Test): Promise<Bench> {
     take(asks) {
       const [answers, expected] = [own.take(asks), twin.take(asks)]
       t.same(answers.map(told), expected.map(told))
-      return answers.map((answer, i) => ({
-        ...answer,
-        release() {
+      return answers.map((answer, i) => {
+        if (!answer.granted) return answer
+        const release = () => {
           answer.release?.()
           expected[i]?.release?.()
-        },
-      }))
+        }
+        return { ...answer, release }
+      })
     },
     rides: () => own.rides(),
     peek: asks => own.peek(asks),

@@ -312,8 +312,11 @@ t.test('ejection', async t => {
     for (let i = 0; i < 3; i++) ejection.failed(0)
     const trials: number[] = []
     for (let now = 0; now <= 120_000; now += 500) {
-      if (ejection.tries(now)) trials.push(now / 1000)
-      t.notOk(ejection.tries(now))
+      if (ejection.isTrialDue(now)) {
+        trials.push(now / 1000)
+        ejection.startTrial(now)
+      }
+      t.notOk(ejection.isTrialDue(now))
     }
     t.same(trials, [1, 3, 7, 15, 31, 61, 91])
   })
@@ -326,7 +329,7 @@ t.test('ejection', async t => {
         for (const [now, event] of events.entries()) {
           if (event === 'ok') ejection.succeeded()
           else if (event === 'fail') ejection.failed(now)
-          else ejection.tries(now)
+          else if (ejection.isTrialDue(now)) ejection.startTrial(now)
           failures = event === 'ok' ? 0 : failures + (event === 'fail' ? 1 : 0)
           if (ejection.ejected !== failures >= 3) return false
         }

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { networkText, parseNetwork } from '../../../config/words/address.js'
 import { GatewayError } from '../../../gateway/errors.js'
 import { clientAddress, networkOf, TrustedProxies } from '../../../gateway/listen/client.js'
 import { normalizePath } from '../../../gateway/listen/path.js'
 import { parseTarget } from '../../../gateway/listen/target.js'
-import { networkText, parseNetwork } from '../../../gateway/policy/address.js'
 import { cpuMs } from '../../helpers/cpu-time.js'
 
 const badTarget = { code: 'bad-target' }
@@ -200,6 +200,8 @@ t.test('the client’s address is the first untrusted hop from the right', async
     ['mapped IPv4 peer that is trusted', '::ffff:10.0.0.1', '1.1.1.1', '1.1.1.1', true],
     ['mapped IPv4 hop in hex', '10.0.0.1', '0:0:0:0:0:FFFF:0101:0101', '1.1.1.1', true],
     ['an IPv4-compatible IPv6 address is no IPv4 address', '10.0.0.1', '::1.1.1.1', '::101:101', true],
+    ['a zone is not part of an address', 'fd00::1%eth0', 'fe80::2%3', 'fe80::2', true],
+    ['numbers that begin with a zero are garbage', '10.0.0.1', '1.1.1.010', '10.0.0.1', true],
     ['IPv6 in its short form', '10.0.0.1', '2001:0DB8:0:0:0:0:0:1', '2001:db8::1', true],
   ] as const) {
     t.same(clientAddress(peer, hops, trusted), { address, trusted: isTrusted }, what)

@@ -1,8 +1,9 @@
 /** Finished requests to pass to observers. */
+import { compiledRule } from '../../../gateway/compiled-rule.js'
 import type { Facts, Finished, Outcome, Reading, Rule, Verdict } from '../../../gateway/types.js'
 
 export function rule(changes: Partial<Rule> = {}): Rule {
-  return {
+  return compiledRule({
     id: 'catch-all',
     kind: 'project-limits',
     mode: 'enforce',
@@ -12,7 +13,7 @@ export function rule(changes: Partial<Rule> = {}): Rule {
     config: {},
     source: { file: 'config/policies/project-limits.yaml', line: 20 },
     ...changes,
-  }
+  })
 }
 
 export function reading(changes: Partial<Reading> = {}): Reading {

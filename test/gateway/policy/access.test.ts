@@ -2,9 +2,9 @@
 import { BlockList } from 'node:net'
 import fc from 'fast-check'
 import t from 'tap'
+import { masked, networkText, parseNetwork } from '../../../config/words/address.js'
 import { Access, AccessTable } from '../../../gateway/policy/access.js'
 import { accessEntry, networkFault, type WrittenAccess } from '../../../gateway/policy/access-entries.js'
-import { masked, networkText, parseNetwork } from '../../../gateway/policy/address.js'
 
 const SOURCE = { file: 'access.yaml', line: 1 }
 const NOW = Date.UTC(2026, 5, 1)

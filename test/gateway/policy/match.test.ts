@@ -1,13 +1,12 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { ENVIRONMENTS, PLANS } from '../../../config/words/words.js'
+import type { RuleEntry } from '../../../config/schema/policy.js'
 import { normalizePath } from '../../../gateway/listen/path.js'
-import { compilePolicy } from '../../../gateway/policy/compile.js'
-import type { PolicyInput, ProjectLimits } from '../../../gateway/policy/input.js'
 import { parsePattern } from '../../../gateway/policy/pattern.js'
 import { PathTrie } from '../../../gateway/policy/trie.js'
 import type { Facts, Project } from '../../../gateway/types.js'
 import { matchList } from '../../helpers/lists.js'
+import { compiled, projectEntry, projectLimits, ruleFile } from './documents.js'
 
 const growth: Project = { id: 'acme', plan: 'growth', environment: 'production' }
 
@@ -29,10 +28,7 @@ function facts(method: string, path: string, headers: Record<string, string> = {
 const quota = (burst: number, sustained: number) =>
   ({ burst, sustained, algorithm: 'sliding-window', lease: false }) as const
 
-const limits: ProjectLimits = {
-  file: 'project-limits.yaml',
-  mode: 'enforce',
-  onStoreError: 'local',
+const limits = projectLimits('project-limits.yaml', {
   buckets: {
     'identities-list': ['GET /admin/identities'],
     identity: ['/admin/identities/{id}'],
@@ -57,26 +53,10 @@ const limits: ProjectLimits = {
       quotas: { 'catch-all': quota(5, 150), admin: quota(1, 10) },
     },
   ],
-}
-
-function compiled(input: Partial<PolicyInput> = {}) {
-  return compilePolicy({
-    projectLimits: [limits],
-    endpointRules: [],
-    projects: [],
-    projectsFile: 'projects.yaml',
-    planWords: { plans: PLANS, environments: ENVIRONMENTS },
-    routes: [],
-    routesFile: 'gateway.yaml',
-    revision: '',
-    readings: new Map(),
-    sourceOf: file => ({ file, line: 1 }),
-    ...input,
-  })
-}
+})
 
 t.test('a request falls into the most specific bucket, and only that', async t => {
-  const { policy, faults } = compiled()
+  const { policy, faults } = compiled([limits])
   t.strictSame(faults, [])
   const cases: [method: string, path: string, bucket: string][] = [
     ['GET', '/admin/identities', 'identities-list'],
@@ -107,7 +87,7 @@ t.test('a request falls into the most specific bucket, and only that', async t =
 t.test(
   'a bucket without a quota for a plan leaves its requests to the next less specific bucket',
   async t => {
-    const { policy } = compiled()
+    const { policy } = compiled([limits])
     const staging: Project = { id: 'acme', plan: 'enterprise', environment: 'staging' }
     const developer: Project = { id: 'acme', plan: 'developer', environment: 'production' }
     for (const project of [staging, developer]) {
@@ -123,32 +103,26 @@ t.test(
 )
 
 t.test('report-only buckets form a table of their own', async t => {
-  const watched: ProjectLimits = {
-    ...limits,
-    file: 'watched.yaml',
-    mode: 'report-only',
-    buckets: { 'self-watched': ['/admin/identities/self'], 'new-watched': ['/new'] },
-    limits: [
-      { for: [{ plans: ['growth'] }], quotas: { 'self-watched': quota(1, 1), 'new-watched': quota(1, 1) } },
-    ],
-  }
-  const both = compiled({ projectLimits: [limits, watched] })
+  const buckets = { 'self-watched': ['/admin/identities/self'], 'new-watched': ['/new'] }
+  const quotas = { 'self-watched': quota(1, 1), 'new-watched': quota(1, 1) }
+  const rows = [{ for: [{ plans: ['growth'] }], quotas }]
+  const watched = (declared: Record<string, string[]>) =>
+    projectLimits('watched.yaml', { mode: 'report-only', buckets: declared, limits: rows })
+  const both = compiled([limits, watched(buckets)])
   t.strictSame(both.faults, [], 'a pattern may stand in each table')
   const bucketsOf = (path: string) =>
     both.policy.match(facts('GET', path), growth).map(({ rule }) => `${rule.mode} ${rule.id}`)
   t.strictSame(bucketsOf('/admin/identities/self'), ['enforce self', 'report-only self-watched'])
   t.strictSame(bucketsOf('/new'), ['enforce catch-all', 'report-only new-watched'])
   t.strictSame(bucketsOf('/admin'), ['enforce admin'])
-  const tied = compiled({
-    projectLimits: [limits, { ...watched, buckets: { ...watched.buckets, again: ['/new'] } }],
-  })
+  const tied = compiled([limits, watched({ ...buckets, again: ['/new'] })])
   matchList(t, tied.faults, [
     { file: 'watched.yaml', path: ['buckets', 'again', 0], message: /ties with "\/new"/ },
   ])
 })
 
 t.test('a CORS preflight falls into the same bucket as any other OPTIONS', async t => {
-  const { policy } = compiled()
+  const { policy } = compiled([limits])
   const ids = (preflight: boolean) =>
     policy.match({ ...facts('OPTIONS', '/admin'), preflight }, growth).map(({ rule }) => rule.id)
   t.strictSame(ids(true), ids(false))
@@ -158,7 +132,7 @@ t.test('a CORS preflight falls into the same bucket as any other OPTIONS', async
 t.test('a project’s overrides change its quotas, and may add a bucket', async t => {
   const overrides = { 'catch-all': { burst: 600 }, scim: { burst: 1, sustained: 2 } }
   const developer = { id: 'dev', plan: 'developer', environment: 'development', overrides } as const
-  const { policy, faults } = compiled({ projects: [developer] })
+  const { policy, faults } = compiled([limits], { projects: [projectEntry(developer)] })
   t.strictSame(faults, [])
   t.match(policy.match(facts('GET', '/x'), developer)[0]?.rule.config, { burst: 600, sustained: 150 })
   t.match(policy.match(facts('GET', '/scim/Users'), developer)[0]?.rule.config, { burst: 1, sustained: 2 })
@@ -173,7 +147,7 @@ t.test('an override of a bucket without a quota must give a window', async t => 
     environment: 'development',
     overrides: { scim: { lease: true } },
   } as const
-  const { faults } = compiled({ projects: [developer] })
+  const { faults } = compiled([limits], { projects: [projectEntry(developer)] })
   t.strictSame(faults, [
     {
       file: 'projects.yaml',
@@ -186,7 +160,7 @@ t.test('an override of a bucket without a quota must give a window', async t => 
 
 t.test('a tie between two buckets is a fault, even when parameter names differ', async t => {
   const buckets = { a: ['GET /x/{id}'], b: ['GET /x/{name}', '/x/{id}'], c: ['*'], d: ['/**'] }
-  const { faults } = compiled({ projectLimits: [{ ...limits, buckets, limits: [] }] })
+  const { faults } = compiled([projectLimits('project-limits.yaml', { buckets, limits: [] })])
   t.strictSame(
     faults.map(({ path }) => path.join('.')),
     ['buckets.b.0', 'buckets.d.0'],
@@ -195,25 +169,17 @@ t.test('a tie between two buckets is a fault, even when parameter names differ',
 })
 
 t.test('every matching endpoint rule applies, except to GET, HEAD and OPTIONS', async t => {
-  const rule = {
+  const rule: Pick<RuleEntry, 'mode' | 'key' | 'missing'> = {
     mode: 'enforce',
     key: ['project', 'full-path'],
     missing: 'skip',
-    onStoreError: 'local',
-  } as const
-  const { policy, faults } = compiled({
-    projectLimits: [],
-    endpointRules: [
-      {
-        file: 'in-flight.yaml',
-        kind: 'in-flight',
-        rules: [
-          { ...rule, id: 'write', match: ['PATCH /admin/identities/{id}', '/admin/**'] },
-          { ...rule, id: 'watch', match: ['PATCH /admin/identities/{id}'] },
-        ],
-      },
-    ],
-  })
+  }
+  const { policy, faults } = compiled([
+    ruleFile('in-flight.yaml', 'in-flight', [
+      { ...rule, id: 'write', match: ['PATCH /admin/identities/{id}', '/admin/**'] },
+      { ...rule, id: 'watch', match: ['PATCH /admin/identities/{id}'] },
+    ]),
+  ])
   t.strictSame(faults, [])
   const ids = (method: string, path: string) =>
     policy.match(facts(method, path), growth).map(({ rule }) => rule.id)

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import t from 'tap'
+import type { PolicyFile } from '../../../config/types.js'
 import type { Quota, QuotaOverride, Trial } from '../../../config/words/quota.js'
 import { isInside } from '../../../config/words/rollout.js'
-import { ENVIRONMENTS, PLANS } from '../../../config/words/words.js'
-import { compilePolicy } from '../../../gateway/policy/compile.js'
-import type { PolicyInput, ProjectLimits } from '../../../gateway/policy/input.js'
+import type { PolicyConfig } from '../../../gateway/policy/documents.js'
 import type { Policy } from '../../../gateway/policy/policy.js'
 import type { Project } from '../../../gateway/types.js'
 import { factsOf } from '../../../tools/replay/traffic.js'
+import { compiled, projectEntry, projectLimits } from './documents.js'
 
 const quota = (sustained: number, trial?: Trial): Quota => ({
   burst: 10,
@@ -16,32 +16,14 @@ const quota = (sustained: number, trial?: Trial): Quota => ({
   lease: true,
   ...(trial && { trial }),
 })
-const fileOf = (
-  name: string,
-  patterns: readonly string[],
-  quota: Quota,
-  enforceFor?: string,
-): ProjectLimits => ({
-  file: `${name}.yaml`,
-  mode: 'enforce',
-  enforceFor,
-  onStoreError: 'local',
-  buckets: { [name]: patterns },
-  limits: [{ for: [{}], quotas: { [name]: quota } }],
-})
-function policyOf(files: readonly ProjectLimits[], projects: PolicyInput['projects'] = []): Policy {
-  const { policy, faults } = compilePolicy({
-    projectLimits: files,
-    endpointRules: [],
-    projects,
-    projectsFile: 'projects.yaml',
-    routes: [{ path: '/**', upstream: 'app' }],
-    planWords: { plans: PLANS, environments: ENVIRONMENTS },
-    routesFile: 'gateway.yaml',
-    revision: 'test',
-    readings: new Map(),
-    sourceOf: file => ({ file, line: 1 }),
+const fileOf = (name: string, patterns: readonly string[], quota: Quota, enforceFor?: number) =>
+  projectLimits(`${name}.yaml`, {
+    ...(enforceFor !== undefined && { enforceFor }),
+    buckets: { [name]: patterns },
+    limits: [{ for: [{}], quotas: { [name]: quota } }],
   })
+function policyOf(files: readonly PolicyFile[], projects: PolicyConfig['projects'] = []): Policy {
+  const { policy, faults } = compiled(files, { projects })
   t.same(faults, [])
   return policy
 }
@@ -53,7 +35,7 @@ const matchOf = (policy: Policy, path: string, id: string) =>
 t.test(
   'a share encloses that part of ten thousand projects, and a larger share all of a smaller one',
   async t => {
-    const [quarter, half] = ['25%', '50%'].map(share =>
+    const [quarter, half] = [25, 50].map(share =>
       policyOf([fileOf('rest', ['*'], quota(9)), fileOf('shared', ['/a'], quota(1), share)]),
     ) as [Policy, Policy]
     const ids = Array.from({ length: 10_000 }, (_, i) => `project-${(i * 7919) % 10_007}-${i % 3}`)
@@ -87,8 +69,8 @@ t.test('a project inside a share is inside every larger share', async t => {
 t.test('outside a share a request falls to the next enforced bucket, and the share only reports', async t => {
   const policy = policyOf([
     fileOf('rest', ['*'], quota(9)),
-    fileOf('few', ['/a/b'], quota(1), '10%'),
-    fileOf('many', ['/a/**'], quota(2), '60%'),
+    fileOf('few', ['/a/b'], quota(1), 10),
+    fileOf('many', ['/a/**'], quota(2), 60),
   ])
   const seen = new Map<string, string>()
   for (let i = 0; i < 200; i += 1) seen.set(matchOf(policy, '/a/b', `p${i}`).join(', '), `p${i}`)
@@ -123,8 +105,10 @@ t.test('a trial keeps what a project’s override fixes', async t => {
     own: { rest: { sustained: 90, trial: { sustained: 70 } } },
     'only-trial': { rest: { trial: { burst: 7 } } },
   }
-  const projects = Object.entries(overrides).map(([id, overrides]) => ({ ...projectOf(id), overrides }))
-  const policy = policyOf([fileOf('rest', ['*'], quota(9, { burst: 8, sustained: 5 }), '99.99%')], projects)
+  const projects = Object.entries(overrides).map(([id, overrides]) =>
+    projectEntry({ ...projectOf(id), overrides }),
+  )
+  const policy = policyOf([fileOf('rest', ['*'], quota(9, { burst: 8, sustained: 5 }), 99.99)], projects)
   const triedOf = (id: string) => {
     const { burst, sustained } = (policy.tableOf(projectOf(id))?.trials?.get('rest')?.config ??
       {}) as Partial<Quota>

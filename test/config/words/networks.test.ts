@@ -1,7 +1,7 @@
 /** Whether an address is in one of many networks. */
 import fc from 'fast-check'
 import t from 'tap'
-import { createNetworks } from '../../../gateway/policy/networks.js'
+import { createNetworks } from '../../../config/words/networks.js'
 
 t.test('membership agrees with comparing the bits of each network', async t => {
   const address = fc.oneof(

@@ -1,7 +1,8 @@
-/** Demands as arguments of the Lua scripts. */
-import type { Algorithm, Demand, MeterDemand, Window } from '../../types.js'
+/** Demands as arguments of the Lua scripts, and what the scripts return for several equal requests. */
+import type { Algorithm, Demand, MeterDemand } from '../../types.js'
 import type { Windows as WindowsDemand } from '../leases/lease-client.js'
-import { type Ask, costOf } from '../store/store.js'
+import { chargeOf } from '../store/meters.js'
+import { type Ask, costOf, quotasOf } from '../store/store.js'
 import { boundariesAt } from '../windows/calendar.js'
 
 const LETTERS: Record<Algorithm, string> = { 'sliding-window': 's', 'fixed-window': 'f', 'token-bucket': 't' }
@@ -11,25 +12,16 @@ const AT_ONCE = 0
 const RESERVED = 1
 const LATER = 2
 
-interface Known {
-  readonly values: readonly string[]
-  /** While this process's clock is between these, the calendar periods stay the same. */
-  readonly since: number
-  readonly until: number
-}
-
-/** A rule's windows are one object until its numbers change, and are sent with every request. */
-const known = new WeakMap<readonly Window[], Known>()
-
 /**
- * Name, quota, length in microseconds and algorithm of each window. Instead of a length, a calendar window has the
- * starts of three periods and the end of the last; Redis chooses among them by its own clock, so that gateways whose
- * clocks differ agree.
+ * Name, quota, length in microseconds and algorithm of each window, and the cost if it is more than one. Instead of a
+ * length, a calendar window has the starts of three periods and the end of the last; Redis chooses among them by its own
+ * clock, so that gateways whose clocks differ agree.
  *
  * @param wall milliseconds since the epoch; called for calendar windows only
  */
-function windowArguments(windows: readonly Window[], wall: () => number): readonly string[] {
-  const last = known.get(windows)
+export function demandArguments(demand: WindowsDemand, wall: () => number): readonly string[] {
+  const { windows, made = {} } = demand
+  const last = made.arguments
   if (last !== undefined) {
     if (last.until === Number.POSITIVE_INFINITY) return last.values
     const now = wall()
@@ -43,15 +35,10 @@ function windowArguments(windows: readonly Window[], wall: () => number): readon
     until = Math.min(until, boundaries[2])
     return [name, `${quota}`, boundaries.map(ms => ms * 1000).join(' '), 'c']
   })
-  known.set(windows, { values, since, until })
-  return values
-}
-
-/** `windowArguments`, followed by the cost if it is more than one. */
-export function demandArguments(demand: WindowsDemand, wall: () => number): readonly string[] {
-  const values = windowArguments(demand.windows, wall)
   const cost = costOf(demand)
-  return cost === 1 ? values : [...values, `${cost}`]
+  if (cost !== 1) values.push(`${cost}`)
+  made.arguments = { values, since, until }
+  return values
 }
 
 /** Quota, length and block in microseconds, cost, and how it is charged: `lua/meter.lua`. */
@@ -80,4 +67,32 @@ function valuesOf(
   if (demand.kind === 'windows') return demandArguments(demand, wall)
   if (demand.kind === 'meter') return meterArguments(demand, reserves)
   return [demand.max, demand.ttlMs * 1000]
+}
+
+/** What `requests` requests spent; with `andRefused` also the first one that a meter refused. */
+export function spentBy(demand: Demand, requests: number, andRefused: boolean): number {
+  if (demand.kind !== 'meter') return requests * costOf(demand)
+  return requests * chargeOf(demand) + (andRefused ? costOf(demand) : 0)
+}
+
+/** The result of one call for one ask, after all admitted requests were charged. */
+export interface AskTally {
+  readonly admitted: number
+  readonly counts: readonly { quota: number; used: number; violated: boolean; resetMs: number }[]
+}
+
+/** Reads the numbers that `take.lua` returns after the time of the call: for each ask in turn. */
+export function talliesOf(asks: readonly Ask[], result: readonly number[]): AskTally[] {
+  let next = 1
+  return asks.map(({ demand }) => {
+    const admitted = result[next] as number
+    next += 1
+    const counts = quotasOf(demand).map(quota => {
+      const at = next
+      next += 3
+      const resetMs = (result[at + 2] as number) / 1000
+      return { quota, used: result[at] as number, violated: result[at + 1] === 1, resetMs }
+    })
+    return { admitted, counts }
+  })
 }

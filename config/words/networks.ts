@@ -1,5 +1,5 @@
 /** Values by network. A look-up walks the bits of one address, so a thousand networks cost what ten cost. Pure. */
-import type { Network } from './address.js'
+import { type Network, parseNetwork } from './address.js'
 
 class Node<Value> {
   zero: Node<Value> | undefined
@@ -68,3 +68,23 @@ function isEmpty({ zero, one, values }: Node<unknown>): boolean {
 function bitOf(words: readonly number[], i: number): number {
   return ((words[i >>> 5] as number) >>> (31 - (i & 31))) & 1
 }
+
+/**
+ * Whether an address lies in one of a list of networks.
+ *
+ * @param cidrs addresses, or networks such as `203.0.113.0/24` and `2001:db8::/32`
+ * @returns true for an address, or a whole network, that one of them holds
+ */
+export function createNetworks(cidrs: readonly string[]): (address: string) => boolean {
+  const tree = new PrefixTree<true>(() => 0)
+  for (const cidr of cidrs) {
+    const network = parseNetwork(cidr)
+    if (network !== undefined) tree.add(network, true)
+  }
+  return address => {
+    const network = parseNetwork(address)
+    return network !== undefined && tree.find(network, ANY) !== undefined
+  }
+}
+
+const ANY = () => true

@@ -1,4 +1,7 @@
-/** IP addresses and networks as the 32-bit words they are looked up by. Pure. */
+/**
+ * IP addresses and networks as the 32-bit words they are looked up by. Every folder reads addresses by this file: what a
+ * client is counted by, what a rule names and what is trusted must be the same address. Pure.
+ */
 
 /** The first `bits` of an address: one word of IPv4, four of IPv6. An address is a network of all its bits. */
 export interface Network {
@@ -8,22 +11,38 @@ export interface Network {
 
 const WORD = 32
 
+/** Bits of an IPv4-mapped address before the IPv4 address. */
+const MAPPED_BITS = 96
+/** A number without zeros before it. */
+const LENGTH = /^(0|[1-9][0-9]{0,2})$/
+
+/** Reads one address; IPv4-mapped ones are folded to IPv4. Undefined for any other text, such as one with a zone. */
+export function parseAddress(text: string): Network | undefined {
+  const words = text.includes(':') ? wordsOfV6(text) : wordsOfV4(text)
+  if (words === undefined) return undefined
+  const address = isMapped(words) ? words.slice(3) : words
+  return { words: address, bits: address.length * WORD }
+}
+
 /**
  * Reads `203.0.113.0/24`, `2001:db8::/32` or an address; IPv4-mapped ones are folded to IPv4. Bits after the prefix are
- * kept.
+ * left as they are.
  *
- * @returns undefined for any other text
+ * @returns undefined for any other text, and for a network of IPv4-mapped addresses that is wider than IPv4
  */
 export function parseNetwork(text: string): Network | undefined {
   const slash = text.indexOf('/')
-  const address = slash < 0 ? text : text.slice(0, slash)
-  const words = address.includes(':') ? wordsOfV6(address) : wordsOfV4(address)
-  if (words === undefined) return undefined
-  const all = words.length * WORD
-  const bits = slash < 0 ? all : Number(text.slice(slash + 1))
-  if (!(bits >= 0 && bits <= all)) return undefined
-  const isMapped = all === 128 && bits >= 96 && words[0] === 0 && words[1] === 0 && words[2] === 0xffff
-  return isMapped ? { words: words.slice(3), bits: bits - 96 } : { words, bits }
+  if (slash < 0) return parseAddress(text)
+  const address = parseAddress(text.slice(0, slash))
+  const length = text.slice(slash + 1)
+  if (address === undefined || !LENGTH.test(length)) return undefined
+  const isFolded = address.bits === WORD && text.includes(':')
+  const bits = Number(length) - (isFolded ? MAPPED_BITS : 0)
+  return bits >= 0 && bits <= address.bits ? { words: address.words, bits } : undefined
+}
+
+function isMapped(words: readonly number[]): boolean {
+  return words.length === 4 && words[0] === 0 && words[1] === 0 && words[2] === 0xffff
 }
 
 /** The network with all bits after its prefix cleared. */
@@ -41,8 +60,15 @@ export function networkText({ words, bits }: Network): string {
   return bits === words.length * WORD ? address : `${address}/${bits}`
 }
 
+/** What an address is counted by: an IPv4 address itself, an IPv6 address by its /64 (usually one customer). */
+export function countedNetwork({ words, bits }: Network): Network {
+  return words.length === 1
+    ? { words, bits }
+    : { words: [words[0] as number, words[1] as number, 0, 0], bits: 64 }
+}
+
 // Every request's address is parsed: character by character, that costs a tenth of splitting and matching.
-const [DOT, COLON, PERCENT, ZERO] = [46, 58, 37, 48]
+const [DOT, COLON, ZERO] = [46, 58, 48]
 
 function wordsOfV4(text: string): number[] | undefined {
   let [word, byte, digits, dots] = [0, 0, 0, 0]
@@ -58,7 +84,8 @@ function wordsOfV4(text: string): number[] | undefined {
     const digit = code - ZERO
     byte = byte * 10 + digit
     digits += 1
-    if (digit < 0 || digit > 9 || byte > 255) return undefined
+    // A number that begins with a zero is octal for some readers.
+    if (digit < 0 || digit > 9 || byte > 255 || (digits > 1 && byte < 10)) return undefined
   }
   return dots === 3 && digits > 0 ? [word * 256 + byte] : undefined
 }
@@ -69,7 +96,6 @@ function wordsOfV6(text: string): number[] | undefined {
   let i = 0
   for (; i < text.length; i += 1) {
     const code = text.charCodeAt(i)
-    if (code === PERCENT) break
     if (code === DOT) {
       const [word] = wordsOfV4(text.slice(start)) ?? []
       if (word === undefined) return undefined
@@ -115,8 +141,20 @@ function textOfV4(word: number): string {
   return [word >>> 24, (word >>> 16) & 255, (word >>> 8) & 255, word & 255].join('.')
 }
 
-/** `URL` writes IPv6 hosts as in RFC 5952. */
+/** RFC 5952: the first of the longest runs of two or more zeros is left out. */
 function textOfV6(words: readonly number[]): string {
-  const groups = words.flatMap(word => [word >>> 16, word & 0xffff]).map(group => group.toString(16))
-  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)
+  const group = (i: number): number => ((words[i >> 1] as number) >>> (i % 2 === 0 ? 16 : 0)) & 0xffff
+  let [from, longest] = [8, 1]
+  for (let i = 0, zeros = 0; i < 8; i += 1) {
+    zeros = group(i) === 0 ? zeros + 1 : 0
+    if (zeros > longest) [from, longest] = [i + 1 - zeros, zeros]
+  }
+  let text = ''
+  for (let i = 0; i < 8; i += 1) {
+    if (i === from) {
+      text += '::'
+      i += longest - 1
+    } else text += (i === 0 || text.endsWith('::') ? '' : ':') + group(i).toString(16)
+  }
+  return text
 }
