@@ -15,9 +15,9 @@ import { refusal } from '../pipeline/answer.js'
 import { enter } from '../pipeline/enter.js'
 import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
 import { Access, type Ruling } from '../policy/access.js'
-import { type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
+import { type PassedBucket, type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
-import { explainedAccess, withAccess } from './access.js'
+import { type ExplainedAccess, explainedAccess, withAccess } from './access.js'
 import {
   type ExplainedAnswer,
   type ExplainedRule,
@@ -29,7 +29,47 @@ import {
 import { verdictOn } from './verdict.js'
 
 /** Plain data, fit for JSON. */
-export type Explanation = Awaited<ReturnType<typeof explain>>
+export interface Explanation {
+  readonly revision: string
+  /** True when the numbers are a running gateway's; else they are those of a first request. */
+  readonly live: boolean
+  readonly request: ExplainedRequest
+  readonly project: ExplainedProject | null
+  readonly upstream: string | null
+  /** Entries that deny or exempt it, the enforced one first. */
+  readonly access: readonly ExplainedAccess[]
+  readonly bucket: ExplainedBucket | null
+  /** Null where there are no report-only buckets. */
+  readonly report_only_bucket: ExplainedBucket | null
+  /** Every rule that matches, the bucket's first. */
+  readonly rules: readonly ExplainedRule[]
+  /** Rules that look at this path, but not at this request. */
+  readonly passed: readonly PassedRule[]
+  readonly answer: ExplainedAnswer
+}
+
+export interface ExplainedRequest {
+  readonly method: string
+  readonly target: string
+  /** The normal form, which is matched and forwarded; null when the target has none. */
+  readonly path: string | null
+  /** True if `closed` in gateway.yaml names it: it gets 404, whatever routes say. */
+  readonly closed: boolean
+  readonly host: string
+  readonly client: string
+  readonly authenticated: boolean
+  /** What makes it so, such as `header authorization`; null without, or if an identifier has checked one. */
+  readonly credential: string | null
+}
+
+/** The bucket that takes the request. */
+export interface ExplainedBucket {
+  /** Null when no bucket does: then no project limit counts it. */
+  readonly name: string | null
+  readonly pattern: string | null
+  /** Buckets with a pattern that matches, and why they do not take it. */
+  readonly passed: readonly PassedBucket[]
+}
 
 export interface ExplainedProject extends Pick<Project, 'id' | 'plan' | 'environment' | 'verified'> {
   /** The identifier that found it; `given` if only the question names it, `nobody` if neither did. */
@@ -53,7 +93,7 @@ const USUAL_HOST = 'localhost'
 const USUAL_PEER = '127.0.0.1'
 
 /** Changes no counter. @throws {UnknownQuestion} when the question names a project that is not configured */
-export async function explain(asked: Asked, options: ExplainOptions) {
+export async function explain(asked: Asked, options: ExplainOptions): Promise<Explanation> {
   const explainer = new Explainer(asked, options)
   return explainer.explain()
 }
@@ -85,7 +125,7 @@ class Explainer {
     this.#host = asked.host ?? known?.hosts[0] ?? USUAL_HOST
   }
 
-  async explain() {
+  async explain(): Promise<Explanation> {
     try {
       const request = this.#enter()
       if (request === undefined) {
@@ -156,37 +196,29 @@ class Explainer {
     return this.#project
   }
 
-  #result(rules: readonly ExplainedRule[], answer: ExplainedAnswer) {
+  #result(rules: readonly ExplainedRule[], answer: ExplainedAnswer): Explanation {
     const { loaded, live } = this.#options
     const facts = this.#facts
     const { method, target, ip = USUAL_PEER } = this.#asked
     return {
       revision: loaded.compiled.policy.revision,
-      /** True when the numbers are a running gateway's; else they are those of a first request. */
       live,
       request: {
         method,
         target,
-        /** The normal form, which is matched and forwarded; null when the target has none. */
         path: facts?.path ?? null,
-        /** True if `closed` in gateway.yaml names it: it gets 404, whatever routes say. */
         closed: facts !== undefined && loaded.compiled.policy.routes.isClosed(facts),
         host: facts?.host ?? this.#host,
         client: facts?.client ?? ip,
         authenticated: facts?.authenticated ?? false,
-        /** What makes it so, such as `header authorization`; null without, or if an identifier has checked one. */
         credential: this.#credential ?? null,
       },
       project: this.#explainedProject ?? null,
       upstream: this.#upstream ?? null,
-      /** Entries that deny or exempt it, the enforced one first. */
       access: explainedAccess(this.#ruling, this.#options.runtime?.contents.access),
       bucket: this.#bucket('enforce'),
-      /** Null where there are no report-only buckets. */
       report_only_bucket: this.#bucket('report-only'),
-      /** Every rule that matches, the bucket's first. */
       rules,
-      /** Rules that look at this path, but not at this request. */
       passed: this.#passed(),
       answer: withAccess(answer, this.#ruling),
     }
@@ -201,8 +233,7 @@ class Explainer {
     return passedRules(others, this.#facts, this.#project)
   }
 
-  /** Name and pattern are null when no bucket takes the request: then no project limit counts it. */
-  #bucket(mode: Mode) {
+  #bucket(mode: Mode): ExplainedBucket | null {
     const { policy } = this.#options.loaded.compiled
     if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return null
     if (isExempt(this.#ruling)) return null

@@ -4,10 +4,62 @@ import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
 import { type AnswerSettings, answer, REQUEST_ID, refusal } from '../pipeline/answer.js'
-import type { Facts, Matched, Outcome, Reading, Rule, Verdict } from '../types.js'
+import type {
+  Calendar,
+  Facts,
+  KeyPart,
+  Matched,
+  Mode,
+  Outcome,
+  Reading,
+  Rule,
+  Share,
+  StoreName,
+  Verdict,
+} from '../types.js'
 
-export type ExplainedRule = ReturnType<typeof explainedRule>
-export type ExplainedCounter = ReturnType<typeof explainedCounter>
+export interface ExplainedRule {
+  readonly rule: string
+  readonly kind: string
+  readonly mode: Mode
+  /** Of a mode that the admin port has set: what the file says, and the path that set it. */
+  readonly declared_mode?: Mode
+  readonly mode_src?: string
+  /** The share that it is enforced for, and whether this request is inside it, if that is known; null without a share. */
+  readonly share: (Share & { readonly inside: boolean | null }) | null
+  readonly src: string
+  readonly pattern: string
+  /** The methods that the rule counts, in words; null for a bucket, whose pattern says it. */
+  readonly methods: string | null
+  /**
+   * `unlimited`: the rule counts nothing. `when`: its conditions leave the request out. `key`: a part of its key is
+   * absent.
+   */
+  readonly skipped: 'unlimited' | 'when' | 'key' | null
+  readonly key: readonly { readonly part: KeyPart; readonly value: string | null }[]
+  readonly result: Outcome['result'] | null
+  /** The store that counted. */
+  readonly store: StoreName | null
+  readonly counters: readonly ExplainedCounter[]
+}
+export interface ExplainedCounter {
+  readonly policy: string
+  readonly q: number
+  /** Length of the window; null for slots. */
+  readonly w_ms: number | null
+  /** Only for calendar windows: their periods. */
+  readonly calendar?: Calendar
+  /** Includes this request if it would be admitted. Null when no store counted. */
+  readonly used: number | null
+  /** `used` without the quota as upper bound: more than it if a rule counts what it refuses, or only reports. */
+  readonly attempted: number | null
+  readonly left: number | null
+  /** Until more comes back; if the request is refused, until it could pass. */
+  readonly t_ms: number
+  readonly violated: boolean
+  /** What the request costs, if that is more than one. */
+  readonly cost?: number
+}
 
 export interface ExplainedAnswer {
   /** Null if the upstream decides it. */
@@ -46,7 +98,7 @@ export function explainedRule(
   outcome: Outcome | undefined,
   questions: Questions,
   methods: string | undefined,
-) {
+): ExplainedRule {
   const { rule, route } = one
   const key = questions.parts(one, request).map(({ part, value }) => ({ part, value: value ?? null }))
   return {
@@ -57,16 +109,10 @@ export function explainedRule(
     share: explainedShare(outcome?.rule ?? rule, outcome !== undefined),
     src: `${rule.source.file}:${rule.source.line}`,
     pattern: route,
-    /** The methods that the rule counts, in words; null for a bucket, whose pattern says it. */
     methods: methods ?? null,
-    /**
-     * `unlimited`: the rule counts nothing. `when`: its conditions leave the request out. `key`: a part of its key is
-     * absent.
-     */
     skipped: outcome ? null : whySkipped(one, request, questions),
     key,
     result: outcome?.result ?? null,
-    /** The store that counted. */
     store: outcome?.store ?? null,
     counters: (outcome?.readings ?? []).map(explainedCounter),
   }
@@ -96,23 +142,17 @@ function whySkipped(
 }
 
 /** One window, or the slots, of a rule. */
-export function explainedCounter(reading: Reading) {
+export function explainedCounter(reading: Reading): ExplainedCounter {
   const { policy, quota, windowMs, calendar, cost, used, left, resetMs, violated } = reading
   return {
     policy,
     q: quota,
-    /** Null for slots. */
     w_ms: windowMs ?? null,
-    /** Only for calendar windows: their periods. */
     ...(calendar && { calendar }),
-    /** What the request costs, if that is more than one. */
     ...(cost !== undefined && cost > 1 && { cost }),
-    /** Includes this request if it would be admitted. Null when no store counted. */
     used: used === undefined ? null : Math.min(used, quota),
-    /** `used` without the quota as upper bound: more than it if a rule counts what it refuses, or only reports. */
     attempted: used ?? null,
     left: left ?? null,
-    /** Until more comes back; if the request is refused, until it could pass. */
     t_ms: Math.ceil(resetMs),
     violated,
   }

@@ -4,6 +4,13 @@ import { type Pattern, parsePattern } from './pattern.js'
 import { type EndpointRule, isExempt, type Table } from './policy.js'
 import { PathTrie } from './trie.js'
 
+export interface PassedBucket {
+  readonly bucket: string
+  readonly pattern: string
+  /** `no-quota`: the bucket is not in the table that counts for this project. */
+  readonly why: 'method' | 'less-specific' | 'no-quota'
+}
+
 /**
  * Patterns that match the path but did not take the request, each with its reason.
  *
@@ -15,10 +22,9 @@ export function passedBuckets(
   table: Table | undefined,
   facts: Facts,
   chosen: string | undefined,
-) {
+): PassedBucket[] {
   const whyNot = (bucket: string, pattern: Pattern) => {
     if (!matches(pattern, facts)) return 'method'
-    // `no-quota`: the bucket is not in the table that counts for this project.
     return table?.rules.has(bucket) ? 'less-specific' : 'no-quota'
   }
   return buckets.flatMap(([bucket, texts]) =>
@@ -26,7 +32,7 @@ export function passedBuckets(
       .filter(text => text !== chosen)
       .map(parsePattern)
       .filter(pattern => matches({ ...pattern, method: undefined }, facts))
-      .map(pattern => ({ bucket, pattern: pattern.text, why: whyNot(bucket, pattern) }) as const),
+      .map(pattern => ({ bucket, pattern: pattern.text, why: whyNot(bucket, pattern) })),
   )
 }
 

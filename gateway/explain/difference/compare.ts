@@ -17,11 +17,33 @@ import {
   type FieldChange,
   type FieldValues,
 } from './changes.js'
-import { movedRequests } from './moved.js'
+import { type MovedRequests, movedRequests } from './moved.js'
 import { settingsOf } from './settings.js'
 
-export type PolicyDifference = ReturnType<typeof compare>
-export type RuleChange = ReturnType<typeof compareRules>[number]
+/** All differences, as plain data. */
+export interface PolicyDifference {
+  /** Buckets by plan and environment; those that changed alike stand together. */
+  readonly limits: readonly LimitsChange[]
+  readonly moved: readonly MovedRequests[]
+  readonly rules: readonly RuleChange[]
+  /** Who is denied or exempt. */
+  readonly access: readonly Change[]
+  readonly projects: readonly ProjectChange[]
+  /** Settings that decide about requests, of gateway.yaml and the words that projects.yaml declares. */
+  readonly settings: readonly FieldChange[]
+}
+export interface RuleChange extends Change {
+  /** The new kind, if it changed. */
+  readonly kind: string
+}
+
+/** Buckets that differ in the same way for some plans and environments. */
+export interface LimitsChange {
+  /** These plans and environments, in words. */
+  readonly for: string
+  readonly columns: readonly string[]
+  readonly buckets: readonly Change[]
+}
 
 export interface ProjectChange extends Change {
   /** What changed in the limits that count for it. */
@@ -30,17 +52,13 @@ export interface ProjectChange extends Change {
   readonly as: string | null
 }
 
-/** All differences, as plain data. */
-export function compare(before: Configuration, after: Configuration) {
+export function compare(before: Configuration, after: Configuration): PolicyDifference {
   return {
-    /** Buckets by plan and environment; those that changed alike stand together. */
     limits: compareLimits(before, after),
     moved: movedRequests(before, after),
     rules: compareRules(before, after),
-    /** Who is denied or exempt. */
     access: changesOf(accessOf(before), accessOf(after)),
     projects: compareProjects(before, after),
-    /** Settings that decide about requests, of gateway.yaml and the words that projects.yaml declares. */
     settings: changedFields(settingsOf(before, after), settingsOf(after, before)),
   }
 }
@@ -51,7 +69,7 @@ export function isSame(difference: PolicyDifference): boolean {
 }
 
 /** The buckets that differ, by plan and environment. */
-export function compareLimits(before: Configuration, after: Configuration) {
+export function compareLimits(before: Configuration, after: Configuration): LimitsChange[] {
   const words = bothWords(before.config.planWords, after.config.planWords)
   // Columns with the same rules share a table.
   const known = new Map<Table | undefined, Map<Table | undefined, string>>()
@@ -116,11 +134,10 @@ function quotaFields(config: BucketConfig): FieldValues {
 }
 
 /** The endpoint rules that differ. */
-export function compareRules(before: Configuration, after: Configuration) {
+export function compareRules(before: Configuration, after: Configuration): RuleChange[] {
   const [old, now] = [rulesOf(before), rulesOf(after)]
   return changesOf(old, now).map(change => ({
     ...change,
-    /** The new kind, if it changed. */
     kind: String((now.get(change.name) ?? old.get(change.name))?.kind),
   }))
 }

@@ -6,12 +6,22 @@ import { type Pattern, parsePattern } from '../../policy/pattern.js'
 import { ANY_METHOD, extentOf, sampleRequestsOf } from '../../policy/sample-requests.js'
 import type { Mode } from '../../types.js'
 
+/** Requests that fall into another bucket; null means that nothing limits them. */
+export interface MovedRequests {
+  readonly mode: Mode
+  readonly requests: string
+  readonly from: string | null
+  readonly to: string | null
+  /** The plans and environments, in words. */
+  readonly for: string
+}
+
 /** Looks up every request that the patterns can tell apart in both; a bucket of null means that nothing limits it. */
-export function movedRequests(before: Configuration, after: Configuration) {
+export function movedRequests(before: Configuration, after: Configuration): MovedRequests[] {
   return [...movedWithin('enforce', before, after), ...movedWithin('report-only', before, after)]
 }
 
-function movedWithin(mode: Mode, before: Configuration, after: Configuration) {
+function movedWithin(mode: Mode, before: Configuration, after: Configuration): MovedRequests[] {
   const patterns = [...patternsOf(before), ...patternsOf(after)]
   const extent = extentOf(patterns)
   const words = sharedWords(before.config.planWords, after.config.planWords)
