@@ -212,6 +212,27 @@ t.test('every source file is in a named place and imports only what that place m
   )
 })
 
+t.test('no files import each other in a circle of values', async t => {
+  const imported = new Map(
+    listSources()
+      .filter(path => path.endsWith('.ts'))
+      .map(path => {
+        const own = importsOf(path, projectFile(path)).filter(({ own, manner }) => own && manner === 'value')
+        return [path, own.map(({ target }) => target)] as const
+      }),
+  )
+  const done = new Set<string>()
+  const circles: string[] = []
+  const visit = (path: string, way: readonly string[]): void => {
+    if (way.includes(path)) circles.push([...way.slice(way.indexOf(path)), path].join(' → '))
+    if (done.has(path)) return
+    done.add(path)
+    for (const target of imported.get(path) ?? []) visit(target, [...way, path])
+  }
+  for (const path of imported.keys()) visit(path, [])
+  t.same(circles, [])
+})
+
 t.test('every place and home in the tables exists', async t => {
   const files = listSources()
   const missing = [...Object.keys(PLACES), ...Object.values(HOMES).flat()].filter(
