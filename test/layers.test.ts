@@ -282,7 +282,7 @@ t.test('a forbidden import is reported, whatever its syntax', async t => {
     ['services/directory/index.ts', "import { Redis } from 'ioredis'"],
     ['gateway/forward/reject.ts', "import { request } from 'undici'"],
     ['gateway/decide/decide.ts', "import type { Redis } from 'ioredis'"],
-    ['gateway/forward/http.ts', "import { left } from 'left-pad'"],
+    ['gateway/forward/proxy.ts', "import { left } from 'left-pad'"],
     ['gateway/run/core.ts', "import { openOtel } from '../observe/tracing/otel.js'"],
   ] as const) {
     t.equal(faults(path, text).length, 1, `${path}: ${text}`)

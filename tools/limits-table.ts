@@ -1,6 +1,6 @@
 /** Prints effective limits as tables. */
 import { basename } from 'node:path'
-import { bucketOfTrial } from '../config/words/rollout.js'
+import { bucketOfTrial } from '../config/words/share.js'
 import { costTexts, windowText } from '../gateway/explain/settings.js'
 import type { Io } from './io.js'
 import type { BucketLimit, EndpointLimit, Fallen, LimitsOf, Unlimited } from './limits.js'

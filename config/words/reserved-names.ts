@@ -1,5 +1,5 @@
 /** Names that no bucket, rule or access entry may have because logs and metrics use them for something else. */
-import { bucketOfTrial } from './rollout.js'
+import { bucketOfTrial } from './share.js'
 
 /** The metrics label of all access entries added by the admin port together. */
 export const RUNTIME_SERIES = 'run-time-access'

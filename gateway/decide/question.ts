@@ -2,7 +2,7 @@
  * What one request asks of its rules: each rule with the key it counts by and what is to be counted; and what the answer
  * to that means for the rule.
  */
-import { isInside } from '../../config/words/rollout.js'
+import { isInside } from '../../config/words/share.js'
 import { compiledRule } from '../compiled-rule.js'
 import type { Limiter } from '../plugin.js'
 import type {

@@ -11,9 +11,8 @@ import type { UnknownHosts } from '../identify/unknown.js'
 import { readWritten } from '../listen/written.js'
 import type { Runtime } from '../overrides/runtime.js'
 import { isExempt } from '../pipeline/access.js'
-import { refusal } from '../pipeline/answer.js'
+import { OPTIONS_ANSWER, refusal } from '../pipeline/answer.js'
 import { enter } from '../pipeline/enter.js'
-import { SERVER_OPTIONS } from '../pipeline/pipeline.js'
 import { Access, type Ruling } from '../policy/access.js'
 import { type PassedBucket, type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
@@ -129,7 +128,7 @@ class Explainer {
     try {
       const request = this.#enter()
       if (request === undefined) {
-        const { status, fields } = SERVER_OPTIONS
+        const { status, fields } = OPTIONS_ANSWER
         return this.#result([], { ...NO_ANSWER, status, fields: pairs(fields) })
       }
       const { loaded, counters } = this.#options

@@ -8,7 +8,7 @@ import type { Counters } from '../decide/dry-run.js'
 import type { Questions } from '../decide/question.js'
 import { NotFound, Unnamed, Unreachable } from '../errors.js'
 import { logOverride, newOverride, type OverrideJournal } from '../overrides/override.js'
-import { bucketRuleOf } from '../policy/rollout.js'
+import { bucketRuleOf } from '../policy/shares-and-trials.js'
 import type { Log, Project, Rule } from '../types.js'
 import { missingNames, questionOf } from './named-counter.js'
 

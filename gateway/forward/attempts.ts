@@ -1,6 +1,6 @@
 import type { Backend } from './backend.js'
+import type { Occupant } from './backend-queue.js'
 import type { Backends } from './backends.js'
-import type { Occupant } from './places.js'
 
 /** The attempts of one request: its current backend, its place there, and the backends left when that one fails. */
 export class Attempts implements Occupant {

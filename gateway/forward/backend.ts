@@ -1,7 +1,7 @@
 import type { Deadlines } from '../http1/deadlines.js'
 import { ConnectionPool } from '../http1/pool.js'
+import { BackendQueue } from './backend-queue.js'
 import { Ejection } from './ejection.js'
-import { Places } from './places.js'
 import { addressOf, type UpstreamSettings } from './transport.js'
 
 /** Concurrent requests to an embedded service. */
@@ -26,7 +26,7 @@ export class Backend {
   /** `origin` as text. */
   readonly address: string
   readonly pool: ConnectionPool
-  readonly places: Places
+  readonly places: BackendQueue
   /** Open WebSockets, including those in their handshake. */
   tunnels = 0
   readonly #events: BackendEvents
@@ -44,7 +44,7 @@ export class Backend {
     this.address = origin.origin
     this.#events = events
     this.#ejection = isOnly ? undefined : new Ejection()
-    this.places = new Places(settings.connections ?? REQUESTS)
+    this.places = new BackendQueue(settings.connections ?? REQUESTS)
     this.pool = new ConnectionPool(addressOf(origin, settings.ca), settings.timeouts, deadlines, error =>
       this.unreachable(error),
     )

@@ -1,6 +1,6 @@
 /** The gateway's own error responses: problem+json with a stable code and the request id (RFC 9457). */
 import { STATUS_CODES } from 'node:http'
-import { fractionOf } from '../../config/words/rollout.js'
+import { fractionOf } from '../../config/words/share.js'
 import { CATALOGUE, type ErrorCode, problem, SERVED_METHODS } from '../errors.js'
 import type { IncomingRequest, OutgoingResponse } from '../message.js'
 import type { Verdict } from '../types.js'

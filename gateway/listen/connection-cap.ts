@@ -5,7 +5,7 @@ import type { ErrorCode } from '../errors.js'
 import { closeLingering } from '../http1/lingering-close.js'
 import { refusalText } from '../http1/refusal.js'
 import { clientBehind, type TrustedProxies } from './client.js'
-import { type Cap, Shares } from './shares.js'
+import { type Cap, Shares } from './client-shares.js'
 
 /** Most refused connections at a time that get an error response; any more are just closed. */
 const MOST_CLOSING = 256

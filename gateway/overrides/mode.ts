@@ -1,7 +1,7 @@
 /** Modes set on the admin port: makes a rule report-only or enforced for now, and undoes it. */
 import { isProjectLimits } from '../../config/load.js'
 import { unknownName } from '../../config/readable.js'
-import { bucketOfTrial } from '../../config/words/rollout.js'
+import { bucketOfTrial } from '../../config/words/share.js'
 import type { ModeOverrides } from '../admin/overrides.js'
 import type { Configuration } from '../configured/load.js'
 import { NotFound, Taken, Unnamed } from '../errors.js'

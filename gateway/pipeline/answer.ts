@@ -1,4 +1,5 @@
 /** Turns a verdict or an error into the response: the only place that decides status, code and fields. */
+import { SERVED_METHODS } from '../errors.js'
 import { corsFields, exposedFields, type Families, limitNames, rateLimitFields } from '../forward/fields.js'
 import { type Rejection, rejectionOf } from '../forward/reject.js'
 import type { Ruling } from '../policy/access.js'
@@ -61,3 +62,6 @@ export function refusal(
   const { code, requestId, detail, policies, retryAfter } = rejection
   return { code, requestId, detail, policies, retryAfter, fields }
 }
+
+/** Response to an OPTIONS request for the gateway itself. */
+export const OPTIONS_ANSWER = { status: 204, fields: ['Allow', SERVED_METHODS] }

@@ -4,7 +4,7 @@
  */
 import type { AnswerFields, Finished, Judgement } from '../types.js'
 import { judgementWith } from './access.js'
-import type { PipelineParts } from './pipeline.js'
+import type { PipelineParts } from './parts.js'
 import type { RequestContext } from './request-context.js'
 
 type EndParts = Pick<PipelineParts, 'finished' | 'ended'>

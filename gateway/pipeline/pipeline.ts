@@ -3,60 +3,23 @@
  * are passed in as functions; this file only determines their order.
  */
 import type { DecideRequest } from '../decide/question.js'
-import { type ErrorCode, GatewayError, SERVED_METHODS } from '../errors.js'
+import { type ErrorCode, GatewayError } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
-import type { Exchange } from '../forward/transport.js'
 import type { Peeked } from '../listen/body.js'
 import type {
-  Fields,
   IncomingBody,
   IncomingRequest,
   OutgoingResponse,
-  RequestHead,
   ResponseWatcher,
   Takeover,
 } from '../message.js'
-import type { RequestTrace } from '../observe/tracing/tracing.js'
-import type { Facts, Finished, Log, Matched, Project, Verdict } from '../types.js'
-import { type AnswerSettings, answer, refusal } from './answer.js'
-import { responseEnded, upstreamAnswered, upstreamEnded } from './end.js'
-import { enter, isRouted, type Routed, type Walk } from './enter.js'
+import type { Matched, Verdict } from '../types.js'
+import { answer, OPTIONS_ANSWER, refusal } from './answer.js'
+import { responseEnded, upstreamEnded } from './end.js'
+import { enter, isRouted, type Routed } from './enter.js'
+import { ANSWER_CUT, UpstreamExchange } from './exchange.js'
+import type { PipelineParts } from './parts.js'
 import { PassedBytes, RequestContext } from './request-context.js'
-
-/** Forwards requests and upgrades to one upstream. */
-export interface Upstream {
-  readonly name: string
-  forward(exchange: Exchange): void
-  /** `takeOver` hands the client's connection over, once the upstream has switched. */
-  upgrade(exchange: Exchange, takeOver: () => Takeover): void
-}
-
-export interface PipelineParts {
-  readonly log: Log
-  /** The configuration in force now; read once for each request. */
-  readonly walk: Walk
-  /** All upstreams that routes refer to, by name. */
-  readonly upstreams: ReadonlyMap<string, Upstream>
-  readonly answers: AnswerSettings
-  /** Begins a request's trace; absent if tracing is off. */
-  readonly trace?: ((head: RequestHead) => RequestTrace) | undefined
-  /** True while this process cannot take more requests. */
-  overloaded(): boolean
-  readFacts(req: RequestHead): Facts
-  /** True when the key of the rule may be in the request body. */
-  needsBody(matched: Matched, facts: Facts): boolean
-  /** Waits for the first bytes of the body, but not for long; the returned `body` yields all of it. */
-  peekBody(body: IncomingBody, facts: Facts): Promise<Peeked>
-  /** Reports the first bytes of the body while it streams on. */
-  tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
-  decide(request: DecideRequest): Verdict | Promise<Verdict>
-  /** The refusal by rules that do not need the body; undefined, without any charge, if they let the request pass. */
-  refuseUnread(request: DecideRequest): Verdict | undefined | Promise<Verdict | undefined>
-  sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void
-  finished(event: Finished): void
-  /** Called once for each request, when its response and the upstream's part have both ended. */
-  ended(): void
-}
 
 export interface Pipeline {
   request(req: IncomingRequest, res: OutgoingResponse): void
@@ -71,13 +34,9 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 }
 
 const LATE = new Error('the event loop is delayed by more than listen.maxEventLoopDelay')
-/** The response was cut after it had begun, by the upstream or by the gateway. */
-const ANSWER_CUT = 'answer-cut'
-/** Response to an OPTIONS request for the gateway itself. */
-export const SERVER_OPTIONS = { status: 204, fields: ['Allow', SERVED_METHODS] }
 
-/** The steps of one request in their order, and what its upstream and its response call on the way. */
-class PipelineRequest implements Exchange, ResponseWatcher {
+/** The steps of one request, in their order. */
+class PipelineRequest implements ResponseWatcher {
   readonly #parts: PipelineParts
   readonly #context: RequestContext
   readonly #takeOver: (() => Takeover) | undefined
@@ -152,10 +111,11 @@ class PipelineRequest implements Exchange, ResponseWatcher {
       storeCalled: storeCalled(context),
     })
     if (refused !== undefined && !(refused instanceof Promise)) go(refused)
-    else
+    else {
       context.judged = Promise.resolve(refused)
         .then(go)
         .catch(error => this.#abandon(error))
+    }
   }
 
   /** Decides, then forwards or refuses. Returns a promise only if the verdict is asynchronous; it never rejects. */
@@ -179,7 +139,8 @@ class PipelineRequest implements Exchange, ResponseWatcher {
   }
 
   /** Takes the verdict, with which the request may hold slots. */
-  #settle({ facts, ruling }: Routed, verdict: Verdict, startedAt: number): void {
+  #settle(routed: Routed, verdict: Verdict, startedAt: number): void {
+    const { facts, ruling } = routed
     const context = this.#context
     context.judgedAt = performance.now()
     context.limiterUs = Math.round((context.judgedAt - startedAt) * 1000)
@@ -190,24 +151,28 @@ class PipelineRequest implements Exchange, ResponseWatcher {
     context.answerFields = fields
     context.removedFields = removed
     if (context.res.closed) verdict.release()
-    else if (rejection === undefined) this.#forward()
+    else if (rejection === undefined) this.#forward(routed)
     else this.#refuse(rejection)
   }
 
   /** From here on the response is the upstream's, unless that fails. */
-  #forward(): void {
+  #forward(routed: Routed): void {
     const context = this.#context
     const { trace, upstream } = context
+    if (upstream === undefined) throw new Error(`there is no upstream "${routed.upstream}"`)
     if (trace !== undefined) context.req = { ...context.req, fields: trace.forward(context.req.fields) }
-    if (context.observing.length > 0) this.#observeBody()
+    if (context.observing.length > 0) this.#observeBody(routed)
     context.upstreamPart = 'running'
+    const exchange = new UpstreamExchange(context, routed, this.#parts, (rejection, cause) =>
+      this.#refuse(rejection, cause),
+    )
     const takeOver = this.#takeOver
     if (takeOver === undefined) {
       context.source = 'upstream'
-      upstream?.forward(this)
+      upstream.forward(exchange)
       return
     }
-    upstream?.upgrade(this, () => {
+    upstream.upgrade(exchange, () => {
       const takeover = takeOver()
       context.tunnel = new PassedBytes(takeover)
       return takeover
@@ -215,11 +180,10 @@ class PipelineRequest implements Exchange, ResponseWatcher {
   }
 
   /** For report-only rules with their key in the body: they read it while it streams on, so they delay nothing. */
-  #observeBody(): void {
+  #observeBody({ facts, project }: Routed): void {
     const context = this.#context
     const { observing: matched, req } = context
     if (req.body === undefined) return
-    const { facts, project } = this
     context.body = this.#parts.tapBody(req.body, bodyPrefix => {
       const decide = async () => this.#parts.decide({ facts, project, matched, bodyPrefix })
       context.beside = decide().then(verdict => {
@@ -261,63 +225,8 @@ class PipelineRequest implements Exchange, ResponseWatcher {
 
   #answerServerOptions(): void {
     const { res, answerFields } = this.#context
-    res.writeHead(SERVER_OPTIONS.status, 'No Content', [...SERVER_OPTIONS.fields, ...answerFields])
+    res.writeHead(OPTIONS_ANSWER.status, 'No Content', [...OPTIONS_ANSWER.fields, ...answerFields])
     res.end()
-  }
-
-  // What the transport reads of the request, and calls while the upstream works on it.
-
-  /** A routed request has facts and a project. */
-  get facts(): Facts {
-    return this.#context.facts as Facts
-  }
-  get project(): Project {
-    return this.#context.entered?.project as Project
-  }
-  get req(): IncomingRequest {
-    return this.#context.req
-  }
-  get res(): OutgoingResponse {
-    return this.#context.res
-  }
-  get body(): IncomingBody | undefined {
-    return this.#context.body
-  }
-  get answerFields(): readonly string[] {
-    return this.#context.answerFields
-  }
-  get removedFields(): readonly string[] | undefined {
-    return this.#context.removedFields
-  }
-  /** True while a slot is held; `maxHold` may release it before the request ends. */
-  get keepUpstream(): boolean {
-    return this.#context.verdict?.holdsSlot ?? false
-  }
-
-  onAttempt(address: string): void {
-    this.#context.address = address
-  }
-
-  onAnswer(status: number, fields: Fields): void {
-    const context = this.#context
-    context.source = 'upstream'
-    context.upstreamMs = performance.now() - context.judgedAt
-    upstreamAnswered(context, status, fields)
-  }
-
-  onCut(cause: string): void {
-    this.#context.error = ANSWER_CUT
-    this.#context.cause = cause
-  }
-
-  fail(code: ErrorCode, cause?: string): void {
-    const context = this.#context
-    if (context.address !== '') context.upstreamMs ??= performance.now() - context.judgedAt
-    this.#refuse({ code, requestId: context.req.id }, cause)
-  }
-
-  onUpstreamEnd(): void {
-    upstreamEnded(this.#context, this.#parts)
   }
 
   /** The response has been sent, or the client has left. */

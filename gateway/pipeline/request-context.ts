@@ -4,7 +4,7 @@ import type { RequestTrace } from '../observe/tracing/tracing.js'
 import type { AnswerSource, Facts, Matched, Verdict } from '../types.js'
 import { answerFieldsOf } from './answer.js'
 import type { Entered } from './enter.js'
-import type { Upstream } from './pipeline.js'
+import type { Upstream } from './parts.js'
 
 const NONE: readonly Matched[] = []
 

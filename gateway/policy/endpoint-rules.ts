@@ -6,7 +6,7 @@ import { networkFault } from './access-entries.js'
 import { onStoreErrorIn, type PolicyConfig, ruleFilesIn, sourceIn } from './documents.js'
 import { type Fault, readPattern } from './fault.js'
 import type { EndpointRule } from './policy.js'
-import { shareOf } from './rollout.js'
+import { shareOf } from './shares-and-trials.js'
 import { PathTrie } from './trie.js'
 import { compileWhen } from './when.js'
 

@@ -20,7 +20,7 @@ import { onStoreErrorIn, type PolicyConfig, projectLimitsIn, sourceIn } from './
 import type { Fault } from './fault.js'
 import { Overlay } from './overlay.js'
 import type { BucketRule, Table } from './policy.js'
-import { rolledOut, shareOf } from './rollout.js'
+import { rolledOut, shareOf } from './shares-and-trials.js'
 import { emptyTries, mergeRules, type Rules, type Tries } from './tries.js'
 
 /** Merges the rules of each column first, then builds tries: columns with the same rules share both. */

@@ -1,7 +1,7 @@
 /** Prints an explanation as text, in the order of the gateway's steps. */
 
 import { listed } from '../../config/problem.js'
-import { bucketOfTrial } from '../../config/words/rollout.js'
+import { bucketOfTrial } from '../../config/words/share.js'
 import type { ExplainedAccess } from '../../gateway/explain/access.js'
 import type { ExplainedProject, Explanation } from '../../gateway/explain/explain.js'
 import type { ExplainedCounter, ExplainedRule } from '../../gateway/explain/explained.js'

@@ -4,13 +4,13 @@ import type { Path } from '../../config/problem.js'
 import { patternsOf } from '../../config/words/bucket.js'
 import { type Pattern, parsePattern, type Segment } from '../../gateway/policy/pattern.js'
 import type { Table } from '../../gateway/policy/policy.js'
-import { variantsOf } from '../../gateway/policy/rollout.js'
 import {
   type Extent,
   extentOf,
   type SampleRequest,
   sampleRequestsOf,
 } from '../../gateway/policy/sample-requests.js'
+import { variantsOf } from '../../gateway/policy/shares-and-trials.js'
 import type { PathTrie } from '../../gateway/policy/trie.js'
 import type { Remark, Subject } from './finding.js'
 

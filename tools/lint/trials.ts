@@ -4,7 +4,7 @@ import type { Path } from '../../config/problem.js'
 import type { BucketConfig } from '../../config/words/bucket.js'
 import { UNLIMITED } from '../../config/words/words.js'
 import { demandOf } from '../../gateway/decide/project-limits.js'
-import { triedQuota } from '../../gateway/policy/rollout.js'
+import { triedQuota } from '../../gateway/policy/shares-and-trials.js'
 import type { Window } from '../../gateway/types.js'
 import type { Remark, Subject } from './finding.js'
 

@@ -1,5 +1,5 @@
 /** Decides whether it is safe to enforce a report-only rule, to make a trial the quota, or to raise a share. */
-import { bucketOfTrial } from '../../config/words/rollout.js'
+import { bucketOfTrial } from '../../config/words/share.js'
 import { count, grouped, percent } from '../text.js'
 import type { Gathered } from './gather.js'
 import type { RuleTally } from './tally.js'

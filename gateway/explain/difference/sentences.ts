@@ -1,5 +1,5 @@
 /** A difference as sentences, one for each change. */
-import { bucketOfTrial } from '../../../config/words/rollout.js'
+import { bucketOfTrial } from '../../../config/words/share.js'
 import type { Mode } from '../../types.js'
 import { settingText } from '../settings.js'
 import type { Change, FieldChange, FieldValues } from './changes.js'

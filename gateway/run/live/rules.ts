@@ -3,7 +3,7 @@
 import { isProjectLimits } from '../../../config/load.js'
 import { keyOf } from '../../../config/words/bucket.js'
 import { RUNTIME_SERIES } from '../../../config/words/reserved-names.js'
-import { trialName } from '../../../config/words/rollout.js'
+import { trialName } from '../../../config/words/share.js'
 import type { LiveRule } from '../../admin/live-snapshot.js'
 import type { Configuration } from '../../configured/load.js'
 import { methodsOf } from '../../policy/policy.js'

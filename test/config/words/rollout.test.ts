@@ -1,5 +1,5 @@
 import t from 'tap'
-import { fractionOf } from '../../../config/words/rollout.js'
+import { fractionOf } from '../../../config/words/share.js'
 
 t.test('similar keys are spread evenly over the fractions', async t => {
   const tenths = Array<number>(10).fill(0)

@@ -16,7 +16,8 @@ import {
   type OutgoingResponse,
   type ResponseWatcher,
 } from '../../../gateway/message.js'
-import { createPipeline, type PipelineParts } from '../../../gateway/pipeline/pipeline.js'
+import type { PipelineParts } from '../../../gateway/pipeline/parts.js'
+import { createPipeline } from '../../../gateway/pipeline/pipeline.js'
 import { Access, NO_ACCESS } from '../../../gateway/policy/access.js'
 import type { Facts, Rule } from '../../../gateway/types.js'
 

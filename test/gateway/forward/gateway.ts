@@ -2,7 +2,7 @@
 import type { Test } from 'tap'
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
 import { Backends } from '../../../gateway/forward/backends.js'
-import { createHttpTransport } from '../../../gateway/forward/http.js'
+import { createHttpTransport } from '../../../gateway/forward/proxy.js'
 import type { Exchange } from '../../../gateway/forward/transport.js'
 import { createUpgradeTransport } from '../../../gateway/forward/upgrade.js'
 import { Stalls } from '../../../gateway/http1/stalls.js'

@@ -1,7 +1,7 @@
 /** Who gets a place at a backend, who waits, and who gives way. */
 import fc from 'fast-check'
 import t from 'tap'
-import { type Occupant, Places } from '../../../gateway/forward/places.js'
+import { BackendQueue, type Occupant } from '../../../gateway/forward/backend-queue.js'
 
 type State = 'new' | 'held' | 'waiting' | 'gone'
 
@@ -9,9 +9,9 @@ class Request implements Occupant {
   state: State = 'new'
   waitsSince: number | undefined
   readonly client: string
-  readonly #places: Places
+  readonly #places: BackendQueue
 
-  constructor(places: Places, client: string, waitsSince?: number) {
+  constructor(places: BackendQueue, client: string, waitsSince?: number) {
     this.#places = places
     this.client = client
     this.waitsSince = waitsSince
@@ -41,7 +41,7 @@ class Request implements Occupant {
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
 t.test('one client never takes all places, and others are admitted at once', async t => {
-  const places = new Places(1024)
+  const places = new BackendQueue(1024)
   const greedy = Array.from({ length: 1100 }, () => new Request(places, 'greedy').enter())
   t.equal(greedy.filter(({ state }) => state === 'held').length, 768)
   const others = Array.from({ length: 256 }, () => new Request(places, 'other').enter())
@@ -50,7 +50,7 @@ t.test('one client never takes all places, and others are admitted at once', asy
 
 t.test('few places are shared, too: with two or more, one is always left for others', async t => {
   for (const most of [2, 3, 4]) {
-    const places = new Places(most)
+    const places = new BackendQueue(most)
     const greedy = Array.from({ length: most }, () => new Request(places, 'greedy').enter())
     t.equal(greedy.filter(({ state }) => state === 'held').length, most - 1)
     t.equal(new Request(places, 'other').enter().state, 'held')
@@ -60,7 +60,7 @@ t.test('few places are shared, too: with two or more, one is always left for oth
 t.test(
   'when several clients have taken all places, each newcomer gets one from those that hold many',
   async t => {
-    const places = new Places(64)
+    const places = new BackendQueue(64)
     const slow = Array.from({ length: 64 }, (_, i) => new Request(places, `slow ${i % 4}`, i).enter())
     const newcomers = Array.from({ length: 10 }, (_, i) => new Request(places, `new ${i}`).enter())
     await turn()
@@ -76,7 +76,7 @@ t.test(
 t.test(
   'requests that wait for the upstream, and those of clients with few places, never give way',
   async t => {
-    const places = new Places(64)
+    const places = new BackendQueue(64)
     const busy = Array.from({ length: 40 }, () => new Request(places, 'busy').enter())
     const modest = Array.from({ length: 24 }, (_, i) => new Request(places, `modest ${i}`, i).enter())
     const newcomer = new Request(places, 'new').enter()
@@ -90,7 +90,7 @@ t.test(
 )
 
 t.test('clients that wait take turns, and a client cannot fill the queue', async t => {
-  const places = new Places(4)
+  const places = new BackendQueue(4)
   const held = Array.from({ length: 4 }, (_, i) => new Request(places, `holder ${i}`).enter())
   const crowd = Array.from({ length: 1024 }, () => new Request(places, 'crowd').enter())
   const late = new Request(places, 'late').enter()
@@ -119,7 +119,7 @@ t.test('places are never lost, never given twice, and nobody waits in vain', asy
       fc.integer({ min: 1, max: 9 }),
       fc.array(step, { maxLength: 80 }),
       async (most, steps) => {
-        const places = new Places(most)
+        const places = new BackendQueue(most)
         const mostOfOne = Math.max(1, Math.floor((most * 3) / 4))
         const all: Request[] = []
         const of = (state: State) => all.filter(one => one.state === state)

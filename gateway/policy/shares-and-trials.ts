@@ -1,6 +1,6 @@
 /** Makes trials of quotas, and tables for projects outside a share, from tables in which everything is in force. */
 import type { BucketConfig, CountedBucket } from '../../config/words/bucket.js'
-import { bucketOfTrial, isInside, trialName } from '../../config/words/rollout.js'
+import { bucketOfTrial, isInside, trialName } from '../../config/words/share.js'
 import { compiledRule } from '../compiled-rule.js'
 import type { Share } from '../types.js'
 import type { BucketRule, BucketTries, Table } from './policy.js'

@@ -22,7 +22,7 @@ export interface Occupant {
  * turns, the one with the fewest places first. If several clients have filled the places together, one that holds more
  * than a sixteenth loses a request that waits for its client.
  */
-export class Places {
+export class BackendQueue {
   readonly #most: number
   readonly #mostOfOne: number
   readonly #share: number

@@ -1,0 +1,73 @@
+/** One admitted request on its way to an upstream: what the transport reads of it, and reports of the upstream's work. */
+import type { ErrorCode } from '../errors.js'
+import type { Rejection } from '../forward/reject.js'
+import type { Exchange } from '../forward/transport.js'
+import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
+import type { Facts, Project } from '../types.js'
+import { upstreamAnswered, upstreamEnded } from './end.js'
+import type { Routed } from './enter.js'
+import type { PipelineParts } from './parts.js'
+import type { RequestContext } from './request-context.js'
+
+/** The response was cut after it had begun, by the upstream or by the gateway. */
+export const ANSWER_CUT = 'answer-cut'
+
+/** Answers a request in the upstream's place. */
+export type Refuse = (rejection: Rejection, cause?: string) => void
+
+export class UpstreamExchange implements Exchange {
+  readonly facts: Facts
+  readonly project: Project
+  readonly req: IncomingRequest
+  readonly res: OutgoingResponse
+  readonly body: IncomingBody | undefined
+  readonly answerFields: readonly string[]
+  readonly removedFields: readonly string[] | undefined
+  readonly #context: RequestContext
+  readonly #parts: PipelineParts
+  readonly #refuse: Refuse
+
+  constructor(context: RequestContext, { facts, project }: Routed, parts: PipelineParts, refuse: Refuse) {
+    this.facts = facts
+    this.project = project
+    this.req = context.req
+    this.res = context.res
+    this.body = context.body
+    this.answerFields = context.answerFields
+    this.removedFields = context.removedFields
+    this.#context = context
+    this.#parts = parts
+    this.#refuse = refuse
+  }
+
+  /** True while a slot is held; `maxHold` may release it before the request ends. */
+  get keepUpstream(): boolean {
+    return this.#context.verdict?.holdsSlot ?? false
+  }
+
+  onAttempt(address: string): void {
+    this.#context.address = address
+  }
+
+  onAnswer(status: number, fields: Fields): void {
+    const context = this.#context
+    context.source = 'upstream'
+    context.upstreamMs = performance.now() - context.judgedAt
+    upstreamAnswered(context, status, fields)
+  }
+
+  onCut(cause: string): void {
+    this.#context.error = ANSWER_CUT
+    this.#context.cause = cause
+  }
+
+  fail(code: ErrorCode, cause?: string): void {
+    const context = this.#context
+    if (context.address !== '') context.upstreamMs ??= performance.now() - context.judgedAt
+    this.#refuse({ code, requestId: context.req.id }, cause)
+  }
+
+  onUpstreamEnd(): void {
+    upstreamEnded(this.#context, this.#parts)
+  }
+}

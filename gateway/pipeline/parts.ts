@@ -1,0 +1,45 @@
+/** What the pipeline calls: the rooms, as functions, and the upstreams. */
+import type { DecideRequest } from '../decide/question.js'
+import type { Rejection } from '../forward/reject.js'
+import type { Exchange } from '../forward/transport.js'
+import type { Peeked } from '../listen/body.js'
+import type { IncomingBody, IncomingRequest, OutgoingResponse, RequestHead, Takeover } from '../message.js'
+import type { RequestTrace } from '../observe/tracing/tracing.js'
+import type { Facts, Finished, Log, Matched, Verdict } from '../types.js'
+import type { AnswerSettings } from './answer.js'
+import type { Walk } from './enter.js'
+
+/** Forwards requests and upgrades to one upstream. */
+export interface Upstream {
+  readonly name: string
+  forward(exchange: Exchange): void
+  /** `takeOver` hands the client's connection over, once the upstream has switched. */
+  upgrade(exchange: Exchange, takeOver: () => Takeover): void
+}
+
+export interface PipelineParts {
+  readonly log: Log
+  /** The configuration in force now; read once for each request. */
+  readonly walk: Walk
+  /** All upstreams that routes refer to, by name. */
+  readonly upstreams: ReadonlyMap<string, Upstream>
+  readonly answers: AnswerSettings
+  /** Begins a request's trace; absent if tracing is off. */
+  readonly trace?: ((head: RequestHead) => RequestTrace) | undefined
+  /** True while this process cannot take more requests. */
+  overloaded(): boolean
+  readFacts(req: RequestHead): Facts
+  /** True when the key of the rule may be in the request body. */
+  needsBody(matched: Matched, facts: Facts): boolean
+  /** Waits for the first bytes of the body, but not for long; the returned `body` yields all of it. */
+  peekBody(body: IncomingBody, facts: Facts): Promise<Peeked>
+  /** Reports the first bytes of the body while it streams on. */
+  tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
+  decide(request: DecideRequest): Verdict | Promise<Verdict>
+  /** The refusal by rules that do not need the body; undefined, without any charge, if they let the request pass. */
+  refuseUnread(request: DecideRequest): Verdict | undefined | Promise<Verdict | undefined>
+  sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void
+  finished(event: Finished): void
+  /** Called once for each request, when its response and the upstream's part have both ended. */
+  ended(): void
+}
