@@ -127,7 +127,7 @@ export class RedisStore implements RemoteStore {
     return Promise.race([tried, waited])
   }
 
-  /** One script call serves all keys of one server; where they live in slots, `SplitStore` separates these. */
+  /** One script call serves all keys of one server; where they live in slots, `ClusterStore` separates these. */
   rides(): boolean {
     return true
   }
