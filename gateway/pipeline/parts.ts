@@ -2,7 +2,7 @@
 import type { DecideRequest } from '../decide/question.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange } from '../forward/transport.js'
-import type { Peeked } from '../listen/body.js'
+import type { Peeked } from '../listen/peek-body.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse, RequestHead, Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
 import type { Facts, Finished, Log, Matched, Verdict } from '../types.js'

@@ -5,7 +5,7 @@
 import type { DecideRequest } from '../decide/question.js'
 import { type ErrorCode, GatewayError } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
-import type { Peeked } from '../listen/body.js'
+import type { Peeked } from '../listen/peek-body.js'
 import type {
   IncomingBody,
   IncomingRequest,

@@ -25,7 +25,7 @@ const SCRIPTS: Readonly<Record<string, readonly string[]>> = {
   confirm: ['algorithms', 'window', 'meter', 'confirm'],
   lease: ['algorithms', 'window', 'lease-1'],
   peekLease: ['read-only', 'algorithms', 'window', 'lease-1'],
-  renew: ['renew-1'],
+  renew: ['renew-slot-1'],
 }
 
 /** Defines every script as a command. */

@@ -3,7 +3,7 @@ import type { Log } from '../../types.js'
 import type { SlotHandle } from '../store/store.js'
 
 export interface SlotCommands {
-  /** `lua/renew-1.lua`: 1 when renewed, 0 when the slot was gone. */
+  /** `lua/renew-slot-1.lua`: 1 when renewed, 0 when the slot was gone. */
   renew(key: string, member: string, ttlUs: number): Promise<number>
   zrem(key: string, member: string): Promise<unknown>
 }

@@ -3,7 +3,7 @@ import type { Demand, StoreName, Window } from '../../types.js'
 import { type Spent, used } from '../windows/algorithm.js'
 import { algorithmOf } from '../windows/algorithms.js'
 import { lengthAt } from '../windows/calendar.js'
-import type { WallClock } from '../windows/wall-clock.js'
+import type { WallClock } from '../windows/date-clock.js'
 import { WindowStates } from '../windows/window-states.js'
 import { chargeOf, countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
 import {

@@ -12,7 +12,7 @@ import { shownAddress } from '../redis/address.js'
 import { ClusterStore } from '../redis/cluster-store.js'
 import { hasSlots, nodeOf, onClosed, troubleOf } from '../redis/connection.js'
 import { RedisStore } from '../redis/redis-store.js'
-import { wallClock } from '../windows/wall-clock.js'
+import { wallClock } from '../windows/date-clock.js'
 import { MemoryStore } from './memory.js'
 import type { Answer, Ask, CounterStore } from './store.js'
 

@@ -3,7 +3,7 @@
  * All keep one kind of list, so changing a window's algorithm forgets nothing that was spent.
  */
 import type { Window } from '../../types.js'
-import type { WallClock } from './wall-clock.js'
+import type { WallClock } from './date-clock.js'
 
 /** Spent tokens as time, count, time, count, …; times (ms) never fall, and say when the tokens count as spent. */
 export type Spent = number[]

@@ -8,7 +8,7 @@
 import type { Calendar, Window } from '../../types.js'
 import { lastOf, type Spent, tokens, type WindowAlgorithm } from './algorithm.js'
 import { boundariesAt } from './calendar.js'
-import type { WallClock } from './wall-clock.js'
+import type { WallClock } from './date-clock.js'
 
 export const calendarWindow: WindowAlgorithm = {
   settle(spent, window, now, wallClock) {

@@ -3,7 +3,7 @@ import type { Window } from '../../types.js'
 import { BoundedMap, type Use, useOf } from '../store/bounded-map.js'
 import { lastOf, type Spent, tokens } from './algorithm.js'
 import { algorithmOf, lastsMs, lifetimeMs } from './algorithms.js'
-import type { WallClock } from './wall-clock.js'
+import type { WallClock } from './date-clock.js'
 
 /** All that must be known of windows to keep what was spent in them, whatever policy lists them. */
 type Shape = readonly Pick<Window, 'name' | 'ms'>[]

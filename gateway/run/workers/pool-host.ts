@@ -1,21 +1,19 @@
 /**
  * A gateway of several workers on one port, each of which accepts connections. The supervisor accepts none: it watches
  * the workers, runs the embedded services, whose files belong to one process, and serves the admin port, because it is
- * always there and can ask all workers. Workers count together in Redis; overrides are pushed to them.
+ * always there and can ask all workers. Workers count together in Redis.
  */
 import cluster from 'node:cluster'
 import type { Configuration } from '../../configured/load.js'
 import { Failure } from '../../errors.js'
 import { Metrics } from '../../observe/metrics.js'
 import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
-import { openOverrides } from '../../overrides/open.js'
-import { journalIn } from '../../overrides/override.js'
-import { textsOf } from '../../overrides/stored-form.js'
 import { startEmbedded } from '../core.js'
 import type { InForce } from '../generation.js'
 import type { Host, HostOptions } from '../host.js'
 import { version } from '../version.js'
 import { changeAll } from './change.js'
+import { PushedOverrides } from './overrides.js'
 import { WorkerQuestions } from './questions.js'
 import { type Member, WorkerPool } from './worker-pool.js'
 
@@ -40,7 +38,6 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
   const metrics = new Metrics(version())
   let active = { loaded: first, loadedAt: new Date(), change: 0 }
   let changing: Promise<unknown> = Promise.resolve()
-  let pushed: Promise<unknown> = Promise.resolve()
 
   /** Changes of what workers run wait for each other. */
   function oneAtATime(change: () => Promise<void>): Promise<void> {
@@ -60,8 +57,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     // Restarting it instead would never end while changes follow each other faster than a worker starts.
     if (change !== active.change) await changeAll({ members: [member] }, active.loaded.contents)
     join()
-    // From now on it gets every change; here are those since its orders.
-    await member.channel.ask('overrides', textsOf(overrides.store.contents))
+    await overrides.pushTo(member)
   }
 
   const pool = new WorkerPool({
@@ -70,15 +66,15 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     calls: {
       embedded,
       reportForwarding: seldom(warnOf(log)),
-      recordOverride: override => journalIn(overrides.store).record(override),
-      withdrawOverride: id => journalIn(overrides.store).withdraw(id),
+      recordOverride: override => overrides.calls.recordOverride(override),
+      withdrawOverride: id => overrides.calls.withdrawOverride(id),
       orders: () => ({
         workers,
         secret: secret.toString('base64'),
         started: { listen, redis, store, tracing },
         contents: active.loaded.contents,
         change: active.change,
-        overrides: textsOf(overrides.store.contents),
+        overrides: overrides.texts,
         supervisor: process.pid,
       }),
     },
@@ -89,17 +85,12 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     log,
   })
   metrics.watchWorkers(() => pool.members)
-  const inForce = (): InForce => ({ ...active, current: overrides.runtime.inForce(active.loaded) })
+  const inForce = (): InForce => ({ ...active, current: overrides.opened.runtime.inForce(active.loaded) })
   const questions = new WorkerQuestions(pool, () => inForce().current)
 
   // Plugins run in the workers; here they were only needed to validate the configuration.
   await first.compiled.close()
-  const overrides = await openOverrides(redis, log, {
-    changed: contents => {
-      pushed = questions.pushOverrides(textsOf(contents))
-    },
-    unanswered: () => questions.suspectRedis(),
-  })
+  const overrides = await PushedOverrides.open(redis, questions, log)
 
   return {
     get inForce() {
@@ -107,8 +98,8 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     },
     metrics,
     series: async () => questions.metrics(await metrics.snapshot()),
-    overrides,
-    overridesInForce: () => pushed,
+    overrides: overrides.opened,
+    overridesInForce: () => overrides.inForce,
     inspected: questions,
     explain: asked => questions.explain(asked),
     live: () => questions.live(),

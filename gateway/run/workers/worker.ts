@@ -8,14 +8,14 @@ import type { Slots } from '../../decide/held-slots.js'
 import type { ClosableLog } from '../../observe/log.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
-import { followOverrides } from '../../overrides/open.js'
-import type { OverrideJournal, StoredOverride } from '../../overrides/override.js'
+import type { StoredOverride } from '../../overrides/override.js'
 import type { Texts } from '../../overrides/stored-form.js'
 import { type Core, openCore, type Prepared } from '../core.js'
 import { openLog, outliveRejections } from '../process-log.js'
 import type { BackendState, EmbeddedService } from '../upstreams.js'
 import { Channel, type SentError, sendableError } from './channel.js'
 import { endWith } from './orphan-watch.js'
+import { followSupervisor } from './overrides.js'
 
 /** What a worker needs to start, whatever the files say by now. */
 export interface Orders {
@@ -96,12 +96,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   const log = openLog(process.pid)
   const loaded = await loadOrFail(configPath, process.env, log, { contents })
   if (loaded.plugins.names.length > 0) outliveRejections(log)
-  const journal: OverrideJournal = {
-    record: override => supervisor.ask('recordOverride', override),
-    withdraw: id => supervisor.ask('withdrawOverride', id),
-  }
-  const { runtime, receive } = followOverrides(journal, log)
-  receive(orders.overrides)
+  const { runtime, receive } = followSupervisor(supervisor, orders.overrides, log)
   let suspectRedis = (): void => {}
   const core = await openCore({
     first: asStarted(loaded, started),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import Database from 'libsql'
 import { MongoClient } from 'mongodb'
 import type { Directory, JsonObject, Resource } from '../../../services/directory/model.js'
-import { termsOf } from '../../../services/directory/scim/terms.js'
+import { termsOf } from '../../../services/directory/scim/filter-query.js'
 import { newResource } from '../../../services/directory/sync/resources.js'
 
 const chunk = 5000

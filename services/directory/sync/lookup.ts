@@ -1,5 +1,5 @@
 import type { DirectoryScope, ListPage, Resource, ResourceType, Scope } from '../model.js'
-import { termOf } from '../scim/terms.js'
+import { termOf } from '../scim/filter-query.js'
 import type { Store } from '../store/contract.js'
 
 /** The largest limit that a store accepts. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { ScimError } from '../scim/error.js'
-import { termOf, termsOf } from '../scim/terms.js'
+import { termOf, termsOf } from '../scim/filter-query.js'
 import type { Store, Write } from '../store/contract.js'
 
 /**

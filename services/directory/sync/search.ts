@@ -2,11 +2,11 @@ import { batchesOf, limits } from '../limits.js'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import type { Filter } from '../scim/filter.js'
+import { idsOfFilter, membersAskedFor, membersOfFilter, termsOfFilter } from '../scim/filter-query.js'
 import { viewScimMembers } from '../scim/group.js'
 import { type Looked, matches } from '../scim/match.js'
 import type { SearchQuery } from '../scim/question.js'
 import { compareKeys, type Order, type SortKey, sortKey } from '../scim/question.js'
-import { membersAskedFor, narrow, narrowToIds, narrowToMembers } from '../scim/terms.js'
 import type { Store } from '../store/contract.js'
 import type { SearchQueue } from './search-queue.js'
 import { createYield } from './yield.js'
@@ -65,8 +65,8 @@ export function createSearch(
     enter: () => Promise<void>,
     yieldNow: () => Promise<void>,
   ): AsyncGenerator<Resource[]> {
-    const terms = filter && narrow(filter)
-    const ids = filter && (narrowToIds(filter) ?? (terms ? undefined : await groupIdsWith(filter)))
+    const terms = filter && termsOfFilter(filter)
+    const ids = filter && (idsOfFilter(filter) ?? (terms ? undefined : await groupIdsWith(filter)))
     if (ids) {
       requireFew(ids.length)
       if (ids.length > limits.resourcesAtOnce) await enter()
@@ -115,7 +115,7 @@ export function createSearch(
 
   /** Ids of the groups with one of the members that the filter names, or undefined when it names none. */
   async function groupIdsWith(filter: Filter): Promise<string[] | undefined> {
-    const userIds = type === 'group' ? narrowToMembers(filter) : undefined
+    const userIds = type === 'group' ? membersOfFilter(filter) : undefined
     if (!userIds) return undefined
     const ids = await Promise.all(userIds.map(id => store.groupIdsOf(id)))
     return [...new Set(ids.flat())]

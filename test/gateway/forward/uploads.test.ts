@@ -1,7 +1,7 @@
 /** Request bodies on their way to an upstream. */
 import t, { type Test } from 'tap'
 import type { Exchange } from '../../../gateway/forward/transport.js'
-import { peekBody, tapBody } from '../../../gateway/listen/body.js'
+import { peekBody, tapBody } from '../../../gateway/listen/peek-body.js'
 import { GET, OK, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { scene } from './gateway.js'

@@ -1,6 +1,6 @@
 /** Peeking at the beginning of a body that is forwarded unchanged. */
 import t, { type Test } from 'tap'
-import { peekBody, tapBody } from '../../../gateway/listen/body.js'
+import { peekBody, tapBody } from '../../../gateway/listen/peek-body.js'
 import type { IncomingBody } from '../../../gateway/message.js'
 import type { RawPeer } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'

@@ -3,9 +3,9 @@ import t from 'tap'
 import type { JsonObject } from '../../../../services/directory/model.js'
 import { enterpriseUrn } from '../../../../services/directory/scim/attributes.js'
 import { type Filter, parseFilter } from '../../../../services/directory/scim/filter.js'
+import { idsOfFilter, termsOf, termsOfFilter } from '../../../../services/directory/scim/filter-query.js'
 import { matches } from '../../../../services/directory/scim/match.js'
 import { parsePatch } from '../../../../services/directory/scim/patch-path.js'
-import { narrow, narrowToIds, termsOf } from '../../../../services/directory/scim/terms.js'
 import { refuses } from './tools.js'
 
 const ada: JsonObject = {
@@ -140,9 +140,9 @@ t.test('property: lookup terms never hide a resource that the filter matches', a
     fc.property(filterText, user, word, (text, raw, id) => {
       const filter: Filter = parseFilter(text)
       if (!matches({ ...raw, id }, filter)) return true
-      const terms = narrow(filter)
+      const terms = termsOfFilter(filter)
       const own = termsOf({ raw: raw as JsonObject })
-      const ids = narrowToIds(filter)
+      const ids = idsOfFilter(filter)
       return (
         (terms === undefined || terms.some(term => own.includes(term))) &&
         (ids === undefined || ids.includes(id))

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Directory, Resource } from '../../../../services/directory/model.js'
-import { termsOf } from '../../../../services/directory/scim/terms.js'
+import { termsOf } from '../../../../services/directory/scim/filter-query.js'
 import type { Store } from '../../../../services/directory/store/contract.js'
 import { directoryContract } from './directory-contract.js'
 import { eventContract } from './event-contract.js'

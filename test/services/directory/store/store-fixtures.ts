@@ -1,7 +1,7 @@
 /** Data and helpers of the contract suite. */
 import { randomUUID } from 'node:crypto'
 import type { Directory, Resource, ResourceType } from '../../../../services/directory/model.js'
-import { termsOf } from '../../../../services/directory/scim/terms.js'
+import { termsOf } from '../../../../services/directory/scim/filter-query.js'
 import type { Head, Store, Write } from '../../../../services/directory/store/contract.js'
 import type {
   ClaimRequest,

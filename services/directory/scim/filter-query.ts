@@ -37,7 +37,7 @@ export function termsOf({ raw }: Pick<Resource, 'raw'>): string[] {
  * Terms of which a matching resource must have at least one, or undefined when the filter gives none and the directory
  * has to be scanned. The filter itself is checked afterwards, so terms may match too much but never too little.
  */
-export const narrow = (filter: Filter): string[] | undefined =>
+export const termsOfFilter = (filter: Filter): string[] | undefined =>
   alternatives(filter, ([name, ...rest], value) => {
     const lookup = lookups.find(candidate => candidate === name)
     const direct = rest.length === 0 || (lookup === 'emails' && rest.join() === 'value')
@@ -45,13 +45,13 @@ export const narrow = (filter: Filter): string[] | undefined =>
   })
 
 /** Ids of which a matching resource must have one, or undefined when the filter does not name any. */
-export const narrowToIds = (filter: Filter): string[] | undefined =>
+export const idsOfFilter = (filter: Filter): string[] | undefined =>
   alternatives(filter, (path, value) => (path.join() === 'id' ? value : undefined))
 
 /**
  * Users of whom a matching group must have at least one as a member, or undefined when the filter does not name any.
  */
-export const narrowToMembers = (filter: Filter): string[] | undefined =>
+export const membersOfFilter = (filter: Filter): string[] | undefined =>
   alternatives(filter, (path, value) => (isMember(path) ? value : undefined))
 
 /** The ids that a filter compares members with, or undefined when it has any other condition on members. */
