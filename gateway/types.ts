@@ -12,6 +12,8 @@ import type {
   Plan,
 } from '../config/words/words.js'
 
+import type { MadeOfDemand, MadeOfRule } from './compiled-rule.js'
+
 export type { AccessAction, Algorithm, Environment, KeyPart, Missing, Mode, OnStoreError, Plan }
 
 /** What is known about a request before its body. Plain data: no socket, no response. */
@@ -97,44 +99,6 @@ export interface Rule<Config = unknown> {
   readonly made?: MadeOfRule | undefined
 }
 
-/** What is made of a rule when a request first needs it. */
-export interface MadeOfRule {
-  /** Its counter keys, by project, if it counts by the project alone. */
-  keys?: Map<string, string>
-  /** Its demand, if that depends on the rule alone: one object, as equal demands are recognized by identity. */
-  demand?: Demand
-  /** The same for requests of another cost. */
-  demandsByCost?: Map<number, Demand>
-  /** The rule for keys outside its share. */
-  reporting?: Rule
-  /** The rule in a mode set for now, and that mode. */
-  forNow?: { readonly set: object; readonly rule: Rule }
-  policyTexts?: PolicyTexts
-  refusal?: RefusalText
-}
-
-/** Texts of the rate-limit fields that depend on the policies only, not on what is left of them. */
-export interface PolicyTexts {
-  readonly shown: readonly Reading[]
-  /** The value of RateLimit-Policy. */
-  readonly policies: string
-  /** What follows the quota in x-ratelimit-limit. */
-  readonly windows: string
-  /** What precedes the remaining quota in RateLimit, for each reading. */
-  readonly beforeLeft: readonly string[]
-}
-
-/** One rule's part of a refusal. */
-export interface RefusalText {
-  /** Sentences for the client's developers. */
-  readonly text: string
-  /** The violated policies, or the rule itself when the request had no key to count by. */
-  readonly policies: readonly string[]
-  /** True when the numbers of the rule are kept from the client. */
-  readonly hidden: boolean
-  readonly violated: readonly Reading[]
-}
-
 /** One condition of a rule's `when`. */
 export interface Condition {
   readonly on: 'authenticated' | 'projects' | 'plans' | 'environments' | 'networks'
@@ -197,12 +161,6 @@ export type Demand =
       readonly count?: 'handshake' | 'lifetime' | undefined
     }
   | MeterDemand
-
-/** What is made of a demand when it is first sent to Redis. */
-export interface MadeOfDemand {
-  /** Arguments of the scripts. They hold while this process's clock, in ms since the epoch, is between these times. */
-  arguments?: { readonly values: readonly string[]; readonly since: number; readonly until: number }
-}
 
 /**
  * A window that begins with the first request of a key and ends as a whole. A request beyond the quota may block the

@@ -34,7 +34,7 @@ const OTEL_HOME = 'gateway/observe/tracing/otel.ts'
 
 const PLACES: Record<string, Row> = {
   'config/words': {},
-  'gateway/types.ts': { types: ['config/words'] },
+  'gateway/types.ts': { types: ['config/words', 'gateway/compiled-rule.ts'] },
   'gateway/compiled-rule.ts': { types: ['gateway/types.ts'] },
   'gateway/errors.ts': { types: ['gateway/types.ts'] },
   'gateway/message.ts': { types: ['gateway/errors.ts'] },
