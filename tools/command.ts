@@ -59,3 +59,11 @@ export function defineCommand<const O extends Options>(command: Command<O>): Com
 
 /** The arguments make no sense, or name an input that cannot be read: exit code 2. */
 export class Unusable extends Error {}
+
+/** The option that names the configuration. */
+export const CONFIG = {
+  type: 'string',
+  value: 'PATH',
+  default: 'config',
+  help: 'gateway.yaml or its folder',
+} as const

@@ -4,14 +4,6 @@ import { Failure } from '../gateway/errors.js'
 import type { Log } from '../gateway/types.js'
 import { Unusable } from './command.js'
 
-/** The option that names the configuration. */
-export const CONFIG = {
-  type: 'string',
-  value: 'PATH',
-  default: 'config',
-  help: 'gateway.yaml or its folder',
-} as const
-
 /** A log that discards everything: commands report their findings themselves. */
 export const quiet: Log = { debug() {}, info() {}, warn() {}, error() {} }
 

@@ -1,8 +1,10 @@
 /** `sluice health`: checks whether the gateway of this configuration is ready, as for a container's health check. */
-import { loadOrFail } from '../gateway/configured/load.js'
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { json } from 'node:stream/consumers'
+import { adminAddress } from '../config/admin-address.js'
 import { Failure } from '../gateway/errors.js'
-import { defineCommand, NO_OPERANDS } from './command.js'
-import { CONFIG, quiet } from './config.js'
+import { CONFIG, defineCommand, NO_OPERANDS } from './command.js'
 import { printable } from './text.js'
 
 const PATIENCE_MS = 2000
@@ -12,12 +14,13 @@ export const health = defineCommand({
   summary: 'Check whether the running gateway is ready',
   operands: NO_OPERANDS,
   options: { config: CONFIG, json: { type: 'boolean', help: 'one JSON object instead of text' } },
-  details: 'Asks /readyz on the admin port that the configuration names. Exit code 0 when ready, 1 when not.',
+  details:
+    'Asks /readyz on the admin port that gateway.yaml names, and reads nothing else. Exit code 0 when ready, 1 when not.',
   example: 'sluice health --config ./config',
   async run({ values }, io) {
-    const { config, compiled } = await loadOrFail(values.config, io.env, quiet)
-    await compiled.close()
-    const { host, port } = config.gateway.admin
+    const address = adminAddress(values.config, io.env)
+    if ('fault' in address) throw new Failure(address.fault)
+    const { host, port } = address
     const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}/readyz`
     const fault = await faultOf(url)
     if (values.json) io.out(`${JSON.stringify({ ready: fault === undefined, fault: fault ?? null })}\n`)
@@ -27,11 +30,15 @@ export const health = defineCommand({
   },
 })
 
-/** Why the gateway is not ready, as a sentence; undefined when it is. */
+/** Why the gateway is not ready, as a sentence; undefined when it is. Node's `fetch` takes as long to load as the rest. */
 async function faultOf(url: string): Promise<string | undefined> {
-  const answer = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => undefined)
+  const asked = get(url, { signal: AbortSignal.timeout(PATIENCE_MS), agent: false })
+  const [answer] = (await once(asked, 'response').catch(() => [])) as [IncomingMessage?]
   if (answer === undefined) return `Nothing answers on ${url}.`
-  if (answer.ok) return undefined
-  const { detail } = (await answer.json().catch(() => ({}))) as { detail?: unknown }
-  return printable(typeof detail === 'string' ? detail : `${url} answers ${answer.status}.`)
+  if (answer.statusCode === 200) {
+    answer.resume()
+    return undefined
+  }
+  const { detail } = (await json(answer).catch(() => ({}))) as { detail?: unknown }
+  return printable(typeof detail === 'string' ? detail : `${url} answers ${answer.statusCode}.`)
 }

@@ -1,5 +1,6 @@
 /** The shapes of `listen` and `admin` in gateway.yaml: the two ports, and the limits on clients' connections. */
 import { Type } from 'typebox'
+import { ADMIN_DEFAULT } from '../words/words.js'
 import { Duration } from './duration.js'
 import { Strict, Word, when } from './fields.js'
 
@@ -39,7 +40,7 @@ const ListenerTls = Strict(
 
 const address = (port: number) => ({
   host: Type.String({
-    default: '127.0.0.1',
+    default: ADMIN_DEFAULT.host,
     format: 'listen-host',
     minLength: 1,
     maxLength: 253,
@@ -115,7 +116,7 @@ export const DataListener = Strict(
 
 export const AdminListener = Strict(
   {
-    ...address(8081),
+    ...address(ADMIN_DEFAULT.port),
     key: Type.String({
       default: '',
       pattern: '^([!-~]{16,256})?$',

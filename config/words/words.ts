@@ -191,3 +191,6 @@ export const CLIENT_FACT_FIELDS: readonly string[] = [
   'x-original-path x-original-proto x-original-uri x-original-url x-originating-ip x-proxyuser-ip x-real-ip',
   'x-remote-addr x-remote-ip x-rewrite-url x-scheme x-source-ip x-true-client-ip x-url-scheme',
 ].flatMap(line => line.split(' '))
+
+/** Where the admin port is unless gateway.yaml says otherwise. */
+export const ADMIN_DEFAULT = { host: '127.0.0.1', port: 8081 }

@@ -1,7 +1,6 @@
 /** `sluice replay`: what a policy would have done to the requests of a log. */
 import type { Configuration } from '../../gateway/configured/load.js'
-import { type Arguments, defineCommand, type ExitCode, Unusable } from '../command.js'
-import { CONFIG } from '../config.js'
+import { type Arguments, CONFIG, defineCommand, type ExitCode, Unusable } from '../command.js'
 import type { Io } from '../io.js'
 import { describeIntake, Intake } from '../log/intake.js'
 import { readLogs } from '../log/read.js'
