@@ -8,41 +8,35 @@ import type { Io } from '../io.js'
 import { makeNew, writeNew } from '../new-file.js'
 import { count, printable } from '../text.js'
 import { unreadable } from '../unreadable.js'
-import { GROUPINGS, type Grouping } from './group.js'
 import { importKong } from './kong.js'
 import { Migration } from './migration.js'
 import { importNginx } from './nginx.js'
-import type { NamedFile } from './nginx-include.js'
-import { OpenApiImport } from './openapi.js'
-import { policyText, suggestedLimits } from './policy-text.js'
+import { GROUPINGS, type Grouping, OpenApiImport } from './openapi.js'
+import { policyText, suggestedLimits } from './output.js'
 import { OTHER_PROGRAMS } from './programs.js'
 import { importRatelimit } from './ratelimit.js'
+import type { SourceFile } from './source.js'
 import { importTraefik } from './traefik.js'
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
-/** A file beside the first, with its text. */
-interface Other {
-  readonly file: string
-  readonly text: string
-}
-
-/** An importer: how many files it takes, and how it reads them. */
-interface Gateway {
+/** How many files an importer takes, and how it reads them. */
+interface Importer {
   readonly most: number
-  read(text: string, into: Migration, named: NamedFile, others: readonly Other[]): void
+  /** @param others the files beside the first. @param path the name of the first */
+  read(first: SourceFile, into: Migration, others: readonly SourceFile[], path: string): void
 }
 
 /** The importers, by the gateway whose files they read. */
-const GATEWAYS: Readonly<Record<string, Gateway>> = {
-  kong: { most: 2, read: (text, into, _named, [conf]) => importKong(text, into, conf) },
-  nginx: { most: 1, read: importNginx },
-  traefik: { most: 20, read: (text, into, _named, others) => importTraefik([{ text }, ...others], into) },
+const IMPORTERS: Readonly<Record<string, Importer>> = {
+  kong: { most: 2, read: (file, into, [conf]) => importKong(file, into, conf) },
+  nginx: { most: 1, read: (file, into, _others, path) => importNginx(file, into, { path, read: textOf }) },
+  traefik: { most: 20, read: (file, into, others) => importTraefik([file, ...others], into) },
   ratelimit: { most: 1, read: importRatelimit },
 }
-const FORMATS = ['openapi', ...Object.keys(GATEWAYS)]
+const FORMATS = ['openapi', ...Object.keys(IMPORTERS)]
 
-interface Output {
+interface OutputOptions {
   readonly output: string | undefined
   readonly json: boolean
 }
@@ -73,21 +67,21 @@ Exit code 1 when two operations that mean the same requests name different bucke
   example: 'sluice import nginx /etc/nginx/nginx.conf --output sluice',
   async run({ values, positionals: [format = '', ...files] }, io) {
     if (format === 'openapi') return importOpenApi(files, groupingOf(values.by), values, io)
-    const gateway = Object.hasOwn(GATEWAYS, format) ? GATEWAYS[format] : undefined
+    const importer = Object.hasOwn(IMPORTERS, format) ? IMPORTERS[format] : undefined
     const other = Object.hasOwn(OTHER_PROGRAMS, format) ? OTHER_PROGRAMS[format] : undefined
     if (other !== undefined) throw new Unusable(other)
-    if (gateway === undefined) {
+    if (importer === undefined) {
       throw new Unusable(`"import" reads ${listed(FORMATS)}, not "${format}".${didYouMean(format, FORMATS)}`)
     }
     if (values.by !== undefined) throw new Unusable('--by is for openapi only.')
     const [file = '', ...others] = files
-    if (files.length > gateway.most) {
-      const number = gateway.most === 1 ? 'one file' : `at most ${gateway.most} files`
-      throw new Unusable(`"import ${format}" reads ${number}, but "${files[gateway.most]}" is one more.`)
+    if (files.length > importer.most) {
+      const number = importer.most === 1 ? 'one file' : `at most ${importer.most} files`
+      throw new Unusable(`"import ${format}" reads ${number}, but "${files[importer.most]}" is one more.`)
     }
     const into = new Migration(file)
     const texts = others.map(other => ({ file: other, text: textOf(other) }))
-    gateway.read(textOf(file), into, { file, read: textOf }, texts)
+    importer.read({ text: textOf(file) }, into, texts, file)
     return writeMigration(into, values, io)
   },
 })
@@ -95,7 +89,7 @@ Exit code 1 when two operations that mean the same requests name different bucke
 function importOpenApi(
   files: readonly string[],
   grouping: Grouping | undefined,
-  { output, json }: Output,
+  { output, json }: OutputOptions,
   io: Io,
 ): ExitCode {
   const reading = new OpenApiImport(grouping)
@@ -114,15 +108,15 @@ function importOpenApi(
   return problems.length > 0 || buckets.size === 0 ? 1 : 0
 }
 
-function writeMigration(into: Migration, { output, json }: Output, io: Io): ExitCode {
+function writeMigration(into: Migration, { output, json }: OutputOptions, io: Io): ExitCode {
   if (into.isUnreadable) {
-    for (const one of into.findings.list)
+    for (const one of into.list)
       io.err(`${printable(formatProblem(one)).replace(': Not the same: ', ': ')}\n`)
     io.err('This file cannot be imported.\n')
     return 2
   }
   const files = into.files()
-  const { list, unneeded, hasLeftOut } = into.findings
+  const { list, unneeded } = into
   if (output !== undefined) {
     makeNew(output)
     makeNew(join(output, 'policies'))
@@ -130,12 +124,12 @@ function writeMigration(into: Migration, { output, json }: Output, io: Io): Exit
   } else if (json) {
     io.out(asJson({ files: Object.fromEntries(files), problems: list, notNeeded: unneeded }))
   } else io.out([...files].map(([name, text]) => `# ==> ${name} <==\n${text}`).join('\n'))
-  io.err(into.findings.text())
+  io.err(into.text())
   const leftOut = list.filter(({ group }) => group !== 'counts').length
   io.err(
     `${count(files.size, 'file')}; ${count(leftOut, 'thing')} left out, ${list.length - leftOut} not quite the same.\n`,
   )
-  return hasLeftOut ? 1 : 0
+  return leftOut > 0 ? 1 : 0
 }
 
 const asJson = (answer: object): string => `${JSON.stringify(answer, null, 2)}\n`

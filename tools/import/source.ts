@@ -1,44 +1,57 @@
 /** A YAML file of another gateway, read together with the place of every value. */
 import { listed, type Path } from '../../config/problem.js'
 import { parseYaml, type YamlFile } from '../../config/yaml.js'
-import type { Migration } from './migration.js'
-import type { Origin } from './parts.js'
-import { foreignFile } from './programs.js'
-import { nodeOf } from './servers.js'
+import type { Findings, Origin } from './findings.js'
+import { foreignFile, type Members, membersOf } from './programs.js'
 
-/** A parsed file, and its name if it is not the one given to the command. */
-interface Whole {
-  readonly yaml: YamlFile
-  readonly name: string | undefined
+/** A file given to the command; `file` is its name if it is not the first one. */
+export interface SourceFile {
+  readonly text: string
+  readonly file?: string
+}
+
+export const words = (text: string): string[] => text.split(' ')
+
+/** Adds a member to the list under a key. */
+export function listUnder<K, V>(map: Map<K, V[]>, key: K, member: V): void {
+  const list = map.get(key) ?? []
+  map.set(key, list)
+  list.push(member)
 }
 
 /** A map in the file, and its place. */
 export class Section {
-  readonly node: Readonly<Record<string, unknown>>
+  readonly node: Members
   readonly #path: Path
-  readonly #file: Whole
+  readonly #yaml: YamlFile
+  readonly #name: string | undefined
 
-  constructor(file: Whole, path: Path, value: unknown) {
-    this.#file = file
+  /** @param name the name of the file, if it is not the first one */
+  constructor(yaml: YamlFile, name: string | undefined, path: Path, value: unknown) {
+    this.#yaml = yaml
+    this.#name = name
     this.#path = path
-    this.node = nodeOf(value)
+    this.node = membersOf(value)
   }
 
   /** The place of a member's key, or of the map itself. */
   at(key?: string): Origin {
     const path = key === undefined ? this.#path : [...this.#path, key]
-    return { ...this.#file.yaml.locate(path, key !== undefined), path, file: this.#file.name }
+    return { ...this.#yaml.locate(path, key !== undefined), path, file: this.#name }
+  }
+
+  #inner(value: unknown, ...keys: Path): Section {
+    return new Section(this.#yaml, this.#name, [...this.#path, ...keys], value)
   }
 
   section(key: string): Section {
-    return new Section(this.#file, [...this.#path, key], this.node[key])
+    return this.#inner(this.node[key], key)
   }
 
   /** The maps in the list at `key`. */
   list(key: string): Section[] {
     const value = this.node[key]
-    if (!Array.isArray(value)) return []
-    return value.map((item, i) => new Section(this.#file, [...this.#path, key, i], item))
+    return Array.isArray(value) ? value.map((item, i) => this.#inner(item, key, i)) : []
   }
 
   /** All members by name; one that is no map has no members. */
@@ -61,29 +74,33 @@ export class Section {
   texts(key: string): string[] {
     const value = this.node[key]
     if (Array.isArray(value)) return value.map(String)
-    const words = this.text(key)?.split(',') ?? []
-    return words.map(word => word.trim()).filter(word => word !== '')
+    return commaSeparated(this.text(key) ?? '')
   }
 
-  /** Reports every member that is not `known`. */
-  others(known: readonly string[], into: Migration, reason: string): void {
-    for (const key of Object.keys(this.node)) {
+  /** Reports every member that is not one of the `known` words. */
+  others(known: readonly string[], into: Findings, reason: string): void {
+    for (const key of Object.keys(this.node))
       if (!known.includes(key)) into.leftOut(this.at(key), `"${key}". ${reason}`)
-    }
   }
 }
 
+export const commaSeparated = (text: string): string[] =>
+  text
+    .split(',')
+    .map(word => word.trim())
+    .filter(word => word !== '')
+
 /** References to environment variables have no meaning here. */
-const parsed = (text: string): YamlFile => parseYaml(text, scalar => ({ value: scalar }))
+export const parseForeign = (text: string): YamlFile => parseYaml(text, scalar => ({ value: scalar }))
 
 /** What a text holds; undefined when it is neither YAML nor JSON. */
 export function dataOf(text: string): unknown {
-  const { faults, data } = parsed(text)
+  const { faults, data } = parseForeign(text)
   return faults.length === 0 ? data : undefined
 }
 
 /** What a file must be. */
-export interface Wanted {
+export interface WantedFile {
   readonly format: string
   /** Its name in a sentence, such as `Kong’s declarative configuration`. */
   readonly name: string
@@ -94,32 +111,33 @@ export interface Wanted {
 }
 
 /** The whole file; undefined, after reporting why, when it is not a YAML map, or of another program. */
-export function readYaml(text: string, wanted: Wanted, into: Migration, name?: string): Section | undefined {
-  const yaml = parsed(text)
+export function readYaml(
+  { text, file }: SourceFile,
+  wanted: WantedFile,
+  into: Findings,
+): Section | undefined {
+  const yaml = parseForeign(text)
   const isSound = yaml.faults.length === 0
   const foreign = foreignFile(wanted.format, wanted.name, text, isSound ? yaml.data : undefined)
-  const start = { line: 1, col: 1, file: name }
+  const start = { line: 1, col: 1, file }
+  const section = new Section(yaml, file, [], wanted.nullIsAbsent ? withoutNulls(yaml.data) : yaml.data)
   if (foreign !== undefined) into.unreadable(start, foreign)
   else if (!isSound) {
-    for (const { path, message, line, col } of yaml.faults) {
-      into.unreadable({ path, line, col, file: name }, message)
-    }
-  } else if (reportMergeKeys(new Section({ yaml, name }, [], yaml.data), into)) return undefined
-  else if (wanted.keys.some(key => key in nodeOf(yaml.data)))
-    return new Section({ yaml, name }, [], wanted.nullIsAbsent ? withoutNulls(yaml.data) : yaml.data)
+    for (const { path, message, line, col } of yaml.faults)
+      into.unreadable({ path, line, col, file }, message)
+  } else if (reportMergeKeys(new Section(yaml, file, [], yaml.data), into)) return undefined
+  else if (wanted.keys.some(key => key in membersOf(yaml.data))) return section
   else into.unreadable(start, `This is not ${wanted.name}: it has none of ${listed(wanted.keys, 'and')}.`)
   return undefined
 }
 
 /** The other programs copy what such a key names, which may be a guard. @returns whether there is one */
-function reportMergeKeys(section: Section, into: Migration): boolean {
+function reportMergeKeys(section: Section, into: Findings): boolean {
   let isAny = false
   for (const [key, value] of Object.entries(section.node)) {
     if (key === '<<') {
-      into.unreadable(
-        section.at(key),
-        'Merge keys ("<<") are not read. Write out here what this one stands for.',
-      )
+      const sentence = 'Merge keys ("<<") are not read. Write out here what this one stands for.'
+      into.unreadable(section.at(key), sentence)
       isAny = true
       continue
     }
