@@ -1,13 +1,13 @@
 /** Prints how many lines of a log could be used. */
 import type { Io } from '../io.js'
 import { count, minuteOf, printable, wrap } from '../text.js'
-import { type Intake, isoTime } from './intake.js'
+import { isoTime, type LogIntake } from './intake.js'
 
 const DAMAGED =
   'More than 1 % of the lines, or the rest of a file, could not be read: the numbers may be far from the truth.'
 
 /** A few lines that end in a newline. */
-export function intakeText(intake: Intake, io: Io): string {
+export function intakeText(intake: LogIntake, io: Io): string {
   const { lines, used, troubles, late, shown, from, to } = intake
   const parts = [`${count(lines, 'line')}, ${count(used, 'record')}`]
   if (troubles.broken > 0) parts.push(`${count(troubles.broken, 'broken line')} skipped`)

@@ -18,7 +18,7 @@ export const LONGEST_SHOWN = 120
 /** With a larger share of unusable lines, the result is not reliable. */
 const MOST_TROUBLE = 0.01
 
-export class Intake {
+export class LogIntake {
   lines = 0
   /** Lines that describe a request. */
   used = 0
@@ -55,7 +55,7 @@ export class Intake {
 }
 
 /** As `--json` prints it. */
-export function describeIntake(intake: Intake) {
+export function describeIntake(intake: LogIntake) {
   const { lines, used, other, late, troubles, shown, from, to } = intake
   return {
     lines,

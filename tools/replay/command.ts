@@ -3,7 +3,7 @@ import type { Configuration } from '../../gateway/configured/load.js'
 import { type Arguments, defineCommand, type ExitCode, Unusable } from '../command.js'
 import { CONFIG } from '../config.js'
 import type { Io } from '../io.js'
-import { describeIntake, Intake } from '../log/intake.js'
+import { describeIntake, LogIntake } from '../log/intake.js'
 import { readLogs } from '../log/read.js'
 import { count } from '../text.js'
 import { Seen } from './accuracy.js'
@@ -77,7 +77,7 @@ async function run({ values, positionals }: Arguments<typeof OPTIONS>, io: Io): 
   const parts = [...new Set(rulesOf(policies).flatMap(({ key }) => key))]
   const sampling: Sampling = { dropped: new Map(), admitted: 0, sample: 1 }
   const formats = new FormatReader(values, sampling)
-  const intake = new Intake()
+  const intake = new LogIntake()
   const seen = new Seen()
   const differences = new Differences()
   const recorded = new Recorded()
@@ -124,7 +124,7 @@ function describe({ policies, loaded, tally }: Side): PolicyDocument {
   return { policies, revision: loaded.compiled.policy.revision, ...tally.describe() }
 }
 
-function nothingFound(names: readonly string[], { lines, shown: [first] }: Intake): string {
+function nothingFound(names: readonly string[], { lines, shown: [first] }: LogIntake): string {
   const found = `No request in ${names.join(', ')}: ${count(lines, 'line')} read.`
   const why = first === undefined ? '' : ` ${first.file}:${first.line}: ${first.reason}.`
   return `${found}${why} Formats are records, combined, envoy, and json with --map.`

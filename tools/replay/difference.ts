@@ -3,7 +3,7 @@ import type { Judged } from './simulation.js'
 import { type Offender, offenderOf, refusersOf } from './tally.js'
 import type { Traffic } from './traffic.js'
 
-export type Difference = ReturnType<Differences['describe']>
+export type ReplayDifference = ReturnType<Differences['describe']>
 
 const FIRST = 5
 const TOP_PROJECTS = 20

@@ -1,6 +1,6 @@
 /** The replay as plain data: what `--json` prints. Additions keep `version`. */
 import type { describeIntake } from '../log/intake.js'
-import type { Difference } from './difference.js'
+import type { ReplayDifference } from './difference.js'
 import type { RecordedDocument } from './recorded.js'
 import type { ReplayTally } from './tally.js'
 
@@ -10,7 +10,7 @@ export interface ReplayDocument {
   readonly candidate: PolicyDocument
   readonly against: PolicyDocument | null
   /** The candidate compared with `against`; null without it. */
-  readonly difference: Difference | null
+  readonly difference: ReplayDifference | null
   /** The candidate compared with what the log says was done then. */
   readonly recorded: RecordedDocument | null
   /** What the log does not contain, as sentences. */

@@ -2,7 +2,7 @@
 
 import type { Dropped } from '../log/decision-record.js'
 import type { Distinct } from '../log/distinct.js'
-import { describeIntake, type Intake, isoTime } from '../log/intake.js'
+import { describeIntake, isoTime, type LogIntake } from '../log/intake.js'
 import type { Gathered } from './gather.js'
 import { promotionOf } from './promotion.js'
 import type { RuleTally } from './tally.js'
@@ -12,7 +12,7 @@ export type RuleReport = ReturnType<typeof ruleReport>
 
 const TOP_PROJECTS = 5
 
-export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped, percentile: number) {
+export function documentOf(gathered: Gathered, intake: LogIntake, dropped: Dropped, percentile: number) {
   const { tallies, allowed, sample, beyond } = gathered
   return {
     version: 1,
