@@ -150,8 +150,9 @@ export function deniedNetworks(lines: readonly AddressLine[]): string[] | undefi
       if (range === undefined) continue
       const left: Range[] = []
       for (const one of open) {
-        const low = one[0] > range[0] ? one[0] : range[0]
-        const high = one[1] < range[1] ? one[1] : range[1]
+        let [low, high] = range
+        if (one[0] > low) low = one[0]
+        if (one[1] < high) high = one[1]
         if (low > high) {
           left.push(one)
           continue

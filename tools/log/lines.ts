@@ -3,8 +3,8 @@ import { createReadStream, statSync } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { Unusable } from '../command.js'
+import { unreadable } from '../files.js'
 import type { Io } from '../io.js'
-import { unreadable } from '../unreadable.js'
 import { LONGEST_SHOWN, type LogIntake } from './intake.js'
 
 export interface LogFile {

@@ -1,13 +1,16 @@
 /** Prints a replay as text. */
 import type { Io } from '../io.js'
 import type { LogIntake } from '../log/intake.js'
-import { intakeText } from '../log/intake-text.js'
+import { intakeText } from '../log/intake.js'
 import { columns, table } from '../table.js'
 import { count, grouped, minuteOf, percent, printable, wrap } from '../text.js'
-import type { ReplayDifference } from './difference.js'
-import type { PolicyDocument, ReplayDocument } from './document.js'
-import type { RecordedDocument } from './recorded.js'
-import type { Offender } from './tally.js'
+import type {
+  Offender,
+  PolicyDocument,
+  RecordedDocument,
+  ReplayDifference,
+  ReplayDocument,
+} from './document.js'
 
 /** Number of hours and projects with the most refusals that are listed. */
 const SHOWN = 10

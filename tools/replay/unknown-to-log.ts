@@ -2,7 +2,7 @@
 import { isProjectLimits } from '../../config/load.js'
 import { UNLIMITED } from '../../config/words/words.js'
 import type { Configuration } from '../../gateway/configured/load.js'
-import { names, rulesOf } from './rules.js'
+import { names, rulesOf } from './policies.js'
 import type { Format } from './traffic.js'
 
 /** Parts of keys that decision records contain as hashes. */

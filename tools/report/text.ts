@@ -1,7 +1,7 @@
 /** Prints the report as text. */
 import type { Io } from '../io.js'
 import type { LogIntake } from '../log/intake.js'
-import { intakeText } from '../log/intake-text.js'
+import { intakeText } from '../log/intake.js'
 import { columns, table } from '../table.js'
 import { grouped, minuteOf, printable, wrap } from '../text.js'
 import type { ReportDocument, RuleReport } from './document.js'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { listed } from '../../config/problem.js'
 import { defineCommand, Unusable } from '../command.js'
 import { CONFIG } from '../config.js'
-import { writeNew } from '../new-file.js'
+import { writeNew } from '../files.js'
 import { readStarter, STARTER, starterFiles } from './files.js'
 import { limitsText } from './limit.js'
 
