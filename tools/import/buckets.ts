@@ -24,7 +24,6 @@ interface ImportedBucket {
 
 /** A plan for every server; projects.yaml declares at most a hundred. */
 const MOST_OWNERS = 90
-/** A bucket has at most so many patterns. */
 const MOST_PATTERNS = 1000
 /** The owner of quotas that hold for all projects. */
 const EVERYBODY = ''
@@ -33,7 +32,6 @@ const scopesOf = (projects: readonly string[]): readonly string[] =>
 
 export class ImportedBuckets {
   readonly #buckets = new Map<string, ImportedBucket>()
-  /** The bucket of each pattern. */
   readonly #owners = new Map<string, string>()
   /** Quotas by project. */
   readonly #quotas = new Map<string, Map<string, object | string>>()
@@ -44,7 +42,6 @@ export class ImportedBuckets {
     return this.#buckets.size === 0
   }
 
-  /** The name of the bucket that a pattern is in. */
   ownerOf(pattern: string): string | undefined {
     return this.#owners.get(pattern)
   }
@@ -110,7 +107,6 @@ export class ImportedBuckets {
     return false
   }
 
-  /** The projects with quotas of their own. */
   get owners(): readonly string[] {
     return [...this.#quotas.keys()].filter(scope => scope !== EVERYBODY)
   }

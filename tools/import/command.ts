@@ -26,7 +26,6 @@ interface Importer {
   read(first: SourceFile, into: Migration, others: readonly SourceFile[], path: string): void
 }
 
-/** The importers, by the gateway whose files they read. */
 const IMPORTERS: Readonly<Record<string, Importer>> = {
   kong: { most: 2, read: (file, into, [conf]) => importKong(file, into, conf) },
   nginx: { most: 1, read: (file, into, _others, path) => importNginx(file, into, { path, read: textOf }) },

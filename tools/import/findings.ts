@@ -5,7 +5,6 @@ import { PatternError, parsePattern } from '../../gateway/policy/pattern.js'
 import { printable } from '../text.js'
 import { type DocumentKind, faultIn } from './output.js'
 
-/** A position in an imported file. */
 export interface Origin extends Position {
   readonly path?: Path
   /** Set when it is not the file given to the command. */
@@ -100,7 +99,6 @@ export class Findings {
     this.changed(at, sentence)
   }
 
-  /** Notes something that has no effect here. */
   notNeeded(name: string): void {
     this.#notNeeded.add(name)
   }
@@ -153,7 +151,6 @@ export class Findings {
     return [...this.#notNeeded].sort()
   }
 
-  /** The findings under their headings. */
   text(): string {
     const lines: string[] = []
     for (const [group, [heading]] of Object.entries(GROUPS)) {

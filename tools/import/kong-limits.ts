@@ -8,7 +8,6 @@ import type { Migration } from './migration.js'
 import { ANY_PLAN } from './projects.js'
 import type { Section } from './source.js'
 
-/** One window of a plugin. */
 interface KongWindow {
   /** Its name in `windows`; `second` and `minute` become burst and sustained. */
   readonly name: string

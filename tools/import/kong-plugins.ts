@@ -110,7 +110,6 @@ export class KongPlugins {
     return this.#groups.of(consumer)
   }
 
-  /** The plugins of a consumer, and those of its groups. */
   ofConsumer(consumer: Section): readonly Section[] {
     const ofGroups = this.groupsOf(consumer).flatMap(group => this.of(group, 'consumer_group'))
     return [...this.of(consumer, 'consumer'), ...ofGroups]
@@ -182,7 +181,6 @@ export class KongPlugins {
       this.#limiters.set(plugin.node, { plugin, isUsed: false })
   }
 
-  /** Reports limiters that have not been used. */
   reportUnused(): void {
     for (const plugin of this.#scoped) this.#meet(plugin)
     for (const { plugin, isUsed } of this.#limiters.values()) {
@@ -219,7 +217,6 @@ class KongGroups {
   }
 }
 
-/** The names in a list of texts or of objects. */
 const listed = (of: Section, key: string): string[] => [
   ...of.texts(key).filter(name => name !== '[object Object]'),
   ...of.list(key).flatMap(namesOf),

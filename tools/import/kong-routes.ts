@@ -105,7 +105,6 @@ function guardsAmong(plugins: readonly Section[], kong: KongPlugins): Section[] 
 const allowedBy = (config: Section): string[] => [...config.texts('allow'), ...config.texts('whitelist')]
 const deniedBy = (config: Section): string[] => [...config.texts('deny'), ...config.texts('blacklist')]
 
-/** A guard in words. */
 export function guardText(plugin: Section): string {
   const name = plugin.text('name') ?? 'a plugin without a name'
   const config = plugin.section('config')
@@ -124,7 +123,6 @@ export function guardText(plugin: Section): string {
   }
 }
 
-/** The lines of an ip-restriction. */
 export function linesOf(plugin: Section): AddressLine[] {
   const config = plugin.section('config')
   const allowed = allowedBy(config)

@@ -181,7 +181,6 @@ class KongImport {
     }
   }
 
-  /** The addresses of an upstream of Kong. */
   #targetsOf(pool: Section | undefined): string[] | undefined {
     const roundRobin = 'The addresses of an upstream share the requests.'
     pool?.others(['name', 'targets', 'tags', 'id'], this.#into, roundRobin)

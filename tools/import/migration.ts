@@ -149,7 +149,6 @@ export class Migration extends Findings {
     return false
   }
 
-  /** The bucket that a pattern is in. */
   ownerOf(pattern: string): string | undefined {
     return this.#buckets.ownerOf(pattern)
   }

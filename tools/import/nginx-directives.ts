@@ -64,7 +64,6 @@ export const isKnown = (name: string): boolean =>
   Object.hasOwn(ELSEWHERE, name) ||
   Object.hasOwn(MISSING, name)
 
-/** Reports a directive that is not imported. */
 export function reportDirective(one: Directive, into: Findings): void {
   const { name } = one
   if (READ.has(name)) return

@@ -104,6 +104,22 @@ export interface NginxLimit {
   readonly dryRun: boolean
 }
 
+/** The limits of a block: those of a module around it hold only if it has none of that module itself. */
+export function limitsOf(block: Block, outer: readonly NginxLimit[]): readonly NginxLimit[] {
+  const stated = (kind: string): boolean | undefined => {
+    const [word] = block.find(one => one.name === `${kind}_dry_run`)?.words ?? []
+    return word === undefined ? undefined : word === 'on'
+  }
+  const own = block
+    .filter(({ name }) => name === 'limit_req' || name === 'limit_conn')
+    .map(directive => ({ directive, dryRun: stated(directive.name) ?? false }))
+  const names = new Set(own.map(({ directive }) => directive.name))
+  const inherited = outer
+    .filter(({ directive }) => !names.has(directive.name))
+    .map(limit => ({ ...limit, dryRun: stated(limit.directive.name) ?? limit.dryRun }))
+  return [...inherited, ...own]
+}
+
 /** A limit with all locations it applies to: one zone counts them together. */
 interface LimitUse {
   readonly limit: NginxLimit
@@ -140,22 +156,6 @@ export class NginxLimits {
     else if (zoneKey === undefined)
       this.#into.leftOut(one, `the zone "${name}". A rule cannot count by "${key}".`)
     else this.#zones.set(`${kind} ${name}`, { key: zoneKey, rate })
-  }
-
-  /** The limits of a block: those of a module around it hold only if it has none of that module itself. */
-  of(block: Block, outer: readonly NginxLimit[]): readonly NginxLimit[] {
-    const stated = (kind: string): boolean | undefined => {
-      const [word] = block.find(one => one.name === `${kind}_dry_run`)?.words ?? []
-      return word === undefined ? undefined : word === 'on'
-    }
-    const own = block
-      .filter(({ name }) => name === 'limit_req' || name === 'limit_conn')
-      .map(directive => ({ directive, dryRun: stated(directive.name) ?? false }))
-    const names = new Set(own.map(({ directive }) => directive.name))
-    const inherited = outer
-      .filter(({ directive }) => !names.has(directive.name))
-      .map(limit => ({ ...limit, dryRun: stated(limit.directive.name) ?? limit.dryRun }))
-    return [...inherited, ...own]
   }
 
   /** Applies limits to the requests of a place. */

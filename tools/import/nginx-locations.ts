@@ -1,11 +1,20 @@
 /** nginx's servers and locations as places: which of them takes a request, what is closed, and what goes elsewhere. */
 import type { Migration } from './migration.js'
-import { answeredIn, type Guards, guardIn, guardsOf, isRefusing, rewrittenPaths } from './nginx-guards.js'
-import type { NginxLimit } from './nginx-limits.js'
+import { fieldsOf } from './nginx-directives.js'
+import {
+  answeredIn,
+  type Guards,
+  guardIn,
+  guardsOf,
+  isRefusing,
+  NO_GUARDS,
+  rewrittenPaths,
+} from './nginx-guards.js'
+import { limitsOf, type NginxLimit } from './nginx-limits.js'
 import type { Block, Directive } from './nginx-text.js'
 import type { MatchedPlace, PlacePath } from './places.js'
 import { literalsOf } from './regex.js'
-import { type ImportedSettings, withoutSecret } from './upstreams.js'
+import { type ImportedSettings, LONGEST_TIMEOUT_MS, withoutSecret } from './upstreams.js'
 
 /** What a block inherits from the blocks around it. */
 export interface NginxContext {
@@ -24,6 +33,27 @@ export interface NginxContext {
   /** False where only guards are read, because the routes of the server cannot be written. */
   readonly isRouted: boolean
 }
+
+/** nginx refuses larger bodies unless the file says otherwise, and waits so long. */
+const NGINX_DEFAULTS: ImportedSettings = {
+  maxBody: 1024 * 1024,
+  timeouts: { connect: 60_000, head: 60_000, idle: 60_000 },
+}
+
+/** What holds around all servers. */
+export const ROOT: NginxContext = {
+  ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS, fields: [] },
+  ...{ settings: NGINX_DEFAULTS, isRouted: true, hasOtherHosts: false },
+}
+
+/** What a block says, and what it inherits. */
+export const contextIn = (block: Block, outer: NginxContext): NginxContext => ({
+  ...outer,
+  limits: limitsOf(block, outer.limits),
+  guards: guardsOf(block, outer.guards),
+  settings: settingsOf(block, outer.settings),
+  fields: fieldsOf(block, outer.fields),
+})
 
 /** What nginx takes first, beginning with the last one. */
 const PREFIX = 1
@@ -135,25 +165,49 @@ function closeLocation(one: Directive, guard: string, outer: NginxContext, into:
   for (const place of places) closeIn(outer, { ...place, rank: rankOf(outer, EXPRESSION) }, what, one, into)
 }
 
-/** Paths that nginx rewrites reach no upstream as they are. */
-export function addRewritten(
-  one: Directive,
-  context: NginxContext,
-  isServer: boolean,
-  into: Migration,
-): void {
-  const [expression, replacement = ''] = one.words
+/** Diverts what the lines of a block send away: paths that nginx rewrites reach no upstream as they are. */
+export function divertIn(block: Block, context: NginxContext, isServer: boolean, into: Migration): void {
   const { hosts } = context
   const rank = isServer ? rankOf(context, SERVER_REWRITE) : [...placeIn(context).rank, 1]
-  const what = `rewritten to ${withoutSecret(replacement)} ("rewrite ${expression}")`
-  for (const { kind, path } of rewrittenPaths(one, context, isServer))
-    into.divert({ hosts, kind, path, rank }, what, one)
+  for (const one of block) {
+    const [expression, replacement = ''] = one.words
+    if (one.name === 'rewrite') {
+      const what = `rewritten to ${withoutSecret(replacement)} ("rewrite ${expression}")`
+      for (const { kind, path } of rewrittenPaths(one, context, isServer))
+        into.divert({ hosts, kind, path, rank }, what, one)
+    } else if (one.name === 'return' && isServer && !isRefusing(one)) {
+      // A server with a "return" answers all requests itself, before it looks for a location.
+      const answered = answeredIn([one])
+      if (answered !== undefined) into.divert({ hosts, kind: 'prefix', path: '/', rank }, answered, one)
+    }
+  }
 }
 
-/** A server with a `return` answers all requests itself, before it looks for a location. */
-export function addFixedAnswers(one: Directive, context: NginxContext, into: Migration): void {
-  const answered = isRefusing(one) ? undefined : answeredIn([one])
-  if (answered === undefined) return
-  const { hosts } = context
-  into.divert({ hosts, kind: 'prefix', path: '/', rank: rankOf(context, SERVER_REWRITE) }, answered, one)
+/** The limits and timeouts of a block, on top of those around it. */
+function settingsOf(block: Block, outer: ImportedSettings): ImportedSettings {
+  let { maxBody, timeouts } = outer
+  for (const { name, words } of block) {
+    const [word = ''] = words
+    const ms = name.startsWith('proxy_') ? millisecondsOf(word) : undefined
+    if (name === 'client_max_body_size') {
+      const size = bytesOf(word)
+      if (size !== undefined) maxBody = size === 0 ? undefined : size
+    } else if (name === 'proxy_connect_timeout' && ms !== undefined) timeouts = { ...timeouts, connect: ms }
+    else if (name === 'proxy_read_timeout' && ms !== undefined) timeouts = { ...timeouts, head: ms, idle: ms }
+  }
+  return { ...(maxBody !== undefined && { maxBody }), ...(timeouts !== undefined && { timeouts }) }
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const UNIT_BYTES: Readonly<Record<string, number>> = { k: 1024, m: 1024 ** 2, g: 1024 ** 3 }
+
+function millisecondsOf(text: string): number | undefined {
+  const [, count, unit = 's'] = /^(\d{1,9})(ms|s|m|h|d)?$/.exec(text) ?? []
+  const ms = Number(count) * (UNIT_MS[unit] ?? Number.NaN)
+  return ms > 0 && ms <= LONGEST_TIMEOUT_MS ? ms : undefined
+}
+
+function bytesOf(text: string): number | undefined {
+  const [, count, unit = ''] = /^(\d{1,9})([kmg]?)$/i.exec(text) ?? []
+  return count === undefined ? undefined : Number(count) * (UNIT_BYTES[unit.toLowerCase()] ?? 1)
 }

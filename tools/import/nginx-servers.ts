@@ -4,7 +4,7 @@ import type { Migration } from './migration.js'
 import { type Block, type Directive, named } from './nginx-text.js'
 import { isConfined, type PlacePath } from './places.js'
 import { isPrivate } from './rules.js'
-import { type ImportedSettings, LONGEST_TIMEOUT_MS, PATH_STAYS, withoutSecret } from './upstreams.js'
+import { type ImportedSettings, PATH_STAYS, withoutSecret } from './upstreams.js'
 
 /** The hosts of a server. */
 interface ServerNames {
@@ -35,12 +35,30 @@ export function onlyRedirects(server: Block): boolean {
   return server.some(isRedirect) || (server.some(({ block }) => block?.some(isRedirect)) && !forwards(server))
 }
 
-/** For each server, the `listen` by which fewer can reach it than the others, if there is such a one. */
-export function apartAmong(servers: readonly Block[]): (server: Block) => Directive | undefined {
-  const isAnyWide = servers.some(one => narrowListen(one) === undefined)
-  const isAnyUsual = servers.some(one => otherPort(one) === undefined)
-  return server =>
-    (isAnyWide ? narrowListen(server) : undefined) ?? (isAnyUsual ? otherPort(server) : undefined)
+/** The servers of a file, compared with each other. */
+export class NginxServers {
+  /** True when requests for hosts that no server has reach an upstream. */
+  readonly isAnyNameless: boolean
+  readonly #defaults: ReadonlySet<Block>
+  readonly #isAnyWide: boolean
+  readonly #isAnyUsual: boolean
+
+  constructor(servers: readonly Block[]) {
+    this.isAnyNameless = servers.some(isNameless)
+    this.#defaults = defaultsAmong(servers)
+    this.#isAnyWide = servers.some(one => narrowListen(one) === undefined)
+    this.#isAnyUsual = servers.some(one => otherPort(one) === undefined)
+  }
+
+  isDefault(server: Block): boolean {
+    return this.#defaults.has(server)
+  }
+
+  /** The `listen` by which fewer can reach a server than the others, if there is such a one. */
+  apart(server: Block): Directive | undefined {
+    const narrow = this.#isAnyWide ? narrowListen(server) : undefined
+    return narrow ?? (this.#isAnyUsual ? otherPort(server) : undefined)
+  }
 }
 
 /** The first `listen` of a server of which all are so. */
@@ -198,39 +216,4 @@ export class NginxUpstreams {
     if (upstream !== undefined) this.#into.upstreams.set(upstream, settings, one)
     return upstream
   }
-}
-
-/** nginx refuses larger bodies unless the file says otherwise, and waits so long. */
-export const NGINX_DEFAULTS: ImportedSettings = {
-  maxBody: 1024 * 1024,
-  timeouts: { connect: 60_000, head: 60_000, idle: 60_000 },
-}
-
-/** The limits and timeouts of a block, on top of those around it. */
-export function settingsOf(block: Block, outer: ImportedSettings): ImportedSettings {
-  let { maxBody, timeouts } = outer
-  for (const { name, words } of block) {
-    const [word = ''] = words
-    const ms = name.startsWith('proxy_') ? millisecondsOf(word) : undefined
-    if (name === 'client_max_body_size') {
-      const size = bytesOf(word)
-      if (size !== undefined) maxBody = size === 0 ? undefined : size
-    } else if (name === 'proxy_connect_timeout' && ms !== undefined) timeouts = { ...timeouts, connect: ms }
-    else if (name === 'proxy_read_timeout' && ms !== undefined) timeouts = { ...timeouts, head: ms, idle: ms }
-  }
-  return { ...(maxBody !== undefined && { maxBody }), ...(timeouts !== undefined && { timeouts }) }
-}
-
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const UNIT_BYTES: Readonly<Record<string, number>> = { k: 1024, m: 1024 ** 2, g: 1024 ** 3 }
-
-function millisecondsOf(text: string): number | undefined {
-  const [, count, unit = 's'] = /^(\d{1,9})(ms|s|m|h|d)?$/.exec(text) ?? []
-  const ms = Number(count) * (UNIT_MS[unit] ?? Number.NaN)
-  return ms > 0 && ms <= LONGEST_TIMEOUT_MS ? ms : undefined
-}
-
-function bytesOf(text: string): number | undefined {
-  const [, count, unit = ''] = /^(\d{1,9})([kmg]?)$/i.exec(text) ?? []
-  return count === undefined ? undefined : Number(count) * (UNIT_BYTES[unit.toLowerCase()] ?? 1)
 }

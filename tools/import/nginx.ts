@@ -1,37 +1,26 @@
 /** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
 import type { Migration } from './migration.js'
-import { fieldsOf, isChosen, reportDirective, reportFields } from './nginx-directives.js'
-import {
-  answeredIn,
-  guardIn,
-  guardsOf,
-  isGuard,
-  isRefusing,
-  NO_GUARDS,
-  networksDenied,
-  rewriteOfAll,
-} from './nginx-guards.js'
+import { isChosen, reportDirective, reportFields } from './nginx-directives.js'
+import { answeredIn, guardIn, isGuard, isRefusing, networksDenied, rewriteOfAll } from './nginx-guards.js'
 import { NginxLimits } from './nginx-limits.js'
 import {
-  addFixedAnswers,
-  addRewritten,
   closeIn,
+  contextIn,
+  divertIn,
   leaveExpression,
   locationOf,
   type NginxContext,
   openIn,
   placeIn,
+  ROOT,
 } from './nginx-locations.js'
 import {
-  apartAmong,
-  defaultsAmong,
   importRealIp,
   isNameless,
-  NGINX_DEFAULTS,
+  NginxServers,
   NginxUpstreams,
   namesOf,
   onlyRedirects,
-  settingsOf,
   withoutRepeated,
 } from './nginx-servers.js'
 import {
@@ -61,7 +50,8 @@ export function importNginx({ text }: SourceFile, into: Migration, reader: FileR
   try {
     const directives = withIncluded(parseNginx(text), reader, into)
     const not = `This is not ${WANTED}: it has no http, server or upstream.`
-    if (directives.some(({ name }) => OF_NGINX.test(name))) new NginxImport(into).read(directives)
+    if (directives.some(({ name }) => OF_NGINX.test(name)))
+      new NginxImport(directives, into).read(directives[0])
     else into.unreadable(start, text.trim() === '' ? 'The file is empty.' : not)
   } catch (error) {
     if (!(error instanceof NginxFault)) throw error
@@ -85,55 +75,37 @@ class NginxImport {
   readonly #upstreams: NginxUpstreams
   readonly #limits: NginxLimits
   readonly #takers: Taker[] = []
-  #defaults: ReadonlySet<Block> = new Set()
-  /** True when requests for hosts that no server has reach an upstream. */
-  #isAnyNameless = false
-  #apart: ReturnType<typeof apartAmong> = () => undefined
+  readonly #http: Block
+  readonly #servers: NginxServers
 
-  constructor(into: Migration) {
+  constructor(directives: Block, into: Migration) {
     this.#into = into
+    const all = directives.flatMap(one => (one.name === 'http' ? (one.block ?? []) : [one]))
+    this.#http = withoutRepeated(all, into)
+    this.#servers = new NginxServers(named(this.#http, 'server').map(({ block = [] }) => block))
     this.#upstreams = new NginxUpstreams(into)
     this.#limits = new NginxLimits(into)
   }
 
-  read(directives: Block): void {
-    const all = directives.flatMap(one => (one.name === 'http' ? (one.block ?? []) : [one]))
-    const http = withoutRepeated(all, this.#into)
+  read(first: Directive | undefined): void {
+    const http = this.#http
     for (const one of http) {
       if (one.name === 'geo' || one.name === 'map') this.#limits.variables.add(one)
       if (one.name === 'upstream') this.#upstreams.add(one)
     }
-    const servers = named(http, 'server').map(({ block = [] }) => block)
-    this.#isAnyNameless = servers.some(isNameless)
-    this.#apart = apartAmong(servers)
-    this.#defaults = defaultsAmong(servers)
     const knowsClients = importRealIp(http, this.#into)
     this.#limits.knowsClients = knowsClients
     for (const one of http) if (/^limit_(req|conn)_zone$/.test(one.name)) this.#limits.zone(one)
-    const root: NginxContext = {
-      ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS, fields: [] },
-      ...{ settings: NGINX_DEFAULTS, isRouted: true, hasOtherHosts: false },
-    }
-    this.#block(http, root, directives[0])
+    this.#block(http, ROOT, first)
     const isDenied = knowsClients && this.#denyEverywhere()
     for (const taker of this.#takers) this.#finish(taker, isDenied)
     this.#limits.write()
   }
 
   #block(block: Block, outer: NginxContext, at: Directive | undefined): void {
-    const context: NginxContext = {
-      ...outer,
-      limits: this.#limits.of(block, outer.limits),
-      guards: guardsOf(block, outer.guards),
-      settings: settingsOf(block, outer.settings),
-      fields: fieldsOf(block, outer.fields),
-    }
+    const context = contextIn(block, outer)
     for (const one of block) this.#directive(one, context)
-    const isServer = at?.name === 'server'
-    for (const one of block) {
-      if (one.name === 'rewrite') addRewritten(one, context, isServer, this.#into)
-      else if (one.name === 'return' && isServer) addFixedAnswers(one, context, this.#into)
-    }
+    divertIn(block, context, at?.name === 'server', this.#into)
     // This block takes the requests that no inner block takes.
     const isTaken = block.some(
       ({ name, words }) => name === 'server' || (name === 'location' && words[0] === '/'),
@@ -182,7 +154,7 @@ class NginxImport {
   #server(one: Directive, outer: NginxContext): void {
     const block = one.block ?? []
     const { hosts, patterns } = namesOf(block)
-    const apart = this.#apart(block)
+    const apart = this.#servers.apart(block)
     if (apart !== undefined) {
       const who = hosts[0] ?? 'a server'
       this.#into.lost(apart, `${who} was reachable at ${apart.words[0]} alone. No route leads there.`)
@@ -194,7 +166,7 @@ class NginxImport {
       if (hosts.length > 0) this.#into.divert(whole, 'redirected', one)
       return
     }
-    const isDefault = this.#defaults.has(block)
+    const isDefault = this.#servers.isDefault(block)
     if (isNameless(block) && !isDefault) {
       const why = 'nginx sends no host there.'
       this.#into.leftOut(one, `a server without a name that is not the default one of its address: ${why}`)
@@ -212,7 +184,7 @@ class NginxImport {
     const projects = hosts.length === 0 ? [] : this.#into.projects.ofHosts(hosts, one)
     // A guard of a server with only patterns for names holds for hosts that nobody can list.
     const isRouted = hosts.length === 0 ? patterns.length === 0 : projects.length > 0
-    const hasOtherHosts = patterns.length > 0 && hosts.length > 0 && this.#isAnyNameless
+    const hasOtherHosts = patterns.length > 0 && hosts.length > 0 && this.#servers.isAnyNameless
     this.#block(block, { ...outer, hosts, projects, hasOtherHosts, isRouted }, one)
   }
 

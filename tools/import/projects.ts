@@ -55,12 +55,10 @@ export class ImportedProjects {
     this.#identify = [plugin, ...this.#identify.filter(one => JSON.stringify(one) !== JSON.stringify(plugin))]
   }
 
-  /** Requests that no identifier knows are refused. */
   rejectUnknown(): void {
     this.#unknown = 'reject'
   }
 
-  /** Requests that no identifier knows count under this plan. */
   countUnknownAs(plan: string): void {
     this.#plans.add(plan)
     this.#unknown ??= plan
@@ -90,7 +88,6 @@ export class ImportedProjects {
     return { identify: this.#identify, unknownProject }
   }
 
-  /** Gives each of these projects a plan of its own. */
   givePlans(ids: readonly string[]): ReadonlyMap<string, string> {
     const given = new Map(ids.map(id => [id, this.#newPlan(id)]))
     for (const [id, plan] of given) {
@@ -130,7 +127,6 @@ export class ImportedProjects {
   }
 }
 
-/** A plan's name made of other text. */
 function wordFrom(text: string): string {
   const word = text.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 64)
   return /^[A-Za-z0-9]/.test(word) ? word : `p${word.slice(0, 63)}`

@@ -119,7 +119,6 @@ function endOfSet(text: string, start: number): number | undefined {
   return undefined
 }
 
-/** The parts between the `|` outside of all groups. */
 function alternativesOf(text: string): string[] {
   const parts: string[] = []
   let depth = 0

@@ -51,7 +51,6 @@ export class ImportedRules {
     this.#exempt.push({ name, networks, at })
   }
 
-  /** Refuses clients of these networks everywhere. */
   deny(networks: readonly string[], at: Origin): void {
     if (networks.length === 0) return
     this.#isAnyDenied = true

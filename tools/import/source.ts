@@ -12,7 +12,6 @@ export interface SourceFile {
 
 export const words = (text: string): string[] => text.split(' ')
 
-/** Adds a member to the list under a key. */
 export function listUnder<K, V>(map: Map<K, V[]>, key: K, member: V): void {
   const list = map.get(key) ?? []
   map.set(key, list)

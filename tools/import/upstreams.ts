@@ -96,7 +96,6 @@ export class ImportedUpstreams {
     }
   }
 
-  /** Sets the largest body of an upstream. */
   limitBody(name: string, maxBody: number): void {
     const entry = this.#upstreams.get(name)
     if (entry !== undefined) entry.settings = { ...entry.settings, maxBody }
