@@ -1,6 +1,6 @@
 /** `sluice import`: policies from OpenAPI documents, and whole configurations from those of other gateways. */
 import { readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { formatProblem, listed, type Problem } from '../../config/problem.js'
 import { didYouMean } from '../arguments.js'
 import { defineCommand, type ExitCode, Unusable } from '../command.js'
@@ -11,11 +11,10 @@ import { importKong } from './kong.js'
 import { Migration } from './migration.js'
 import { importNginx } from './nginx.js'
 import { GROUPINGS, type Grouping, OpenApiImport } from './openapi.js'
-import { policyText, suggestedLimits } from './output.js'
 import { OTHER_PROGRAMS } from './programs.js'
 import { importRatelimit } from './ratelimit.js'
-import type { SourceFile } from './source.js'
 import { importTraefik } from './traefik.js'
+import type { SourceFile } from './yaml.js'
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
@@ -151,4 +150,41 @@ function textOf(file: string): string {
     if (error instanceof TypeError) throw new Unusable(`${file} is not UTF-8 text.`)
     throw unreadable(file, error)
   }
+}
+
+/** The patterns of each bucket. */
+type BucketPatterns = ReadonlyMap<string, readonly string[]>
+
+const READS = /^(GET|HEAD|OPTIONS) /
+
+/** Suggested limits by bucket: nothing is known of the traffic, except that writes cost more than reads. */
+function suggestedLimits(buckets: BucketPatterns): Record<string, { burst: number; sustained: number }> {
+  return Object.fromEntries(
+    [...buckets].map(([name, patterns]) => {
+      const isRead = patterns.every(pattern => READS.test(pattern))
+      return [name, isRead ? { burst: 20, sustained: 600 } : { burst: 5, sustained: 150 }]
+    }),
+  )
+}
+
+/** A policy file with suggested limits as comments. Patterns are quoted, so that YAML does not interpret them. */
+function policyText(buckets: BucketPatterns, files: readonly string[]): string {
+  const head = `# From ${printable(files.map(file => basename(file)).join(', '))}.\nversion: 1\nkind: project-limits\n`
+  if (buckets.size === 0) return `${head}buckets: {}\n`
+  const keyText = (name: string): string => (/^(null|true|false)$/.test(name) ? JSON.stringify(name) : name)
+  const sections = [...buckets].map(
+    ([name, patterns]) =>
+      `  ${keyText(name)}:\n${patterns.map(pattern => `    - ${JSON.stringify(pattern)}\n`).join('')}`,
+  )
+  const quotas = Object.entries(suggestedLimits(buckets)).map(
+    ([name, { burst, sustained }]) =>
+      `#       ${keyText(name)}: { burst: ${burst}, sustained: ${sustained} }\n`,
+  )
+  return `${head}buckets:\n${sections.join('')}
+# Suggested limits, for every plan and environment: a place to begin, not measured. Remove the "#" and choose your numbers.
+# What falls into no bucket is not limited, unless a bucket has "*".
+# limits:
+#   - for: [{}]
+#     quotas:
+${quotas.join('')}`
 }

@@ -5,7 +5,6 @@
  */
 import type { Origin } from './findings.js'
 import type { Migration } from './migration.js'
-import { From } from './output.js'
 import {
   asRequested,
   type ClosedPath,
@@ -18,6 +17,7 @@ import {
   overlap,
   placeText,
 } from './places.js'
+import { From } from './yaml.js'
 
 /** A place with a route: its patterns lead to the upstream. */
 export interface OpenPlace extends MatchedPlace {

@@ -1,9 +1,15 @@
 /** What an import could not translate: grouped, the worst first. */
 import { formatPath, formatProblem, type Path, type Problem } from '../../config/problem.js'
+import { accessSchema } from '../../config/schema/access.js'
+import { projectLimitsSchema, ruleFileSchema } from '../../config/schema/policy.js'
+import { projectsSchema } from '../../config/schema/projects.js'
+import { createValidator, type Validator } from '../../config/validate.js'
 import type { Position } from '../../config/yaml.js'
+import { inFlight } from '../../gateway/decide/in-flight.js'
+import { volumetric } from '../../gateway/decide/volumetric.js'
+import { apiKey } from '../../gateway/identify/api-key.js'
 import { PatternError, parsePattern } from '../../gateway/policy/pattern.js'
 import { printable } from '../text.js'
-import { type DocumentKind, faultIn } from './output.js'
 
 export interface Origin extends Position {
   readonly path?: Path
@@ -169,3 +175,24 @@ export class Findings {
 /** The first of some words, for a sentence. */
 export const shortened = (words: readonly string[]): string =>
   words.length > 5 ? `${words.slice(0, 5).join(', ')}, …` : words.join(', ')
+
+const SCHEMAS = {
+  volumetric: () => ruleFileSchema('volumetric', volumetric.schema),
+  'in-flight': () => ruleFileSchema('in-flight', inFlight.schema),
+  access: () => accessSchema,
+  'project-limits': () => projectLimitsSchema,
+  projects: () => projectsSchema,
+  'api-key': () => apiKey.schema,
+}
+
+type DocumentKind = keyof typeof SCHEMAS
+
+const validators = new Map<DocumentKind, Validator>()
+
+/** The first fault that the loader would find in a document of that kind, as a sentence; undefined when there is none. */
+export function faultIn(kind: DocumentKind, document: object): string | undefined {
+  const validate = validators.get(kind) ?? createValidator(SCHEMAS[kind]())
+  validators.set(kind, validate)
+  // A copy, because validation fills in defaults.
+  return validate(structuredClone(document), () => [])[0]?.message
+}

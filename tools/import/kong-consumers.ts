@@ -7,7 +7,7 @@ import { bucketQuota, windowsOf } from './kong-limits.js'
 import { isLimiter, type KongPlugins, namesOf, reference } from './kong-plugins.js'
 import type { Migration } from './migration.js'
 import { ANY_PLAN } from './projects.js'
-import { commaSeparated, listUnder, type Section, type SourceFile, words } from './source.js'
+import { commaSeparated, listUnder, type Section, type SourceFile, words } from './yaml.js'
 
 const CREDENTIALS = /^(basicauth|hmacauth|jwt|oauth2|mtls_auth|acls)/
 const CONSUMER = words('username custom_id id keyauth_credentials plugins groups tags created_at')

@@ -6,7 +6,7 @@ import { type KongPlugins, LIMITERS } from './kong-plugins.js'
 import type { KongRoute } from './kong-routes.js'
 import type { Migration } from './migration.js'
 import { ANY_PLAN } from './projects.js'
-import type { Section } from './source.js'
+import type { Section } from './yaml.js'
 
 interface KongWindow {
   /** Its name in `windows`; `second` and `minute` become burst and sustained. */

@@ -1,6 +1,6 @@
 /** Kong's plugins: which hold for a route, and what each of them is: a limit, a guard, or something else. */
 import type { Migration } from './migration.js'
-import { listUnder, type Section, words } from './source.js'
+import { listUnder, type Section, words } from './yaml.js'
 
 /** Plugins that limit. Each kind is looked up separately, so a route may have one of each. */
 export const LIMITERS = ['rate-limiting', 'rate-limiting-advanced']

@@ -5,7 +5,7 @@ import type { KongPlugins } from './kong-plugins.js'
 import { below, isConfined, type MatchedPlace } from './places.js'
 import { literalsOf } from './regex.js'
 import type { AddressLine } from './rules.js'
-import { type Section, words } from './source.js'
+import { type Section, words } from './yaml.js'
 
 const ROUTE = [
   ...words('name id service paths hosts methods headers snis sources destinations expression protocols'),

@@ -14,8 +14,8 @@ import {
 import type { Migration } from './migration.js'
 import { wholeSegments } from './places.js'
 import { deniedByAll } from './rules.js'
-import { readYaml, type Section, type SourceFile, words } from './source.js'
 import { LONGEST_TIMEOUT_MS } from './upstreams.js'
+import { readYaml, type Section, type SourceFile, words } from './yaml.js'
 
 const WANTED = {
   format: 'kong',

@@ -3,6 +3,7 @@
  * cannot express.
  */
 import { basename } from 'node:path'
+import { UNSAFE_KEYS } from '../../config/yaml.js'
 import { printable } from '../text.js'
 import {
   type BucketParts,
@@ -12,12 +13,12 @@ import {
   windowOf,
 } from './buckets.js'
 import { Doors, type OpenPlace, routesTo } from './doors.js'
-import { Findings, type Origin } from './findings.js'
-import { From, faultIn, plainName, yamlText } from './output.js'
+import { Findings, faultIn, type Origin } from './findings.js'
 import { asRequested, type MatchedPlace, twinOf } from './places.js'
 import { ANY_PLAN, ImportedProjects } from './projects.js'
 import { ImportedRules, type RuleParts } from './rules.js'
 import { ImportedUpstreams } from './upstreams.js'
+import { From, yamlText } from './yaml.js'
 
 /** A rate in requests per second, and how many pass at once. */
 interface LimitedRate {
@@ -206,4 +207,17 @@ export class Migration extends Findings {
       ...(this.#trusted.size > 0 && { trustedProxies: [...this.#trusted] }),
     }
   }
+}
+
+const LONGEST_NAME = 64
+
+/** `listItems` → `list-items`, `/items/{id}` → `items-id`. */
+export function plainName(text: string): string {
+  const words = text
+    .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^[^a-z]+|-$/g, '')
+  const name = words.slice(0, LONGEST_NAME).replace(/-$/, '') || 'root'
+  return UNSAFE_KEYS.has(name) ? `${name}-bucket` : name
 }

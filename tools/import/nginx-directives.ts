@@ -1,7 +1,7 @@
 /** Directives of nginx: which are imported, and which have no effect here or are to be written elsewhere. */
 import type { Findings } from './findings.js'
 import { type Block, type Directive, named } from './nginx-text.js'
-import { words } from './source.js'
+import { words } from './yaml.js'
 
 /** What has no counterpart because it concerns how nginx works, not what it lets through or forwards. */
 const NOT_NEEDED =

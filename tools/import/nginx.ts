@@ -34,8 +34,8 @@ import {
 } from './nginx-text.js'
 import { asLiteral, below, wholeSegments } from './places.js'
 import { foreignFile } from './programs.js'
-import { dataOf, type SourceFile } from './source.js'
 import { withoutSecret } from './upstreams.js'
+import { dataOf, type SourceFile } from './yaml.js'
 
 const WANTED = 'nginx configuration'
 const OF_NGINX = /^(http|server|events|upstream|map|geo|limit_|location|include|proxy_)/

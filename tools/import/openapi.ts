@@ -3,9 +3,10 @@ import { formatPath, type Path, type Problem } from '../../config/problem.js'
 import type { YamlFile } from '../../config/yaml.js'
 import { type Pattern, PatternError, parsePattern } from '../../gateway/policy/pattern.js'
 import { PathTrie } from '../../gateway/policy/trie.js'
-import { faultIn, plainName } from './output.js'
+import { faultIn } from './findings.js'
+import { plainName } from './migration.js'
 import { type Members, membersOf } from './programs.js'
-import { parseForeign } from './source.js'
+import { parseForeign } from './yaml.js'
 
 /** How operations that name no bucket are grouped. */
 export const GROUPINGS = ['tag', 'path', 'operation'] as const

@@ -1,7 +1,7 @@
 /** Projects, plans and identifiers of an imported configuration: projects.yaml, and who is identified how. */
 import type { Origin } from './findings.js'
 import type { Migration } from './migration.js'
-import { From } from './output.js'
+import { From } from './yaml.js'
 
 export interface ProjectParts {
   readonly id: string

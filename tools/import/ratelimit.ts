@@ -3,7 +3,7 @@ import type { KeyPart } from '../../config/words/words.js'
 import type { Origin } from './findings.js'
 import type { Migration } from './migration.js'
 import { asLiteral, below, wholeSegments } from './places.js'
-import { readYaml, type Section, type SourceFile, words } from './source.js'
+import { readYaml, type Section, type SourceFile, words } from './yaml.js'
 
 const SECONDS: Readonly<Record<string, number>> = { second: 1, minute: 60, hour: 3600, day: 86_400 }
 /** The longest window of a volumetric rule, in seconds. */

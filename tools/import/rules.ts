@@ -4,8 +4,8 @@ import { masked, networkText, parseNetwork } from '../../gateway/policy/address.
 import type { WindowQuota } from './buckets.js'
 import type { Origin } from './findings.js'
 import type { Migration } from './migration.js'
-import { From } from './output.js'
 import { Overlaps } from './places.js'
+import { From } from './yaml.js'
 
 type RuleKind = 'volumetric' | 'in-flight' | 'access'
 

@@ -2,7 +2,7 @@
 import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
 import { isPrivate } from './rules.js'
-import { readYaml, type Section, type SourceFile, words } from './source.js'
+import { readYaml, type Section, type SourceFile, words } from './yaml.js'
 
 const WANTED = { format: 'traefik', name: 'a Traefik dynamic configuration', keys: ['http', 'entryPoints'] }
 

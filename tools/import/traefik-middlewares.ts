@@ -4,7 +4,7 @@ import { type Findings, shortened } from './findings.js'
 import type { Migration } from './migration.js'
 import { isConfined, type MatchedPlace } from './places.js'
 import { literalsOf } from './regex.js'
-import type { Section } from './source.js'
+import type { Section } from './yaml.js'
 
 const NO_REWRITE = 'The upstream gets the path that the client sent'
 const NO_REDIRECT = 'Redirect in front of the gateway'

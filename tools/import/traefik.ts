@@ -1,7 +1,6 @@
 /** Traefik's configuration: routers, services, what guards them, rateLimit and inFlightReq (doc.traefik.io). */
 import type { Migration } from './migration.js'
 import { type MatchedPlace, wholeSegments } from './places.js'
-import { listUnder, type Section, type SourceFile, words } from './source.js'
 import { plain, readTraefik, TraefikFiles } from './traefik-files.js'
 import {
   elsewhereOf,
@@ -13,6 +12,7 @@ import {
   reportFields,
 } from './traefik-middlewares.js'
 import { fitsOf, isNegated, patternOf, placeOf, RuleFault, type RuleFit } from './traefik-rule.js'
+import { listUnder, type Section, type SourceFile, words } from './yaml.js'
 
 const ROUTER = words('rule service middlewares entryPoints tls priority ruleSyntax observability parentRefs')
 const MOST_CHAINED = 1000

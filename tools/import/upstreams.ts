@@ -1,7 +1,7 @@
 /** The upstreams of an imported configuration. */
 import type { Origin } from './findings.js'
 import type { Migration } from './migration.js'
-import { From } from './output.js'
+import { From } from './yaml.js'
 
 /** Limits and timeouts of an upstream; bytes, and times in milliseconds. */
 export interface ImportedSettings {

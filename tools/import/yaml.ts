@@ -1,4 +1,7 @@
-/** A YAML file of another gateway, read together with the place of every value. */
+/**
+ * YAML files: those of another gateway, read with the place of every value, and those that are written, with the place
+ * that each entry came from.
+ */
 import { listed, type Path } from '../../config/problem.js'
 import { parseYaml, type YamlFile } from '../../config/yaml.js'
 import type { Findings, Origin } from './findings.js'
@@ -152,3 +155,61 @@ function withoutNulls(value: unknown): unknown {
   const present = Object.entries(value).filter(([, member]) => member !== null)
   return Object.fromEntries(present.map(([key, member]) => [key, withoutNulls(member)]))
 }
+
+/** An entry, and the place it came from, which is written above it as a comment. */
+export class From {
+  readonly place: string
+  readonly value: object
+
+  constructor(place: string, value: object) {
+    this.place = place
+    this.value = value
+  }
+}
+
+/** Text that YAML reads as the same text without quotes, also between brackets; durations too. */
+const PLAIN = /^(?:[A-Za-z/](?:[A-Za-z0-9 ._/*-]*[A-Za-z0-9._/*-])?|\d+(?:ms|s|m|h|d))$/
+const NO_TEXT = /^(null|true|false)$/i
+
+/** A whole document, in block style with flow style for lists of words. */
+export const yamlText = (document: object): string => `${block(document, '').join('\n')}\n`
+
+function block(value: unknown, pad: string): string[] {
+  if (Array.isArray(value)) {
+    return value.flatMap(item => {
+      const { inner, head } = opened(item, pad)
+      if (isFlow(inner)) return [...head, `${pad}- ${flow(inner)}`]
+      const [first = '', ...rest] = block(inner, `${pad}  `)
+      return [...head, `${pad}- ${first.slice(pad.length + 2)}`, ...rest]
+    })
+  }
+  return Object.entries(value as object).flatMap(([name, member]) => {
+    if (member === undefined) return []
+    const { inner, head } = opened(member, pad)
+    const key = `${pad}${scalar(name)}:`
+    return isFlow(inner) ? [...head, `${key} ${flow(inner)}`] : [...head, key, ...block(inner, `${pad}  `)]
+  })
+}
+
+const opened = (value: unknown, pad: string): { inner: unknown; head: string[] } =>
+  value instanceof From
+    ? { inner: value.value, head: [`${pad}# ${value.place}`] }
+    : { inner: value, head: [] }
+
+/** True for scalars, lists of scalars, and short maps of scalars. */
+function isFlow(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  if (value instanceof From || Object.values(value).some(member => typeof member === 'object')) return false
+  return Array.isArray(value) || flow(value).length <= 80
+}
+
+function flow(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return scalar(value)
+  const pairs = Object.entries(value).filter(([, member]) => member !== undefined)
+  const texts = pairs.map(([key, member]) => `${scalar(key)}: ${flow(member)}`)
+  return texts.length === 0 ? '{}' : `{ ${texts.join(', ')} }`
+}
+
+const scalar = (value: unknown): string =>
+  typeof value === 'string' && PLAIN.test(value) && !NO_TEXT.test(value) ? value : JSON.stringify(value)
