@@ -40,11 +40,33 @@ export interface Fallen {
   readonly bucket: string
   readonly falls_to: readonly (string | null)[]
 }
-export type LimitsOf = ReturnType<typeof limitsByColumn>[number]
-export type EndpointLimit = ReturnType<typeof endpointLimits>[number]
+/** The limits of plans and environments that have equal ones, or of one project. */
+export interface LimitsOf {
+  /** Whose limits these are, in words. */
+  readonly for: string
+  /** Each plan and environment as `plan/environment`. */
+  readonly columns: readonly string[]
+  readonly buckets: readonly (BucketLimit | Unlimited | Fallen)[]
+}
+
+/** The limit of a rule that is not of project limits. */
+export interface EndpointLimit {
+  readonly rule: string
+  readonly kind: string
+  readonly mode: Rule['mode']
+  /** The percentage of keys for which it is enforced, such as `10%`; absent when `mode` applies to all. */
+  readonly enforceFor?: string
+  /** Patterns, such as `POST /login`. */
+  readonly match: readonly string[]
+  readonly key: Rule['key']
+  /** In words, such as `100 per 10 s`. */
+  readonly limit: string
+  /** `file:line`. */
+  readonly src: string
+}
 
 /** The limits by plan and environment; those with equal limits are grouped. */
-export function limitsByColumn(loaded: Configuration) {
+export function limitsByColumn(loaded: Configuration): LimitsOf[] {
   const { columns } = loaded.compiled.policy
   const { planWords } = loaded.config
   const texts = new Map<Table | undefined, string>()
@@ -108,7 +130,7 @@ function bucketsIn(
 }
 
 /** The limits of endpoint rules. */
-export function endpointLimits({ config }: Configuration) {
+export function endpointLimits({ config }: Configuration): EndpointLimit[] {
   return config.policies.flatMap(policy => {
     if (isProjectLimits(policy)) return []
     const { file, kind, document } = policy

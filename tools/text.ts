@@ -27,3 +27,10 @@ export function count(number: number, thing: string, things = `${thing}s`): stri
 export function minuteOf(iso: string): string {
   return iso.slice(0, 16).replace('T', ' ')
 }
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+
+/** Text that is safe in HTML, also between double quotes. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"]/g, character => ENTITIES[character] as string)
+}

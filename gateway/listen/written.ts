@@ -17,7 +17,7 @@ import { checkMethod } from './head-rules.js'
 import { parseTarget } from './target.js'
 
 /** A whole request. */
-export interface WrittenRequest {
+export interface RequestText {
   readonly method: string
   /** Path with its query, or an absolute URL. */
   readonly target: string
@@ -42,7 +42,7 @@ export interface ReadingSettings {
  * error that a client would get for it.
  */
 export function readWritten(
-  request: WrittenRequest,
+  request: RequestText,
   { trustedProxies, fingerprintHeaders, credentials }: ReadingSettings,
 ): { readonly facts: Facts; readonly credential: string | undefined } {
   const { authenticated } = request
@@ -54,7 +54,7 @@ export function readWritten(
   return { facts, credential: inFields(head.fields) }
 }
 
-function headOf({ method, target, fields: written, peer, fingerprints }: WrittenRequest): RequestHead {
+function headOf({ method, target, fields: written, peer, fingerprints }: RequestText): RequestHead {
   const fields = fieldsOf(written)
   const head = { method, target, version: '1.1' as const, fields }
   const upgrade = framingOf(head).kind === 'none' && asksForWebSocket(head)

@@ -1,7 +1,7 @@
 /** Requests to the admin port that serves this page, with its key if one was given. */
 
 /** A response other than success; the message is the admin port's own sentence. */
-export class Refused extends Error {
+export class RefusedCall extends Error {
   readonly status: number
 
   constructor(status: number, sentence: string) {
@@ -18,13 +18,13 @@ export const adminKey = {
   set: (key: string) => sessionStorage.setItem(KEY, key),
 }
 
-/** The response to a request. @throws {Refused} when it is not a success, TypeError when there is none */
+/** The response to a request. @throws {RefusedCall} when it is not a success, TypeError when there is none */
 export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers)
   const key = adminKey.get()
   if (key !== '') headers.set('authorization', `Bearer ${key}`)
   const response = await fetch(path, { ...init, headers, cache: 'no-store' })
-  if (!response.ok) throw new Refused(response.status, await sentenceOf(response))
+  if (!response.ok) throw new RefusedCall(response.status, await sentenceOf(response))
   return response
 }
 
@@ -51,7 +51,7 @@ export function query(fields: Readonly<Record<string, string | readonly string[]
 
 /** The sentence that describes an error to the operator. */
 export function sentence(error: unknown): string {
-  if (error instanceof Refused) return error.message
+  if (error instanceof RefusedCall) return error.message
   return 'The gateway does not answer.'
 }
 

@@ -1,6 +1,6 @@
 /** The stream of snapshots: open while the tab is visible, reopened with growing pauses when it is lost. */
 import type { LiveSnapshot } from '../admin/live-snapshot.js'
-import { ask, Refused, sentence } from './api.js'
+import { ask, RefusedCall, sentence } from './api.js'
 import { readEvents } from './event-stream.js'
 
 export type ConnectionState =
@@ -74,7 +74,7 @@ export class Connection {
       this.#listener.standing({ state: 'live' })
       this.#listener.snapshot(JSON.parse(event.data))
     }
-    throw new Refused(0, 'The gateway ended the stream.')
+    throw new RefusedCall(0, 'The gateway ended the stream.')
   }
 
   /** Restarts the silence timer. */
@@ -85,7 +85,7 @@ export class Connection {
 
   #lose(error: unknown): void {
     this.#end()
-    if (error instanceof Refused && [401, 429].includes(error.status)) {
+    if (error instanceof RefusedCall && [401, 429].includes(error.status)) {
       this.#listener.standing({ state: 'key', status: error.status, reason: error.message })
       return
     }

@@ -3,7 +3,7 @@ import { Agent } from 'node:http'
 import t, { type Test } from 'tap'
 import { loadOrFail } from '../../gateway/configured/load.js'
 import { quiet } from '../../tools/config.js'
-import { Intake } from '../../tools/log/intake.js'
+import { LogIntake } from '../../tools/log/intake.js'
 import { readLogs } from '../../tools/log/read.js'
 import { FormatReader } from '../../tools/replay/format.js'
 import { Simulation } from '../../tools/replay/simulation.js'
@@ -231,7 +231,7 @@ async function replayLines(
     names: ['-'],
     reader: () => formats.reader(),
     take,
-    intake: new Intake(),
+    intake: new LogIntake(),
     io,
     now: Date.UTC(2026, 1, 1),
   })

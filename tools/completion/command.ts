@@ -3,10 +3,8 @@ import { listed } from '../../config/problem.js'
 import { didYouMean } from '../arguments.js'
 import { defineCommand, Unusable } from '../command.js'
 import { printable } from '../text.js'
-import { bashScript } from './bash.js'
 import { declaredCommands } from './declared.js'
-import { fishScript } from './fish.js'
-import { zshScript } from './zsh.js'
+import { bashScript, fishScript, zshScript } from './scripts.js'
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 

@@ -1,9 +1,11 @@
 /** `sluice diff`: what a changed configuration would change for its clients. */
 
-import { compare, isSame } from '../../gateway/explain/difference/compare.js'
+import { compare, isSame, type PolicyDifference } from '../../gateway/explain/difference/compare.js'
+import { type ChangeSentence, sentencesOf } from '../../gateway/explain/difference/sentences.js'
 import { defineCommand } from '../command.js'
 import { loadInput } from '../config.js'
-import { writeDifference } from './text.js'
+import type { Io } from '../io.js'
+import { printable, wrap } from '../text.js'
 
 export const diff = defineCommand({
   name: 'diff',
@@ -26,3 +28,22 @@ Exit code 0 when nothing differs, 1 when something does, 2 when one of them cann
     return isSame(difference) ? 0 : 1
   },
 })
+
+const MARKS = { added: '+', removed: '-', changed: '~' } as const
+const STYLES = { added: 'green', removed: 'red', changed: 'yellow' } as const
+
+function writeDifference(difference: PolicyDifference, io: Io): void {
+  let above: string | undefined
+  for (const one of sentencesOf(difference)) {
+    if (one.heading !== above) io.out(`${io.style('bold', wrap(one.heading, io.columns))}\n`)
+    above = one.heading
+    line(one, io)
+  }
+}
+
+function line({ change, sentence }: ChangeSentence, io: Io): void {
+  const [first, ...rest] = wrap(printable(sentence), io.columns - 6).split('\n')
+  io.out(
+    `  ${io.style(STYLES[change], MARKS[change])} ${first}\n${rest.map(one => `      ${one}\n`).join('')}`,
+  )
+}

@@ -1,11 +1,21 @@
 /** `sluice explain`: why a request is, or would be, allowed or refused. */
+
+import { randomBytes } from 'node:crypto'
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import type { Asked } from '../../gateway/admin/explain.js'
-import type { Explanation } from '../../gateway/explain/explain.js'
+import { createLimiters, toolsOf } from '../../gateway/configured/plugins.js'
+import { Questions } from '../../gateway/decide/question.js'
+import { openStore } from '../../gateway/decide/store/open.js'
+import { Failure, UnknownQuestion } from '../../gateway/errors.js'
+import { type Explanation, explain as explainRequest } from '../../gateway/explain/explain.js'
+import { UnknownHosts } from '../../gateway/identify/unknown.js'
+import { adminPort, askAdmin } from '../admin.js'
+import { didYouMean } from '../arguments.js'
 import { CONFIG, defineCommand, Unusable } from '../command.js'
-import { explainLive } from './live.js'
-import { explainOffline } from './offline.js'
+import { loadInput, quiet } from '../config.js'
+import type { Io } from '../io.js'
+import { printable } from '../text.js'
 import { writeExplanation } from './text.js'
 
 export const explain = defineCommand({
@@ -80,3 +90,50 @@ function fieldOf(text: string): [string, string] {
   if (name.toLowerCase() === 'host') throw new Unusable('Write the host as --host NAME.')
   return [name, value.trim()]
 }
+
+/** By the running gateway, with its counters. @param where the gateway's admin address, or the configuration that names it */
+async function explainLive(asked: Asked, where: string, io: Io): Promise<Explanation> {
+  const port = await adminPort(where, io)
+  const url = `${port.origin}/explain`
+  const { status, json } = await askAdmin(port, 'POST', '/explain', asked)
+  const { detail } = (json ?? {}) as { detail?: unknown }
+  if (status === 422 || status === 400) throw new Unusable(printable(String(detail)))
+  if (status === 401) throw new Failure('The admin port asks for its key: set ADMIN_KEY in the environment.')
+  if (status !== 200 || !isExplanation(json)) {
+    const said = typeof detail === 'string' ? `: ${printable(detail)}` : '.'
+    throw new Failure(`What answers on ${url} is not a gateway that explains (${status})${said}`)
+  }
+  return json
+}
+
+function isExplanation(json: unknown): json is Explanation {
+  const { request, rules, answer } = (json ?? {}) as Partial<Explanation>
+  return typeof request === 'object' && Array.isArray(rules) && typeof answer === 'object'
+}
+
+/** From the files alone, with empty counters. */
+async function explainOffline(asked: Asked, config: string, io: Io): Promise<Explanation> {
+  const loaded = await loadInput(config, io.env)
+  const { store: settings } = loaded.config.gateway
+  const { store } = await openStore({ ...settings, redis: '' }, quiet, NO_HOOKS)
+  const limiters = createLimiters(loaded, toolsOf(loaded.config, quiet))
+  const counters = {
+    // Hashes made with a temporary secret mean nothing elsewhere, and are not shown.
+    questions: new Questions(limiters, randomBytes(32), quiet),
+    store,
+    now: () => performance.now(),
+  }
+  try {
+    return await explainRequest(asked, { loaded, counters, unknownHosts: new UnknownHosts(), live: false })
+  } catch (error) {
+    if (!(error instanceof UnknownQuestion)) throw error
+    const ids = loaded.config.projects.map(({ id }) => id)
+    throw new Unusable(`${error.message}${didYouMean(asked.project ?? '', ids)}`)
+  } finally {
+    await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
+    await store.close()
+    await loaded.compiled.close()
+  }
+}
+
+const NO_HOOKS = { failed() {}, late() {}, awayChanged() {} }

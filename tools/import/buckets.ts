@@ -1,9 +1,9 @@
 /**
  * Limits of other gateways as buckets: a request belongs to the most specific one, as to one location, route or router
- * there. A pattern stands in one bucket; a server's own limits are in a plan of its own.
+ * there. A pattern is in one bucket; a server's own limits are in a plan of its own.
  */
 import { UNLIMITED } from '../../config/words/words.js'
-import { widerThan } from './paths.js'
+import { widerThan } from './places.js'
 
 export interface BucketParts {
   readonly name: string
@@ -16,7 +16,7 @@ export interface BucketParts {
   readonly projects: readonly string[]
 }
 
-interface Bucket {
+interface ImportedBucket {
   readonly match: readonly string[]
   readonly counter: string
   key: readonly string[]
@@ -24,15 +24,16 @@ interface Bucket {
 
 /** A plan for every server; projects.yaml declares at most a hundred. */
 const MOST_OWNERS = 90
-/** A bucket has at most so many patterns. */
 const MOST_PATTERNS = 1000
+/** The owner of quotas that hold for all projects. */
 const EVERYBODY = ''
+const scopesOf = (projects: readonly string[]): readonly string[] =>
+  projects.length === 0 ? [EVERYBODY] : projects
 
-export class Buckets {
-  readonly #buckets = new Map<string, Bucket>()
-  /** The bucket of each pattern. */
+export class ImportedBuckets {
+  readonly #buckets = new Map<string, ImportedBucket>()
   readonly #owners = new Map<string, string>()
-  /** Quotas by project; those of everybody under ''. */
+  /** Quotas by project. */
   readonly #quotas = new Map<string, Map<string, object | string>>()
   readonly #places: { readonly pattern: string; readonly projects: readonly string[] }[] = []
   isClosed = false
@@ -41,7 +42,6 @@ export class Buckets {
     return this.#buckets.size === 0
   }
 
-  /** The name of the bucket that a pattern is in. */
   ownerOf(pattern: string): string | undefined {
     return this.#owners.get(pattern)
   }
@@ -57,7 +57,7 @@ export class Buckets {
     const [owner] = owners
     if (owners.size > 1) return false
     const present = owner === undefined ? undefined : this.#buckets.get(owner)
-    const scopes = projects.length === 0 ? [EVERYBODY] : projects
+    const scopes = scopesOf(projects)
     if (present !== undefined && owner !== undefined) {
       const isSame = present.match.length === match.length && present.key.at(-1) === key
       const isTaken = scopes.some(scope => this.#quotas.get(scope)?.has(owner))
@@ -82,7 +82,7 @@ export class Buckets {
   exemptRest(free: string): void {
     const without = new Set<string>()
     for (const { pattern, projects } of this.#places) {
-      for (const scope of projects.length === 0 ? [EVERYBODY] : projects) {
+      for (const scope of scopesOf(projects)) {
         if (!this.#isCovered(pattern, scope)) continue
         const owner = this.#owners.get(pattern)
         if (owner === undefined) without.add(pattern)
@@ -107,29 +107,73 @@ export class Buckets {
     return false
   }
 
-  /** The projects with quotas of their own, and the sections of the policy file. @param planOf the plan of a project */
-  document(planOf: (project: string) => string, plans: readonly string[]): object {
-    const common = Object.fromEntries(this.#quotas.get(EVERYBODY) ?? [])
-    const own = [...this.#quotas].filter(([scope]) => scope !== EVERYBODY)
-    return {
-      ...(this.isClosed && { onStoreError: 'closed' }),
-      buckets: Object.fromEntries(
-        [...this.#buckets].map(([name, { match, key }]) => [
-          name,
-          key.join() === 'project' ? match : { match, key },
-        ]),
-      ),
-      limits: [
-        { for: plans.length === 0 ? [{}] : [{ plans }], quotas: common },
-        ...own.map(([project, quotas]) => ({
-          for: [{ plans: [planOf(project)] }],
-          quotas: { ...common, ...Object.fromEntries(quotas) },
-        })),
-      ],
-    }
-  }
-
   get owners(): readonly string[] {
     return [...this.#quotas.keys()].filter(scope => scope !== EVERYBODY)
   }
+
+  /** The sections of the policy file. @param plans those without quotas of their own; none: all */
+  document(planOf: (project: string) => string, plans: readonly string[]): object {
+    const common = Object.fromEntries(this.#quotas.get(EVERYBODY) ?? [])
+    const buckets = [...this.#buckets].map(([name, { match, key }]) => [
+      name,
+      key.join() === 'project' ? match : { match, key },
+    ])
+    const own = this.owners.map(project => ({
+      for: [{ plans: [planOf(project)] }],
+      quotas: { ...common, ...Object.fromEntries(this.#quotas.get(project) ?? []) },
+    }))
+    return {
+      ...(this.isClosed && { onStoreError: 'closed' }),
+      buckets: Object.fromEntries(buckets),
+      limits: [{ for: plans.length === 0 ? [{}] : [{ plans }], quotas: common }, ...own],
+    }
+  }
+}
+
+/** The `quota` of a volumetric rule. */
+export interface WindowQuota {
+  readonly requests: number
+  readonly per: string
+}
+
+const DAY = 86_400
+const LONGEST_BUCKET = 31 * DAY
+const MOST = 1_000_000_000
+
+/**
+ * The shortest window of whole seconds in which `rate` (requests per second) amounts to at least `atOnce`: this
+ * preserves the rate and, except for rounding, the burst. Undefined when it is longer than a day.
+ */
+export function windowOf(rate: number, atOnce: number): WindowQuota | undefined {
+  const { requests, seconds } = windowAt(rate, atOnce)
+  return seconds <= DAY && requests <= MOST ? { requests, per: `${seconds}s` } : undefined
+}
+
+/** A token bucket of a project-limits bucket, which holds `requests` and refills them in `seconds`. */
+export interface ImportedTokenBucket {
+  readonly requests: number
+  readonly seconds: number
+  /** True when both its size and its rate are as asked. */
+  readonly isExact: boolean
+  readonly quota: object
+}
+
+/** Undefined when it would be too large or too slow. */
+export function tokenBucketOf(rate: number, atOnce: number): ImportedTokenBucket | undefined {
+  const { requests, seconds } = windowAt(rate, atOnce)
+  if (!(seconds <= LONGEST_BUCKET && requests <= MOST)) return undefined
+  const isExact = requests === atOnce && Math.abs(rate * seconds - requests) < 1e-6
+  const quota = {
+    ...(seconds === 1 && { burst: requests }),
+    ...(seconds === 60 && { sustained: requests }),
+    ...(seconds !== 1 && seconds !== 60 && { windows: [{ name: 'rate', requests, per: `${seconds}s` }] }),
+    algorithm: 'token-bucket',
+  }
+  return { requests, seconds, isExact, quota }
+}
+
+function windowAt(rate: number, atOnce: number): { requests: number; seconds: number } {
+  // A rate such as 5 per minute has no exact binary form: without the margin its window would be a second too long.
+  const seconds = Math.max(1, Math.ceil(atOnce / rate - 1e-9))
+  return { requests: Math.max(1, Math.floor(rate * seconds + 1e-9)), seconds }
 }

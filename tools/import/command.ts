@@ -1,48 +1,39 @@
 /** `sluice import`: policies from OpenAPI documents, and whole configurations from those of other gateways. */
 import { readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { formatProblem, listed, type Problem } from '../../config/problem.js'
 import { didYouMean } from '../arguments.js'
 import { defineCommand, type ExitCode, Unusable } from '../command.js'
+import { makeNew, unreadable, writeNew } from '../files.js'
 import type { Io } from '../io.js'
-import { makeNew, writeNew } from '../new-file.js'
 import { count, printable } from '../text.js'
-import { unreadable } from '../unreadable.js'
-import { GROUPINGS, type Grouping } from './group.js'
 import { importKong } from './kong.js'
 import { Migration } from './migration.js'
 import { importNginx } from './nginx.js'
-import type { NamedFile } from './nginx-include.js'
-import { OpenApiImport } from './openapi.js'
-import { policyText, suggestedLimits } from './policy-text.js'
+import { GROUPINGS, type Grouping, OpenApiImport } from './openapi.js'
 import { OTHER_PROGRAMS } from './programs.js'
 import { importRatelimit } from './ratelimit.js'
 import { importTraefik } from './traefik.js'
+import type { SourceFile } from './yaml.js'
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
-/** A file beside the first, with its text. */
-interface Other {
-  readonly file: string
-  readonly text: string
-}
-
-/** An importer: how many files it takes, and how it reads them. */
-interface Gateway {
+/** How many files an importer takes, and how it reads them. */
+interface Importer {
   readonly most: number
-  read(text: string, into: Migration, named: NamedFile, others: readonly Other[]): void
+  /** @param others the files beside the first. @param path the name of the first */
+  read(first: SourceFile, into: Migration, others: readonly SourceFile[], path: string): void
 }
 
-/** The importers, by the gateway whose files they read. */
-const GATEWAYS: Readonly<Record<string, Gateway>> = {
-  kong: { most: 2, read: (text, into, _named, [conf]) => importKong(text, into, conf) },
-  nginx: { most: 1, read: importNginx },
-  traefik: { most: 20, read: (text, into, _named, others) => importTraefik([{ text }, ...others], into) },
+const IMPORTERS: Readonly<Record<string, Importer>> = {
+  kong: { most: 2, read: (file, into, [conf]) => importKong(file, into, conf) },
+  nginx: { most: 1, read: (file, into, _others, path) => importNginx(file, into, { path, read: textOf }) },
+  traefik: { most: 20, read: (file, into, others) => importTraefik([file, ...others], into) },
   ratelimit: { most: 1, read: importRatelimit },
 }
-const FORMATS = ['openapi', ...Object.keys(GATEWAYS)]
+const FORMATS = ['openapi', ...Object.keys(IMPORTERS)]
 
-interface Output {
+interface OutputOptions {
   readonly output: string | undefined
   readonly json: boolean
 }
@@ -73,21 +64,21 @@ Exit code 1 when two operations that mean the same requests name different bucke
   example: 'sluice import nginx /etc/nginx/nginx.conf --output sluice',
   async run({ values, positionals: [format = '', ...files] }, io) {
     if (format === 'openapi') return importOpenApi(files, groupingOf(values.by), values, io)
-    const gateway = Object.hasOwn(GATEWAYS, format) ? GATEWAYS[format] : undefined
+    const importer = Object.hasOwn(IMPORTERS, format) ? IMPORTERS[format] : undefined
     const other = Object.hasOwn(OTHER_PROGRAMS, format) ? OTHER_PROGRAMS[format] : undefined
     if (other !== undefined) throw new Unusable(other)
-    if (gateway === undefined) {
+    if (importer === undefined) {
       throw new Unusable(`"import" reads ${listed(FORMATS)}, not "${format}".${didYouMean(format, FORMATS)}`)
     }
     if (values.by !== undefined) throw new Unusable('--by is for openapi only.')
     const [file = '', ...others] = files
-    if (files.length > gateway.most) {
-      const number = gateway.most === 1 ? 'one file' : `at most ${gateway.most} files`
-      throw new Unusable(`"import ${format}" reads ${number}, but "${files[gateway.most]}" is one more.`)
+    if (files.length > importer.most) {
+      const number = importer.most === 1 ? 'one file' : `at most ${importer.most} files`
+      throw new Unusable(`"import ${format}" reads ${number}, but "${files[importer.most]}" is one more.`)
     }
     const into = new Migration(file)
     const texts = others.map(other => ({ file: other, text: textOf(other) }))
-    gateway.read(textOf(file), into, { file, read: textOf }, texts)
+    importer.read({ text: textOf(file) }, into, texts, file)
     return writeMigration(into, values, io)
   },
 })
@@ -95,7 +86,7 @@ Exit code 1 when two operations that mean the same requests name different bucke
 function importOpenApi(
   files: readonly string[],
   grouping: Grouping | undefined,
-  { output, json }: Output,
+  { output, json }: OutputOptions,
   io: Io,
 ): ExitCode {
   const reading = new OpenApiImport(grouping)
@@ -114,15 +105,15 @@ function importOpenApi(
   return problems.length > 0 || buckets.size === 0 ? 1 : 0
 }
 
-function writeMigration(into: Migration, { output, json }: Output, io: Io): ExitCode {
+function writeMigration(into: Migration, { output, json }: OutputOptions, io: Io): ExitCode {
   if (into.isUnreadable) {
-    for (const one of into.findings.list)
+    for (const one of into.list)
       io.err(`${printable(formatProblem(one)).replace(': Not the same: ', ': ')}\n`)
     io.err('This file cannot be imported.\n')
     return 2
   }
   const files = into.files()
-  const { list, unneeded, hasLeftOut } = into.findings
+  const { list, unneeded } = into
   if (output !== undefined) {
     makeNew(output)
     makeNew(join(output, 'policies'))
@@ -130,12 +121,12 @@ function writeMigration(into: Migration, { output, json }: Output, io: Io): Exit
   } else if (json) {
     io.out(asJson({ files: Object.fromEntries(files), problems: list, notNeeded: unneeded }))
   } else io.out([...files].map(([name, text]) => `# ==> ${name} <==\n${text}`).join('\n'))
-  io.err(into.findings.text())
+  io.err(into.text())
   const leftOut = list.filter(({ group }) => group !== 'counts').length
   io.err(
     `${count(files.size, 'file')}; ${count(leftOut, 'thing')} left out, ${list.length - leftOut} not quite the same.\n`,
   )
-  return hasLeftOut ? 1 : 0
+  return leftOut > 0 ? 1 : 0
 }
 
 const asJson = (answer: object): string => `${JSON.stringify(answer, null, 2)}\n`
@@ -159,4 +150,41 @@ function textOf(file: string): string {
     if (error instanceof TypeError) throw new Unusable(`${file} is not UTF-8 text.`)
     throw unreadable(file, error)
   }
+}
+
+/** The patterns of each bucket. */
+type BucketPatterns = ReadonlyMap<string, readonly string[]>
+
+const READS = /^(GET|HEAD|OPTIONS) /
+
+/** Suggested limits by bucket: nothing is known of the traffic, except that writes cost more than reads. */
+function suggestedLimits(buckets: BucketPatterns): Record<string, { burst: number; sustained: number }> {
+  return Object.fromEntries(
+    [...buckets].map(([name, patterns]) => {
+      const isRead = patterns.every(pattern => READS.test(pattern))
+      return [name, isRead ? { burst: 20, sustained: 600 } : { burst: 5, sustained: 150 }]
+    }),
+  )
+}
+
+/** A policy file with suggested limits as comments. Patterns are quoted, so that YAML does not interpret them. */
+function policyText(buckets: BucketPatterns, files: readonly string[]): string {
+  const head = `# From ${printable(files.map(file => basename(file)).join(', '))}.\nversion: 1\nkind: project-limits\n`
+  if (buckets.size === 0) return `${head}buckets: {}\n`
+  const keyText = (name: string): string => (/^(null|true|false)$/.test(name) ? JSON.stringify(name) : name)
+  const sections = [...buckets].map(
+    ([name, patterns]) =>
+      `  ${keyText(name)}:\n${patterns.map(pattern => `    - ${JSON.stringify(pattern)}\n`).join('')}`,
+  )
+  const quotas = Object.entries(suggestedLimits(buckets)).map(
+    ([name, { burst, sustained }]) =>
+      `#       ${keyText(name)}: { burst: ${burst}, sustained: ${sustained} }\n`,
+  )
+  return `${head}buckets:\n${sections.join('')}
+# Suggested limits, for every plan and environment: a place to begin, not measured. Remove the "#" and choose your numbers.
+# What falls into no bucket is not limited, unless a bucket has "*".
+# limits:
+#   - for: [{}]
+#     quotas:
+${quotas.join('')}`
 }

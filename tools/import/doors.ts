@@ -3,24 +3,27 @@
  * place would lead to its paths, they are closed as well (`closed` in gateway.yaml), so that no upstream gets requests
  * that never reached it before.
  */
-import { asWritten } from './closed-spellings.js'
-import type { Origin } from './parts.js'
+import type { Origin } from './findings.js'
+import type { Migration } from './migration.js'
+import {
+  asRequested,
+  type ClosedPath,
+  closes,
+  entriesOf,
+  isBelow,
+  isFor,
+  type MatchedPlace,
+  meetAt,
+  overlap,
+  placeText,
+} from './places.js'
+import { From } from './yaml.js'
 
-/** Paths of one location, route or router of another gateway, as it matches them. */
-export interface Place {
-  /** None: every host. */
-  readonly hosts: readonly string[]
-  /** `prefix`: every path that begins so, within a segment, too. */
-  readonly kind: 'exact' | 'prefix' | 'contains'
-  readonly path: string
-  /** Absent: every method. */
-  readonly methods?: readonly string[]
-  /** Of two places that match a request, the other gateway takes the one with the higher rank. */
-  readonly rank: readonly number[]
-}
-
-export interface Opened extends Place {
+/** A place with a route: its patterns lead to the upstream. */
+export interface OpenPlace extends MatchedPlace {
   readonly at: Origin
+  readonly patterns: readonly string[]
+  readonly upstream: string
   /** True for a path with a parameter, of which there are as many as values. */
   readonly hasParameter?: boolean
   /** The path with or without its final slash, which its route takes as well, and the other gateway gave to others. */
@@ -29,91 +32,70 @@ export interface Opened extends Place {
   readonly redirectsTwin?: boolean
 }
 
-export interface Guarded extends Place {
+interface ClosedPlace extends MatchedPlace {
   readonly at: Origin
   readonly what: string
   /** False for a place that anybody could enter, but whose requests went somewhere else. */
   readonly isGuard: boolean
 }
 
-/** An entry of `closed`. */
-export interface ClosedPath {
-  readonly host?: string
-  readonly path?: string
-  readonly prefix?: string
-  readonly contains?: string
-}
-
-export interface Resolved<O extends Opened> {
-  readonly open: readonly O[]
-  /** Open places that are below a closed one, so that no request would reach them. */
-  readonly dropped: readonly O[]
-  /** Open places that Sluice does not tell from a guarded one: left out, or closed for these two paths. */
-  readonly twins: readonly Twin<O>[]
-  /** Open places with a twin that nobody refused, and that was not open before. */
-  readonly widened: readonly O[]
-  readonly closed: readonly ClosedPath[]
-  /** Each closed place, and whether an entry of `closed` keeps it shut. */
-  readonly guarded: readonly (Guarded & { readonly isClosed: boolean })[]
-}
-
-interface Twin<O extends Opened> {
-  readonly open: O
-  readonly guarded: Guarded
+/** An open place that Sluice does not tell from a guarded one: left out, or closed for these two paths. */
+interface Twin {
+  readonly open: OpenPlace
+  readonly guarded: ClosedPlace
 }
 
 /** More closed places than this are closed as one: everything. */
 const MOST_CLOSED = 1000
 
-export class Doors<O extends Opened> {
-  readonly #open: O[] = []
-  readonly #guarded = new Map<string, Guarded>()
+export class Doors {
+  readonly #open: OpenPlace[] = []
+  readonly #guarded = new Map<string, ClosedPlace>()
 
-  open(place: O): void {
+  open(place: OpenPlace): void {
     this.#open.push(place)
   }
 
   /** @param what how the place was guarded, such as `closed to all but 10.0.0.0/8`, or where its requests went */
-  close(place: Place, what: string, at: Origin, isGuard = true): void {
+  close(place: MatchedPlace, what: string, at: Origin, isGuard: boolean): void {
     const key = JSON.stringify([place.hosts, place.kind, place.path, place.methods, what, isGuard])
     const present = this.#guarded.get(key)
     // Of equal places the one that the other gateway prefers decides; the first one is reported.
-    if (present === undefined || isBelow(present.rank, place.rank)) {
+    if (present === undefined || isBelow(present.rank, place.rank))
       this.#guarded.set(key, { ...place, what, at: present?.at ?? at, isGuard })
-    }
   }
 
-  resolve(): Resolved<O> {
+  /** What can be reached, and what is closed; reports what was guarded, is below it, or not told from it. */
+  resolve(into: Migration): { readonly open: readonly OpenPlace[]; readonly closed: readonly ClosedPath[] } {
     const all = [...this.#guarded.values()]
     const twins = all.length > MOST_CLOSED ? [] : this.#twins(all.filter(({ isGuard }) => isGuard))
-    const shut = all.map(guarded => ({
-      guarded,
-      paths: [
-        ...this.#waysInto(guarded),
-        ...twins.flatMap(one => (one.guarded === guarded ? closedTwin(one) : [])),
-      ],
-    }))
+    const shut = all.map(guarded => {
+      const own = twins.flatMap(one => (one.guarded === guarded ? closedTwin(one) : []))
+      return { guarded, paths: [...this.#waysInto(guarded), ...own] }
+    })
     const paths = shut.flatMap(one => one.paths.flatMap(entriesOf))
     const unique = [...new Map(paths.map(one => [JSON.stringify(one), one])).values()]
-    const isFlood = all.length > MOST_CLOSED || unique.flatMap(asWritten).length > MOST_CLOSED
+    const isFlood = all.length > MOST_CLOSED || unique.flatMap(asRequested).length > MOST_CLOSED
     const closed = isFlood ? [{ prefix: '/' }] : unique
-    const guarded = shut.map(one => ({ ...one.guarded, isClosed: isFlood || one.paths.length > 0 }))
+    for (const one of shut) reportGuarded(one.guarded, isFlood || one.paths.length > 0, into)
     const unsafe = new Set(twins.flatMap(({ open }) => (isAlone(open) ? open : [])))
-    const left = this.#open.filter(one => !unsafe.has(one))
-    const isDropped = (one: O): boolean => closed.some(entry => holds(entry, one))
-    const open = left.filter(one => !isDropped(one))
-    return {
-      open,
-      widened: this.#widened(open),
-      dropped: left.filter(isDropped),
-      twins,
-      closed,
-      guarded,
+    const open: OpenPlace[] = []
+    for (const one of this.#open) {
+      if (unsafe.has(one)) continue
+      if (!closed.some(entry => closes(entry, one))) open.push(one)
+      else {
+        const why = 'It is below a path that is closed, so it answers 404, too.'
+        into.lost(one.at, `the route of ${one.patterns.join(', ')}. ${why}`)
+      }
     }
+    for (const one of twins) reportTwin(one, into)
+    for (const one of this.#widened(open))
+      into.changedOnce(one.at, `${one.twin} takes the route of ${one.path}, too.`)
+    return { open, closed }
   }
 
   /** Open places with a twin that is refused, each with what refuses it. */
-  #twins(guards: readonly Guarded[]): Twin<O>[] {
+  #twins(guards: readonly ClosedPlace[]): Twin[] {
     const takersOf = this.#takers()
     return this.#open.flatMap(open => {
       const { twin } = open
@@ -131,19 +113,18 @@ export class Doors<O extends Opened> {
     })
   }
 
-  #widened(open: readonly O[]): O[] {
+  /** Open places with a twin that nobody refused, and that was not open before. */
+  #widened(open: readonly OpenPlace[]): OpenPlace[] {
     const takersOf = this.#takers()
-    return open.filter(
-      one =>
-        one.twin !== undefined &&
-        !one.redirectsTwin &&
-        takersOf({ ...one, kind: 'exact', path: one.twin }, one).length === 0,
-    )
+    return open.filter(one => {
+      if (one.twin === undefined || one.redirectsTwin) return false
+      return takersOf({ ...one, kind: 'exact', path: one.twin }, one).length === 0
+    })
   }
 
   /** Finds the open places, other than one of them, that take the requests of a place of one path. */
-  #takers(): (place: Place, besides: O) => O[] {
-    const byPath = new Map<string, O[]>()
+  #takers(): (place: MatchedPlace, besides: OpenPlace) => OpenPlace[] {
+    const byPath = new Map<string, OpenPlace[]>()
     for (const one of this.#open) {
       const same = byPath.get(one.path) ?? []
       byPath.set(one.path, same)
@@ -156,82 +137,68 @@ export class Doors<O extends Opened> {
   }
 
   /** The paths to close so that no open place leads into the guarded one: it as a whole, or those within it. */
-  #waysInto(guarded: Guarded): Place[] {
+  #waysInto(guarded: ClosedPlace): MatchedPlace[] {
     if (this.#guarded.size > MOST_CLOSED) return []
+    const { hosts, rank, path: whole } = guarded
     const ways = this.#open.filter(open => leadsInto(open, guarded))
     if (ways.length === 0) return []
-    const areWithin = guarded.kind === 'prefix' && ways.every(({ path }) => isWithin(path, guarded.path))
-    if (!areWithin) return [guarded]
-    return ways.map(({ kind, path }) => ({ hosts: guarded.hosts, kind, path, rank: guarded.rank }))
+    const isWithin = (path: string): boolean => path.length > whole.length && path.startsWith(whole)
+    if (guarded.kind !== 'prefix' || !ways.every(({ path }) => isWithin(path))) return [guarded]
+    return ways.map(({ kind, path }) => ({ hosts, kind, path, rank }))
   }
 }
 
-const isWithin = (path: string, wider: string): boolean =>
-  path.length > wider.length && path.startsWith(wider)
-
 /** True when a request that the guarded place would have refused may take the route of the open one. */
-function leadsInto(open: Place, guarded: Guarded): boolean {
+function leadsInto(open: MatchedPlace, guarded: ClosedPlace): boolean {
   if (!meetAt(open, guarded)) return false
   // Equals are one place on two addresses, such as http and https: a guard of one holds, an answer of one does not.
   return guarded.isGuard ? !isBelow(guarded.rank, open.rank) : isBelow(open.rank, guarded.rank)
 }
 
 /** True for a place whose route leads to one path, or one for each value of a parameter. */
-export const isAlone = ({ kind, hasParameter }: Opened): boolean => kind === 'exact' || hasParameter === true
+const isAlone = ({ kind, hasParameter }: OpenPlace): boolean => kind === 'exact' || hasParameter === true
 
 /** An exact place with a twin is left out as a whole; of a wider one, the two paths are closed. */
-const closedTwin = ({ open, guarded }: Twin<Opened>): Place[] =>
-  isAlone(open) || open.twin === undefined
-    ? []
-    : [
-        {
-          hosts: open.hosts.length > 0 ? open.hosts : guarded.hosts,
-          kind: 'exact',
-          path: open.twin,
-          rank: guarded.rank,
-        },
-      ]
-
-/** True when some request may be of both. */
-const meetAt = (open: Place, guarded: Place): boolean =>
-  meet(open.hosts, guarded.hosts) && meet(open.methods ?? [], guarded.methods ?? []) && overlap(open, guarded)
-
-/** True for a place that is for all hosts and methods of the other. */
-const isFor = ({ hosts, methods }: Place, other: Place): boolean =>
-  holdsAll(hosts, other.hosts) && holdsAll(methods ?? [], other.methods ?? [])
-const holdsAll = (some: readonly string[], others: readonly string[]): boolean =>
-  some.length === 0 || (others.length > 0 && others.every(one => some.includes(one)))
-
-const meet = (some: readonly string[], others: readonly string[]): boolean =>
-  some.length === 0 || others.length === 0 || some.some(one => others.includes(one))
-
-function overlap(open: Place, { kind, path }: Place): boolean {
-  if (kind === 'contains') return open.kind !== 'exact' || open.path.includes(path)
-  const isBelowGuarded = kind === 'prefix' && open.path.startsWith(path)
-  const isAboveGuarded = open.kind === 'prefix' && path.startsWith(open.path)
-  return isBelowGuarded || isAboveGuarded || open.path === path
+function closedTwin({ open, guarded: { hosts, rank } }: Twin): MatchedPlace[] {
+  if (isAlone(open) || open.twin === undefined) return []
+  return [{ hosts: open.hosts.length > 0 ? open.hosts : hosts, kind: 'exact', path: open.twin, rank }]
 }
 
-function isBelow(rank: readonly number[], other: readonly number[]): boolean {
-  for (const [i, mine] of rank.entries()) {
-    const theirs = other[i] ?? 0
-    if (mine !== theirs) return mine < theirs
+function reportGuarded(one: ClosedPlace, isClosed: boolean, into: Migration): void {
+  const where = isClosed ? 'It is under "closed" and answers 404.' : 'No route leads there: it answers 404.'
+  const sentence = `${placeText(one)} was ${one.what}. ${where}`
+  if (one.isGuard) into.lost(one.at, sentence)
+  else if (isClosed) into.leftOut(one.at, sentence)
+}
+
+function reportTwin({ open, guarded }: Twin, into: Migration): void {
+  const [pattern = open.path] = open.patterns
+  const [path, twin] = open.hasParameter ? [pattern, `${pattern}/`] : [open.path, open.twin]
+  const why = `Sluice does not tell ${path} from ${twin}, and ${placeText(guarded)} was ${guarded.what}.`
+  into.lost(
+    open.at,
+    isAlone(open)
+      ? `the route of ${open.patterns.join(', ')}. ${why} If ${twin} may be open as well, write the route, and take out what closes it under "closed".`
+      : `${twin}, and ${path} with it, answer 404. ${why} If both may be open, take ${twin} out of "closed".`,
+  )
+}
+
+/** The routes to open places, each once. */
+export function routesTo(open: readonly OpenPlace[], into: Migration): From[] {
+  const routes: From[] = []
+  const targets = new Map<string, string>()
+  for (const { hosts, patterns, upstream, at } of open) {
+    for (const host of hosts.length === 0 ? [undefined] : hosts) {
+      for (const path of patterns) {
+        const key = `${host ?? ''} ${path}`
+        const present = targets.get(key)
+        if (present === undefined) {
+          targets.set(key, upstream)
+          routes.push(new From(into.placeOf(at), { ...(host !== undefined && { host }), path, upstream }))
+        } else if (present !== upstream)
+          into.leftOut(at, `the route of ${path} to ${upstream}. It goes to ${present} already.`)
+      }
+    }
   }
-  return other.length > rank.length
+  return routes
 }
-
-function entriesOf({ hosts, kind, path }: Place): ClosedPath[] {
-  const own = kind === 'exact' ? { path } : { [kind]: path }
-  return hosts.length === 0 ? [own] : hosts.map(host => ({ host, ...own }))
-}
-
-/** True when the entry closes every path of the place. */
-function holds(entry: ClosedPath, { hosts, kind, path }: Place): boolean {
-  if (entry.host !== undefined && !(hosts.length === 1 && hosts[0] === entry.host)) return false
-  const whole = ended(path.toLowerCase())
-  if (entry.prefix !== undefined) return whole.startsWith(entry.prefix.toLowerCase())
-  if (entry.contains !== undefined) return whole.includes(entry.contains.toLowerCase())
-  return entry.path === undefined || (kind === 'exact' && whole === ended(entry.path.toLowerCase()))
-}
-
-const ended = (path: string): string => (path.endsWith('/') ? path : `${path}/`)

@@ -3,78 +3,55 @@
  * cannot express.
  */
 import { basename } from 'node:path'
-import { PatternError, parsePattern } from '../../gateway/policy/pattern.js'
+import { UNSAFE_KEYS } from '../../config/yaml.js'
 import { printable } from '../text.js'
-import { type BucketParts, Buckets } from './buckets.js'
-import { ANY_PLAN, Callers } from './callers.js'
-import { asWritten } from './closed-spellings.js'
-import { Doors, type Place } from './doors.js'
-import { Findings } from './findings.js'
-import { type FileKind, faultIn } from './fits.js'
-import { plainName } from './group.js'
-import type { Origin } from './parts.js'
-import { Places, twinOf } from './paths.js'
-import { type Routed, routesThrough } from './routes.js'
-import { Rules } from './rules.js'
-import { Upstreams } from './upstreams.js'
-import { From, yamlText } from './yaml-text.js'
+import {
+  type BucketParts,
+  ImportedBuckets,
+  type ImportedTokenBucket,
+  tokenBucketOf,
+  windowOf,
+} from './buckets.js'
+import { Doors, type OpenPlace, routesTo } from './doors.js'
+import { Findings, faultIn, type Origin } from './findings.js'
+import { asRequested, type MatchedPlace, twinOf } from './places.js'
+import { ANY_PLAN, ImportedProjects } from './projects.js'
+import { ImportedRules, type RuleParts } from './rules.js'
+import { ImportedUpstreams } from './upstreams.js'
+import { From, yamlText } from './yaml.js'
 
-export class Migration {
-  readonly findings: Findings
-  readonly callers: Callers
-  readonly rules: Rules
-  readonly upstreams: Upstreams
-  isUnreadable = false
+/** A rate in requests per second, and how many pass at once. */
+interface LimitedRate {
+  readonly rate: number
+  readonly atOnce: number
+  /** Equal for limits that count together. */
+  readonly counter: string
+  /** Where the other gateway differs, as the end of a sentence. */
+  readonly theirs: string
+  /** How often a token bucket lets more pass. */
+  refilled(token: ImportedTokenBucket): string
+  /** What is left out where the window would be too long. */
+  readonly tooLong: string
+  /** True where a window of one request is the same. */
+  readonly isSameAsOne: boolean
+}
+
+const MOST_PATTERNS = 1000
+
+export class Migration extends Findings {
+  readonly projects = new ImportedProjects(this)
+  readonly rules = new ImportedRules(this)
+  readonly upstreams = new ImportedUpstreams(this)
   readonly #file: string
   readonly #names = new Map<string, Map<string, number>>()
-  readonly #doors = new Doors<Routed>()
-  readonly #buckets = new Buckets()
-  readonly #places = new Places()
+  readonly #doors = new Doors()
+  readonly #buckets = new ImportedBuckets()
   readonly #trusted = new Set<string>()
   #redis: string | undefined
 
   constructor(file: string) {
+    super(file)
     this.#file = file
-    this.findings = new Findings(file)
-    this.callers = new Callers(this)
-    this.rules = new Rules(this, this.#places)
-    this.upstreams = new Upstreams(this)
-  }
-
-  /** Reports something that the files cannot express, with the reason. */
-  leftOut(at: Origin, sentence: string): void {
-    this.findings.add('missing', at, sentence)
-  }
-
-  /** Reports something that is left out although it can be written here; the sentence says where. */
-  elsewhere(at: Origin, sentence: string): void {
-    this.findings.add('elsewhere', at, sentence)
-  }
-
-  /** Reports access control that the files cannot express. */
-  lost(at: Origin, sentence: string): void {
-    this.findings.add('access', at, sentence)
-  }
-
-  /** Reports why the file cannot be imported at all. */
-  unreadable(at: Origin, sentence: string): void {
-    this.isUnreadable = true
-    this.findings.add('counts', at, sentence)
-  }
-
-  /** Reports something that the files express differently. */
-  changed(at: Origin, sentence: string): void {
-    this.findings.add('counts', at, sentence)
-  }
-
-  /** Like `changed`, but only the first time for each sentence. */
-  changedOnce(at: Origin, sentence: string): void {
-    if (this.isNew(sentence)) this.changed(at, sentence)
-  }
-
-  /** True the first time it is called with a text. */
-  isNew(text: string): boolean {
-    return this.findings.isNew(text)
   }
 
   /** A valid name for an upstream, or for a rule or bucket; a different one for each call. */
@@ -91,7 +68,7 @@ export class Migration {
   }
 
   /** Sends requests of a place to an upstream. */
-  open(place: Omit<Routed, 'at' | 'twin'>, at: Origin): void {
+  open(place: Omit<OpenPlace, 'at' | 'twin'>, at: Origin): void {
     const patterns = place.patterns.filter(pattern => this.isPattern(pattern, at))
     if (patterns.length === 0) return
     if (place.methods?.includes('GET') && !place.methods.includes('HEAD'))
@@ -99,32 +76,30 @@ export class Migration {
     this.#doors.open({ ...place, patterns, at, ...twinOf(place) })
   }
 
-  /** Keeps a place closed, and says so. @param what how it was guarded, such as `closed to all but 10.0.0.0/8` */
-  close(place: Place, what: string, at: Origin): void {
-    this.#doors.close(place, what, at)
+  /** Closes a place, and says so. @param what how it was guarded, such as `closed to all but 10.0.0.0/8` */
+  close(place: MatchedPlace, what: string, at: Origin): void {
+    this.#doors.close(place, what, at, true)
   }
 
-  /** Keeps a place closed whose requests went elsewhere, where another route would take them. */
-  keepFrom(place: Place, what: string, at: Origin): void {
+  /** Closes a place whose requests went elsewhere, where another route would take them. */
+  divert(place: MatchedPlace, what: string, at: Origin): void {
     this.#doors.close(place, what, at, false)
   }
 
   /** Records a place whatever limits it has. */
   place(match: readonly string[], projects: readonly string[]): void {
-    this.#places.add(match, projects)
+    this.rules.overlaps.add(match, projects)
     for (const pattern of match) this.#buckets.place(pattern, projects)
   }
 
   trust(networks: readonly string[], at: Origin): void {
     for (const network of networks) {
+      const rule = { id: 'one', mode: 'enforce', networks: [network], action: 'exempt' }
       if (/\/0$/.test(network)) {
-        this.lost(
-          at,
-          `"${network}" as a trusted proxy: every client could choose its address. Name your proxies under trustedProxies.`,
-        )
-      } else if (this.isSound('access', accessFile({ networks: [network], action: 'exempt' }), at)) {
+        const why = 'every client could choose its address. Name your proxies under trustedProxies.'
+        this.lost(at, `"${network}" as a trusted proxy: ${why}`)
+      } else if (this.isSound('access', { version: 1, kind: 'access', rules: [rule] }, at))
         this.#trusted.add(network)
-      }
     }
   }
 
@@ -132,52 +107,49 @@ export class Migration {
     this.#redis ??= url
   }
 
-  /** Each pattern once, without those that no request could match; they are reported. */
-  patternsOf(match: readonly string[], at: Origin): string[] {
-    return [...new Set(match)].filter(pattern => this.isPattern(pattern, at))
-  }
-
-  /** False, after reporting it, when no request could match the pattern. */
-  isPattern(text: string, at: Origin): boolean {
-    try {
-      if (text.length > 1024) throw new PatternError('A pattern has at most 1024 characters.')
-      parsePattern(text)
-      return true
-    } catch (error) {
-      if (!(error instanceof PatternError)) throw error
-      this.leftOut(at, error.message)
-      return false
-    }
-  }
-
-  /** False, after reporting it, when the loader would refuse such a document. */
-  isSound(kind: FileKind, document: object, at: Origin): boolean {
-    const fault = faultIn(kind, document)
-    if (fault !== undefined) this.leftOut(at, fault)
-    return fault === undefined
-  }
-
   /** Adds a limit as a bucket; false when it fits none, because others have some of its patterns. */
-  bucket(
-    parts: Omit<BucketParts, 'name'> & { readonly name: string; readonly onStoreError?: 'closed' },
-    at: Origin,
-  ): boolean {
+  bucket(parts: BucketParts & { readonly onStoreError?: 'closed' }, at: Origin): boolean {
     const match = this.patternsOf(parts.match, at)
-    if (match.length === 0 || match.length > 1000) return false
-    const document = {
-      version: 1,
-      kind: 'project-limits',
-      buckets: { a: match },
-      limits: [{ for: [{}], quotas: { a: parts.quota } }],
-    }
+    if (match.length === 0 || match.length > MOST_PATTERNS) return false
+    const limits = [{ for: [{}], quotas: { a: parts.quota } }]
+    const document = { version: 1, kind: 'project-limits', buckets: { a: match }, limits }
     if (faultIn('project-limits', document) !== undefined) return false
-    const { onStoreError, ...rest } = parts
-    const isAdded = this.#buckets.add({ ...rest, match, name: this.nameFor('rule', parts.name) })
-    if (isAdded && onStoreError === 'closed') this.#buckets.isClosed = true
+    const isAdded = this.#buckets.add({ ...parts, match, name: this.nameFor('rule', parts.name) })
+    if (isAdded && parts.onStoreError === 'closed') this.#buckets.isClosed = true
     return isAdded
   }
 
-  /** The bucket that a pattern is in. */
+  /**
+   * Adds a limit by rate: as a bucket where it counts by address alone, else as a rule with a window. Reports how it
+   * differs. @returns whether it is the same
+   */
+  limitRate(
+    parts: RuleParts & { readonly projects: readonly string[] },
+    limit: LimitedRate,
+    at: Origin,
+  ): boolean {
+    const { rate, atOnce, counter, theirs } = limit
+    const token = tokenBucketOf(rate, atOnce)
+    const isByClient = parts.key.join() === 'client-ip' && !parts.reportOnly && parts.networks === undefined
+    if (token !== undefined && isByClient) {
+      const { name, match, projects } = parts
+      if (this.bucket({ name, match, projects, key: 'client-ip', quota: token.quota, counter }, at)) {
+        const ours = `up to ${token.requests} pass at once and then ${limit.refilled(token)}`
+        if (!token.isExact) this.changed(at, `${ours}, ${theirs}`)
+        return token.isExact
+      }
+    }
+    const quota = windowOf(rate, atOnce)
+    if (quota === undefined) {
+      this.leftOut(at, limit.tooLong)
+      return false
+    }
+    const ours = `up to ${quota.requests} pass at once and no more until ${quota.per} after the first`
+    if (!limit.isSameAsOne || quota.requests > 1) this.changed(at, `${ours}, ${theirs}`)
+    this.rules.meter({ ...parts, quota }, at)
+    return false
+  }
+
   ownerOf(pattern: string): string | undefined {
     return this.#buckets.ownerOf(pattern)
   }
@@ -189,7 +161,7 @@ export class Migration {
   /** The texts by file name, without files that would be empty. */
   files(): ReadonlyMap<string, string> {
     const rules = this.rules.byKind()
-    for (const { at, patterns } of this.#places.overlaps()) {
+    for (const { at, patterns } of this.rules.overlaps.found()) {
       const which = patterns.slice(0, 3).join(', ') + (patterns.length > 3 ? ', …' : '')
       this.changed(
         at,
@@ -203,46 +175,49 @@ export class Migration {
     const gateway = this.#gateway()
     this.#buckets.exemptRest(this.nameFor('rule', 'not-limited'))
     add('gateway.yaml', gateway)
-    const plans = this.callers.givePlans(this.#buckets.owners)
-    add('projects.yaml', this.callers.document())
+    const plans = this.projects.givePlans(this.#buckets.owners)
+    add('projects.yaml', this.projects.document())
     for (const [kind, some] of rules) add(`policies/${kind}.yaml`, { kind, rules: some })
-    const ownPlans = this.callers.planQuotas
+    const ownPlans = this.projects.planQuotas
     if (!this.#buckets.isEmpty || ownPlans.size > 0) {
-      const others = this.callers.plansBesides([...plans.values(), ...ownPlans.keys()])
+      const others = this.projects.plansBesides([...plans.values(), ...ownPlans.keys()])
       const limits = this.#buckets.document(project => plans.get(project) ?? ANY_PLAN, others)
-      add('policies/project-limits.yaml', {
-        kind: 'project-limits',
-        ...this.callers.withOwnPlans(limits, this.ownerOf('/**')),
-      })
+      const document = this.projects.withOwnPlans(limits, this.ownerOf('/**'))
+      add('policies/project-limits.yaml', { kind: 'project-limits', ...document })
     }
     return files
   }
 
   #gateway(): object {
-    const { open, routes, ...resolved } = routesThrough(this.#doors, this)
+    const resolved = this.#doors.resolve(this)
+    const routes = routesTo(resolved.open, this)
     const start = { line: 1, col: 1 }
-    const isShut = routes.size === 0
+    const isShut = routes.length === 0
     const closed = isShut ? [{ prefix: '/' }] : resolved.closed
     if (isShut) this.lost(start, 'no route is left, so everything is under "closed" and answers 404.')
-    if (this.upstreams.isEmpty) {
-      this.changed(start, 'the file names no upstream; http://127.0.0.1:3000 stands in for it.')
-      this.upstreams.add('app', ['http://127.0.0.1:3000'], start)
-    }
-    if (isShut) routes.set('', new From(this.placeOf(start), { path: '/**', upstream: this.upstreams.first }))
-    const isNamed = open.length > 0 && open.every(({ hosts }) => hosts.length > 0)
+    if (this.upstreams.isEmpty) this.upstreams.addUnknown()
+    if (isShut) routes.push(new From(this.placeOf(start), { path: '/**', upstream: this.upstreams.first }))
+    const isNamed = resolved.open.length > 0 && resolved.open.every(({ hosts }) => hosts.length > 0)
     return {
       ...(this.#redis !== undefined && { redis: this.#redis }),
       upstreams: this.upstreams.document(),
-      routes: [...routes.values()],
-      ...(closed.length > 0 && { closed: closed.flatMap(asWritten) }),
-      ...this.callers.settings(isNamed),
+      routes,
+      ...(closed.length > 0 && { closed: closed.flatMap(asRequested) }),
+      ...this.projects.settings(isNamed),
       ...(this.#trusted.size > 0 && { trustedProxies: [...this.#trusted] }),
     }
   }
 }
 
-const accessFile = (rule: object): object => ({
-  version: 1,
-  kind: 'access',
-  rules: [{ id: 'one', mode: 'enforce', ...rule }],
-})
+const LONGEST_NAME = 64
+
+/** `listItems` → `list-items`, `/items/{id}` → `items-id`. */
+export function plainName(text: string): string {
+  const words = text
+    .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^[^a-z]+|-$/g, '')
+  const name = words.slice(0, LONGEST_NAME).replace(/-$/, '') || 'root'
+  return UNSAFE_KEYS.has(name) ? `${name}-bucket` : name
+}

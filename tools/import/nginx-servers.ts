@@ -1,15 +1,19 @@
-/** nginx's servers: their hosts, where they listen, and which proxies tell clients' addresses. */
+/** nginx's servers and upstreams: their hosts and addresses, what passes requests on, and which proxies name clients. */
+import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
-import type { Directive } from './nginx-text.js'
+import { type Block, type Directive, named } from './nginx-text.js'
+import { isConfined, type PlacePath } from './places.js'
+import { isPrivate } from './rules.js'
+import { type ImportedSettings, PATH_STAYS, withoutSecret } from './upstreams.js'
 
 /** The hosts of a server. */
-export interface Names {
+interface ServerNames {
   readonly hosts: readonly string[]
   /** Names that are patterns, which routes and projects cannot have. */
   readonly patterns: readonly string[]
 }
 
-export function namesOf(server: readonly Directive[]): Names {
+export function namesOf(server: Block): ServerNames {
   const words = wordsOf(server, 'server_name').filter(word => word !== '_' && word !== '')
   const isHost = (word: string): boolean => /^[a-z0-9][a-z0-9.-]*$/i.test(word)
   const hosts = words.filter(isHost).map(word => word.toLowerCase().replace(/\.$/, ''))
@@ -17,60 +21,70 @@ export function namesOf(server: readonly Directive[]): Names {
 }
 
 /** True for a server without a name, which takes the hosts that no other server has. */
-export function isNameless(server: readonly Directive[]): boolean {
+export function isNameless(server: Block): boolean {
   const { hosts, patterns } = namesOf(server)
   return hosts.length === 0 && patterns.length === 0
 }
 
 /** True for a server that does nothing but send clients elsewhere, such as from http to https. */
-export function onlyRedirects(server: readonly Directive[]): boolean {
+export function onlyRedirects(server: Block): boolean {
   const isRedirect = ({ name, words }: Directive): boolean =>
     name === 'return' && /^30\d$/.test(words[0] ?? '')
-  const forwards = (block: readonly Directive[]): boolean =>
+  const forwards = (block: Block): boolean =>
     block.some(one => one.name === 'proxy_pass' || forwards(one.block ?? []))
   return server.some(isRedirect) || (server.some(({ block }) => block?.some(isRedirect)) && !forwards(server))
 }
 
-/** For each server, the `listen` by which fewer can reach it than the others, if there is such a one. */
-export function apartAmong(
-  servers: readonly (readonly Directive[])[],
-): (server: readonly Directive[]) => Directive | undefined {
-  const isAnyWide = servers.some(one => narrowListen(one) === undefined)
-  const isAnyUsual = servers.some(one => otherPort(one) === undefined)
-  return server =>
-    (isAnyWide ? narrowListen(server) : undefined) ?? (isAnyUsual ? otherPort(server) : undefined)
+/** The servers of a file, compared with each other. */
+export class NginxServers {
+  /** True when requests for hosts that no server has reach an upstream. */
+  readonly isAnyNameless: boolean
+  readonly #defaults: ReadonlySet<Block>
+  readonly #isAnyWide: boolean
+  readonly #isAnyUsual: boolean
+
+  constructor(servers: readonly Block[]) {
+    this.isAnyNameless = servers.some(isNameless)
+    this.#defaults = defaultsAmong(servers)
+    this.#isAnyWide = servers.some(one => narrowListen(one) === undefined)
+    this.#isAnyUsual = servers.some(one => otherPort(one) === undefined)
+  }
+
+  isDefault(server: Block): boolean {
+    return this.#defaults.has(server)
+  }
+
+  /** The `listen` by which fewer can reach a server than the others, if there is such a one. */
+  apart(server: Block): Directive | undefined {
+    const narrow = this.#isAnyWide ? narrowListen(server) : undefined
+    return narrow ?? (this.#isAnyUsual ? otherPort(server) : undefined)
+  }
 }
 
-/** The `listen` of a server that only this machine or a private network can reach. */
-function narrowListen(server: readonly Directive[]): Directive | undefined {
+/** The first `listen` of a server of which all are so. */
+function listenOfAll(server: Block, isSo: (listen: Directive) => boolean): Directive | undefined {
   const listens = named(server, 'listen')
-  const isNarrow = ({ words: [address = ''] }: Directive): boolean =>
-    /^(127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|localhost\b|\[::1\]|\[f[cd]|unix:)/.test(address)
-  return listens.length > 0 && listens.every(isNarrow) ? listens[0] : undefined
+  return listens.every(isSo) ? listens[0] : undefined
 }
+
+const narrowListen = (server: Block): Directive | undefined =>
+  listenOfAll(server, ({ words: [address = ''] }) => isPrivate(address))
 
 /** The `listen` of a server that is on other ports than 80 and 443, which may be reachable by fewer. */
-function otherPort(server: readonly Directive[]): Directive | undefined {
-  const listens = named(server, 'listen')
-  const isOther = (one: Directive): boolean =>
-    !/^(80|443)$/.test(/(?:^|:)(\d+)$/.exec(addressOf(one))?.[1] ?? '80')
-  return listens.length > 0 && listens.every(isOther) ? listens[0] : undefined
-}
+const otherPort = (server: Block): Directive | undefined =>
+  listenOfAll(server, one => !/^(80|443)$/.test(/(?:^|:)(\d+)$/.exec(addressOf(one))?.[1] ?? '80'))
 
 const addressOf = ({ words: [address = ''] }: Directive): string => address.replace(/^(\*|0\.0\.0\.0):/, '')
 
 /** The addresses of a server, with what is said of each. */
-function listensOf(server: readonly Directive[]): (readonly [address: string, words: readonly string[]])[] {
+function listensOf(server: Block): (readonly [address: string, words: readonly string[]])[] {
   const listens = named(server, 'listen').map(one => [addressOf(one), one.words] as const)
   return listens.length > 0 ? listens : [['80', []]]
 }
 
-export const addressesOf = (server: readonly Directive[]): string[] =>
-  listensOf(server).map(([address]) => address)
-
 /** The servers that take the requests whose host no server has: on one of their addresses at least. */
-export function defaultsAmong(servers: readonly (readonly Directive[])[]): ReadonlySet<readonly Directive[]> {
-  const chosen = new Map<string, { readonly server: readonly Directive[]; readonly isMarked: boolean }>()
+export function defaultsAmong(servers: readonly Block[]): ReadonlySet<Block> {
+  const chosen = new Map<string, { readonly server: Block; readonly isMarked: boolean }>()
   for (const server of servers) {
     for (const [address, words] of listensOf(server)) {
       const isMarked = words.some(word => /^default(_server)?$/.test(word))
@@ -81,53 +95,57 @@ export function defaultsAmong(servers: readonly (readonly Directive[])[]): Reado
   return new Set([...chosen.values()].map(({ server }) => server))
 }
 
-/**
- * Trusts the proxies that nginx trusted with clients' addresses. @returns false when clients' addresses would not be
- * known any more
- */
-export function importRealIp(http: readonly Directive[], into: Migration): boolean {
-  const servers = http.flatMap(one => (one.name === 'server' ? [one.block ?? []] : []))
+/** The `http` block in which each server has only names that no earlier server of its addresses has. */
+export function withoutRepeated(http: Block, into: Findings): Directive[] {
+  const taken = new Set<string>()
+  return http.map(one => {
+    if (one.name !== 'server') return one
+    const block = one.block ?? []
+    const names = wordsOf(block, 'server_name')
+    const keysOf = (name: string): string[] =>
+      listensOf(block).map(([address]) => `${address} ${name.toLowerCase()}`)
+    const passedOver = new Set(names.filter(name => keysOf(name).every(key => taken.has(key))))
+    for (const key of names.flatMap(keysOf)) taken.add(key)
+    passedOver.delete('_')
+    if (passedOver.size === 0) return one
+    for (const name of passedOver)
+      into.leftOut(one, `the name "${name}" of this server. nginx takes an earlier server of that name.`)
+    const own = (of: Directive): Directive =>
+      of.name === 'server_name' ? { ...of, words: of.words.filter(word => !passedOver.has(word)) } : of
+    return { ...one, block: block.map(own) }
+  })
+}
+
+/** Trusts the proxies that nginx trusted with clients' addresses. @returns false when those would not be known any more */
+export function importRealIp(http: Block, into: Migration): boolean {
+  const servers = named(http, 'server').map(({ block = [] }) => block)
   const everywhere = named(http, 'set_real_ip_from')
   const effective = servers.map(server => {
     const own = named(server, 'set_real_ip_from')
     return own.length > 0 ? own : everywhere
   })
   const [lines = everywhere] = effective
-  const textOf = (some: readonly Directive[]): string => some.map(({ words }) => words[0]).join()
+  const textOf = (some: Block): string => some.map(({ words }) => words[0]).join()
   const isShared = effective.every(some => textOf(some) === textOf(lines))
   const all = [...new Set([...everywhere, ...effective.flat()])]
   const [first] = all
-  const proxied = servers
-    .flatMap(server => named(server, 'listen'))
-    .find(({ words }) => words.includes('proxy_protocol'))
+  const listens = servers.flatMap(server => named(server, 'listen'))
+  const proxied = listens.find(({ words }) => words.includes('proxy_protocol'))
   if (proxied !== undefined) {
-    into.lost(
-      proxied,
-      'the clients’ addresses of the PROXY protocol, which is not read. All clients have the address of the proxy in front.',
-    )
+    into.lostProxyProtocol(proxied)
     return false
   }
   if (first === undefined) return true
-  const headers = [http, ...servers].flatMap(block => named(block, 'real_ip_header'))
-  const header = headers[0]?.words[0] ?? 'X-Real-IP'
-  const isForwarded =
-    headers.length > 0 && headers.every(({ words }) => /^x-forwarded-for$/i.test(words[0] ?? ''))
+  const blocks = [http, ...servers]
+  const headers = blocks.flatMap(block => wordsOf(block, 'real_ip_header'))
+  const isForwarded = headers.length > 0 && headers.every(header => /^x-forwarded-for$/i.test(header))
   if (!isForwarded || !isShared) {
-    const why = isForwarded
-      ? 'The servers of this file trust different ones'
-      : `They tell it in ${header}, and only X-Forwarded-For is read`
-    into.lost(
-      first,
-      `the clients’ addresses behind ${all
-        .slice(0, 5)
-        .map(({ words }) => words[0])
-        .join(', ')}. ${why}: let them send it, and name them under trustedProxies.`,
-    )
+    const names = all.slice(0, 5).map(({ words }) => words[0])
+    into.lostClients(first, names.join(', '), isForwarded ? undefined : (headers[0] ?? 'X-Real-IP'))
     return false
   }
   for (const one of lines) into.trust([one.words[0] ?? ''], one)
-  const isRecursive = [http, ...servers].some(block => wordsOf(block, 'real_ip_recursive').includes('on'))
-  if (!isRecursive) {
+  if (!blocks.some(block => wordsOf(block, 'real_ip_recursive').includes('on'))) {
     into.changed(
       first,
       'all trusted proxies at the end of X-Forwarded-For are passed over, as with "real_ip_recursive on".',
@@ -136,7 +154,66 @@ export function importRealIp(http: readonly Directive[], into: Migration): boole
   return true
 }
 
-const named = (block: readonly Directive[], name: string): Directive[] =>
-  block.filter(one => one.name === name)
-const wordsOf = (block: readonly Directive[], name: string): string[] =>
-  named(block, name).flatMap(({ words }) => words)
+const wordsOf = (block: Block, name: string): string[] => named(block, name).flatMap(({ words }) => words)
+
+/** The destinations of `proxy_pass`, by `upstream` or by address. */
+export class NginxUpstreams {
+  readonly #into: Migration
+  readonly #pools = new Map<string, readonly string[]>()
+  readonly #proxied = new Map<string, string | undefined>()
+
+  constructor(into: Migration) {
+    this.#into = into
+  }
+
+  /** Adds an `upstream`. */
+  add({ words: [pool = ''], block = [] }: Directive): void {
+    const addresses = block.flatMap(one => {
+      const { name, words } = one
+      const [address = '', ...options] = words
+      const leftOut = (what: string): void =>
+        this.#into.leftOut(one, `"${what}". The addresses of an upstream share the requests.`)
+      if (/^(keepalive|zone)/.test(name)) return []
+      const isUnusable = address.startsWith('unix:') || options.some(word => /^(backup|down)$/.test(word))
+      if (name !== 'server' || isUnusable) {
+        leftOut(withoutSecret([name, ...words].join(' ')))
+        return []
+      }
+      if (options.length > 0) leftOut(options.join(' '))
+      return [address]
+    })
+    this.#pools.set(pool, addresses)
+  }
+
+  /** The upstream of a `proxy_pass`; undefined, after reporting it, when no route can lead there. */
+  passed(one: Directive, place: PlacePath, settings: ImportedSettings): string | undefined {
+    const [target = ''] = one.words
+    const [, scheme, host = '', uri] = /^(https?:\/\/)([^/$]+)(\/[^$]*)?$/.exec(target) ?? []
+    const shown = `"proxy_pass ${withoutSecret(target)}"`
+    if (scheme === undefined || (target.includes('@') && !URL.canParse(target))) {
+      this.#into.leftOut(one, `${shown}. An upstream has fixed http:// or https:// addresses.`)
+      return undefined
+    }
+    if (uri !== undefined && isConfined(place, uri)) {
+      const why = `The upstream got no other paths than those of "${uri}", and paths are not rewritten here.`
+      this.#into.leftOut(one, `${shown}. ${why}`)
+      return undefined
+    }
+    if (uri !== undefined && uri !== place.path)
+      this.#into.leftOut(one, `the "${uri}" of proxy_pass. ${PATH_STAYS}`)
+    const address = scheme + host
+    if (!this.#proxied.has(address)) {
+      const addresses = (this.#pools.get(host) ?? [host]).map(server => scheme + server)
+      this.#proxied.set(address, this.#into.upstreams.add(host, addresses, one))
+    }
+    if (scheme === 'https://') {
+      this.#into.changedOnce(
+        one,
+        'the certificates of https upstreams are verified, by nginx only with "proxy_ssl_verify on". "ca" names an authority of your own.',
+      )
+    }
+    const upstream = this.#proxied.get(address)
+    if (upstream !== undefined) this.#into.upstreams.set(upstream, settings, one)
+    return upstream
+  }
+}

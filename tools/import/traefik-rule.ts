@@ -1,14 +1,12 @@
 /** Traefik's router rules: paths, methods and hosts, and what else they ask for (doc.traefik.io, 'Routers', 'Rule'). */
-
 import { isHostName } from '../../config/checks/project-names.js'
-import type { Place } from './doors.js'
-import { literalsOf } from './nginx-regex.js'
-import { asLiteral, below } from './paths.js'
+import { asLiteral, below, type MatchedPlace } from './places.js'
+import { literalsOf } from './regex.js'
 
 /** One combination of conditions that satisfies a rule, or more requests than that where `besides` says so. */
-export interface Fit {
+export interface RuleFit {
   readonly path?: string
-  readonly kind?: 'exact' | 'prefix' | 'contains'
+  readonly kind?: MatchedPlace['kind']
   readonly method?: string
   readonly host?: string
   /** Conditions that a route here cannot have, as written. */
@@ -25,18 +23,18 @@ const MOST_FITS = 100
 const DEEPEST = 100
 const MARKS = ['&&', '||', '!', '(', ')']
 
-type Token = string | { readonly matcher: string; readonly words: readonly string[] }
+type RuleToken = string | { readonly matcher: string; readonly words: readonly string[] }
 
 /** All combinations that satisfy the rule. @throws {RuleFault} */
-export function fitsOf(rule: string): Fit[] {
+export function fitsOf(rule: string): RuleFit[] {
   const tokens = tokensOf(rule)
   let at = 0
   let depth = 0
-  const bounded = (fits: Fit[]): Fit[] => {
+  const bounded = (fits: RuleFit[]): RuleFit[] => {
     if (fits.length > MOST_FITS) throw new RuleFault(`It can be met in more than ${MOST_FITS} ways.`)
     return fits
   }
-  const any = (): Fit[] => {
+  const any = (): RuleFit[] => {
     const fits = all()
     while (tokens[at] === '||') {
       at += 1
@@ -45,7 +43,7 @@ export function fitsOf(rule: string): Fit[] {
     }
     return fits
   }
-  const all = (): Fit[] => {
+  const all = (): RuleFit[] => {
     let fits = one()
     while (tokens[at] === '&&') {
       at += 1
@@ -54,24 +52,23 @@ export function fitsOf(rule: string): Fit[] {
     }
     return fits
   }
-  const one = (): Fit[] => {
-    const token = tokens[at]
-    at += 1
+  const nested = (read: () => RuleFit[]): RuleFit[] => {
+    depth += 1
+    if (depth > DEEPEST) throw new RuleFault(`It is nested deeper than ${DEEPEST} levels.`)
+    const fits = read()
+    depth -= 1
+    return fits
+  }
+  const one = (): RuleFit[] => {
+    const token = tokens[at++]
     if (token === '(') {
-      depth += 1
-      if (depth > DEEPEST) throw new RuleFault(`It is nested deeper than ${DEEPEST} levels.`)
-      const fits = any()
-      depth -= 1
-      if (tokens[at] !== ')') throw new RuleFault('A parenthesis is not closed.')
-      at += 1
+      const fits = nested(any)
+      if (tokens[at++] !== ')') throw new RuleFault('A parenthesis is not closed.')
       return fits
     }
     if (token === '!') {
-      depth += 1
-      if (depth > DEEPEST) throw new RuleFault(`It is nested deeper than ${DEEPEST} levels.`)
-      const besides = one().flatMap(fit => fit.besides)
-      depth -= 1
-      return [{ besides: [`!${besides[0] ?? ''}`] }]
+      const [besides = ''] = nested(one).flatMap(fit => fit.besides)
+      return [{ besides: [`!${besides}`] }]
     }
     if (token === undefined || typeof token === 'string')
       throw new RuleFault('It does not end where it should.')
@@ -83,19 +80,20 @@ export function fitsOf(rule: string): Fit[] {
 }
 
 /** One pass, character by character. */
-function tokensOf(rule: string): Token[] {
-  const tokens: Token[] = []
+function tokensOf(rule: string): RuleToken[] {
+  const tokens: RuleToken[] = []
   let at = 0
   const skip = (): void => {
     while (at < rule.length && (rule[at] as string).trim() === '') at += 1
   }
-  const fault = (): RuleFault => new RuleFault(`"${rule.slice(at, at + 40)}" cannot be read.`)
+  const faultAt = (start: number): RuleFault =>
+    new RuleFault(`"${rule.slice(start, start + 40)}" cannot be read.`)
   const words = (): string[] => {
     const found: string[] = []
     for (skip(); rule[at] !== ')'; skip()) {
       const quote = rule[at]
       const end = quote === '`' || quote === '"' || quote === "'" ? rule.indexOf(quote, at + 1) : -1
-      if (end < 0) throw fault()
+      if (end < 0) throw faultAt(at)
       const word = rule.slice(at + 1, end)
       if (quote === '"' && word.includes('\\'))
         throw new RuleFault(`"${word.slice(0, 40)}" has escapes. Write it in backquotes, without them.`)
@@ -114,23 +112,18 @@ function tokensOf(rule: string): Token[] {
       at += mark.length
       continue
     }
-    let end = at
-    while (/[A-Za-z]/.test(rule[end] ?? '')) end += 1
-    const matcher = rule.slice(at, end)
-    const open = at
-    at = end
+    const start = at
+    while (/[A-Za-z]/.test(rule[at] ?? '')) at += 1
+    const matcher = rule.slice(start, at)
     skip()
-    if (matcher === '' || rule[at] !== '(') {
-      at = open
-      throw fault()
-    }
+    if (matcher === '' || rule[at] !== '(') throw faultAt(start)
     at += 1
     tokens.push({ matcher, words: words() })
   }
   return tokens
 }
 
-function fitsOfMatcher(matcher: string, word: string, words: readonly string[], i: number): Fit[] {
+function fitsOfMatcher(matcher: string, word: string, words: readonly string[], i: number): RuleFit[] {
   switch (matcher) {
     case 'Path':
       return [pathFit('exact', word)]
@@ -138,8 +131,11 @@ function fitsOfMatcher(matcher: string, word: string, words: readonly string[], 
       return [pathFit('prefix', word)]
     case 'Method':
       return [{ method: word.toUpperCase(), besides: [] }]
-    case 'Host':
-      return [hostFit(word)]
+    case 'Host': {
+      // A host with a star, or otherwise than requests have it, is a condition that no route has.
+      const host = word.toLowerCase().replace(/\.$/, '')
+      return [isHostName(host) ? { host, besides: [] } : { besides: [`Host(${word.slice(0, 60)})`] }]
+    }
     case 'PathRegexp':
       return literalsOf(word).map(one => ({ ...one, besides: ['PathRegexp'] }))
     default:
@@ -148,22 +144,14 @@ function fitsOfMatcher(matcher: string, word: string, words: readonly string[], 
   }
 }
 
-/** A host with a star, or otherwise than requests have it, is a condition that no route has. */
-function hostFit(word: string): Fit {
-  const host = word.toLowerCase().replace(/\.$/, '')
-  return isHostName(host) ? { host, besides: [] } : { besides: [`Host(${word.slice(0, 60)})`] }
-}
-
 /** `{id}` of Traefik 2 is a parameter here, too; with a regular expression the paths before it are meant. */
-function pathFit(kind: 'exact' | 'prefix', word: string): Fit {
+function pathFit(kind: 'exact' | 'prefix', word: string): RuleFit {
   const mark = word.indexOf('{')
-  if (mark >= 0 && word.indexOf(':', mark) > mark) {
-    return { kind: 'prefix', path: word.slice(0, mark), besides: [`the expression in ${word.slice(0, 60)}`] }
-  }
-  return { kind, path: word, besides: [] }
+  if (mark < 0 || word.indexOf(':', mark) <= mark) return { kind, path: word, besides: [] }
+  return { kind: 'prefix', path: word.slice(0, mark), besides: [`the expression in ${word.slice(0, 60)}`] }
 }
 
-function joined(left: Fit, right: Fit): Fit {
+function joined(left: RuleFit, right: RuleFit): RuleFit {
   const twice = (['path', 'method', 'host'] as const).filter(
     key => left[key] !== undefined && right[key] !== undefined,
   )
@@ -173,23 +161,22 @@ function joined(left: Fit, right: Fit): Fit {
 
 /** The place that a fit stands for; with a parameter in its path, all that begins as the path before it. */
 export function placeOf(
-  { path: written = '/', kind: of = 'prefix', method, host }: Fit,
+  { path = '/', kind = 'prefix', method, host }: RuleFit,
   rank: readonly number[],
-): Place & { readonly hasParameter: boolean } {
-  const mark = written.indexOf('{')
-  const [kind, path] = mark < 0 ? [of, written] : (['prefix', written.slice(0, mark)] as const)
+): MatchedPlace & { readonly hasParameter: boolean } {
+  const mark = path.indexOf('{')
   return {
     hosts: host === undefined ? [] : [host],
-    kind,
-    path,
+    kind: mark < 0 ? kind : 'prefix',
+    path: mark < 0 ? path : path.slice(0, mark),
     rank,
-    hasParameter: of === 'exact' && mark >= 0,
+    hasParameter: kind === 'exact' && mark >= 0,
     ...(method !== undefined && { methods: [method] }),
   }
 }
 
 /** The pattern of a fit. A `{id}` of Traefik 2 stays a parameter. */
-export function patternOf({ path = '/', kind = 'prefix', method }: Fit): string {
+export function patternOf({ path = '/', kind = 'prefix', method }: RuleFit): string {
   const whole = kind === 'exact' ? asLiteral(path) : below(path)
   return method === undefined ? whole : `${method} ${whole}`
 }

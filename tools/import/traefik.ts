@@ -1,181 +1,103 @@
 /** Traefik's configuration: routers, services, what guards them, rateLimit and inFlightReq (doc.traefik.io). */
-import type { Place } from './doors.js'
 import type { Migration } from './migration.js'
-import { below } from './paths.js'
-import { readYaml, type Section } from './source.js'
-import { elsewhereOf, guardOf, reportFields } from './traefik-guard.js'
-import { inFlight, isLimiter, rateLimit } from './traefik-limits.js'
-import { ownGuards } from './traefik-own-guards.js'
-import { redirectOf } from './traefik-redirect.js'
-import { type Fit, fitsOf, isNegated, patternOf, placeOf, RuleFault } from './traefik-rule.js'
-import { readService } from './traefik-services.js'
-import { EntryPoints } from './traefik-static.js'
-import { plain, refuseOtherCase, refuseTemplate } from './traefik-words.js'
+import { type MatchedPlace, wholeSegments } from './places.js'
+import { plain, readTraefik, TraefikFiles } from './traefik-files.js'
+import {
+  elsewhereOf,
+  guardOf,
+  isLimiter,
+  type LimitedRequests,
+  limitBy,
+  redirectOf,
+  reportFields,
+} from './traefik-middlewares.js'
+import { fitsOf, isNegated, patternOf, placeOf, RuleFault, type RuleFit } from './traefik-rule.js'
+import { listUnder, type Section, type SourceFile, words } from './yaml.js'
 
-const WANTED = { format: 'traefik', name: 'a Traefik dynamic configuration', keys: ['http', 'entryPoints'] }
-/** The requests of a router: patterns, and the projects of their hosts. */
-export interface Routed {
-  readonly name: string
-  readonly projects: readonly string[]
-  readonly match: readonly string[]
-}
+const ROUTER = words('rule service middlewares entryPoints tls priority ruleSyntax observability parentRefs')
+const MOST_CHAINED = 1000
 
 /** Reads the files, of which one may be the static configuration, into the migration. */
-export function importTraefik(
-  files: readonly { readonly text: string; readonly file?: string }[],
-  into: Migration,
-): void {
-  for (const { text, file } of files) refuseTemplate(text, file, into)
-  if (into.isUnreadable) return
-  const sections = files.map(({ text, file }) => readYaml(text, WANTED, into, file))
-  if (sections.some(one => one === undefined)) return
-  const read = sections as Section[]
-  for (const section of read) refuseOtherCase(section, into)
-  if (into.isUnreadable) return
-  if (!read.some(file => 'http' in file.node)) {
-    const message =
-      'This is Traefik’s static configuration, without routers. Give the dynamic one, too: sluice import traefik traefik.yml dynamic.yml.'
-    into.unreadable(read[0]?.at() ?? { line: 1, col: 1 }, message)
-    return
-  }
-  new TraefikImport(into).read(read)
+export function importTraefik(sources: readonly SourceFile[], into: Migration): void {
+  const files = readTraefik(sources, into)
+  if (files !== undefined) new TraefikImport(new TraefikFiles(files, into), into).read()
+}
+
+/** A router, with the entry points and middlewares that its requests go through. */
+interface TraefikRouter {
+  readonly name: string
+  readonly section: Section
+  /** Its entry points; none: all. */
+  readonly points: readonly string[]
+  readonly middlewares: readonly (Section | undefined)[]
+  /** The name of its service, and the upstream of that, if there is one. */
+  readonly service: string
+  readonly upstream: string | undefined
+  /** How it is guarded, in words. */
+  readonly guards: readonly string[]
 }
 
 class TraefikImport {
   readonly #into: Migration
-  readonly #entryPoints: EntryPoints
-  readonly #services = new Map<string, string>()
-  readonly #middlewares = new Map<string, Section>()
-  readonly #tlsOptions = new Map<string, Section>()
+  readonly #files: TraefikFiles
   readonly #used = new Set<string>()
-  #areApart = false
+  /** True where routers are on different entry points. */
+  readonly #areApart: boolean
 
-  constructor(into: Migration) {
+  constructor(files: TraefikFiles, into: Migration) {
     this.#into = into
-    this.#entryPoints = new EntryPoints(into)
+    this.#files = files
+    const points = files.routers.map(([, router]) => files.entryPoints.namesOf(router).sort().join())
+    this.#areApart = new Set(points).size > 1
   }
 
-  read(files: readonly Section[]): void {
-    for (const file of files) {
-      if ('entryPoints' in file.node) this.#entryPoints.read(file)
-      else file.others(['http', 'tls', 'tcp', 'udp'], this.#into, 'Only "http" is read.')
-      for (const key of ['tcp', 'udp']) {
-        if (key in file.node) this.#into.leftOut(file.at(key), `"${key}". Only "http" is read.`)
-      }
-      const http = file.section('http')
-      http.others(['routers', 'services', 'middlewares'], this.#into, 'The import does not read it.')
-      for (const [name, service] of http.section('services').members())
-        readService(name, service, this.#into, this.#services)
-      for (const [name, one] of http.section('middlewares').members()) this.#middlewares.set(name, one)
-      for (const [name, one] of file.section('tls').section('options').members())
-        this.#tlsOptions.set(name, one)
-    }
-    this.#entryPoints.trust()
-    const routers = files.flatMap(file => file.section('http').section('routers').members())
-    const points = new Set(routers.map(([, router]) => this.#entryPoints.namesOf(router).sort().join()))
-    this.#areApart = points.size > 1
-    for (const [name, router] of routers) this.#router(name, router)
-    for (const [name, middleware] of this.#middlewares) {
+  read(): void {
+    for (const [name, router] of this.#files.routers) this.#router(name, router)
+    for (const [name, middleware] of this.#files.middlewares) {
       if (!this.#used.has(name))
         this.#into.leftOut(middleware.at(), `the middleware "${name}". No router uses it.`)
     }
   }
 
-  #router(name: string, router: Section): void {
-    const read = [
-      ...['rule', 'service', 'middlewares', 'entryPoints', 'tls', 'priority', 'ruleSyntax', 'observability'],
-      'parentRefs',
-    ]
-    router.others(read, this.#into, 'Routes have no counterpart of it.')
-    const fits = this.#fitsOf(router)
-    const entryPoints = this.#entryPoints.namesOf(router)
-    if ('entryPoints' in router.node && this.#into.isNew('entryPoints'))
-      this.#into.leftOut(router.at('entryPoints'), '"entryPoints". There is one address to listen on.')
-    if ('tls' in router.node && this.#into.isNew('tls'))
-      this.#into.elsewhere(router.at('tls'), '"tls". It is listen.tls in gateway.yaml: cert and key.')
-    const names = [...this.#entryPoints.middlewaresOf(entryPoints), ...router.texts('middlewares')]
-    const middlewares = names.flatMap(one => this.#chained(plain(one), new Set()))
-    for (const one of [...names.map(plain), ...middlewares]) this.#used.add(one)
+  #router(name: string, section: Section): void {
+    section.others(ROUTER, this.#into, 'Routes have no counterpart of it.')
+    const fits = this.#fitsOf(section)
+    if ('entryPoints' in section.node) {
+      const sentence = '"entryPoints". There is one address to listen on.'
+      this.#into.leftOut(section.at('entryPoints'), sentence, 'entryPoints')
+    }
+    if ('tls' in section.node) {
+      const sentence = '"tls". It is listen.tls in gateway.yaml: cert and key.'
+      this.#into.elsewhere(section.at('tls'), sentence, 'tls')
+    }
+    const { entryPoints, services } = this.#files
+    const points = entryPoints.namesOf(section)
+    const named = [...entryPoints.middlewaresOf(points), ...section.texts('middlewares')].map(plain)
+    const names = named.flatMap(one => this.#chained(one, new Set()))
+    for (const one of [...named, ...names]) this.#used.add(one)
+    const middlewares = names.map(one => this.#files.middlewares.get(one))
     const guards = [
-      ...middlewares.flatMap(one => guardOf(one, this.#middlewares.get(one), this.#into) ?? []),
-      ...ownGuards(router, entryPoints, {
-        ...{ entryPoints: this.#entryPoints, tlsOptions: this.#tlsOptions, areApart: this.#areApart },
-      }),
+      ...names.flatMap((one, i) => guardOf(one, middlewares[i], this.#into) ?? []),
+      ...this.#ownGuards(section, points),
     ]
-    const rank = [router.number('priority') || Buffer.byteLength(router.text('rule') ?? '')]
-    const service = plain(router.text('service') ?? '')
-    const upstream = this.#services.get(service)
+    const service = plain(section.text('service') ?? '')
+    const upstream = services.get(service)
     if (upstream === undefined)
-      this.#into.leftOut(router.at(), `the route to "${service}". This file names no address of it.`)
-    const isLimited = middlewares.some(one => isLimiter(this.#middlewares.get(one)))
-    const settings = middlewares.map(one => this.#middlewares.get(one))
-    const around = { router, points: entryPoints, middlewares: settings, entryPoints: this.#entryPoints }
-    const open: Fit[] = []
-    for (const fit of fits) {
-      const place = placeOf(fit, rank)
-      const [besides] = fit.besides
-      if (guards.length > 0) {
-        const whats = [...guards, ...(besides === undefined ? [] : [`with ${besides} alone`])]
-        this.#into.close(place, [...new Set(whats)].slice(0, 4).join(', '), router.at())
-        continue
+      this.#into.leftOut(section.at(), `the route to "${service}". This file names no address of it.`)
+    const router = { name, section, points, middlewares, service, upstream, guards }
+    const rank = [section.number('priority') || Buffer.byteLength(section.text('rule') ?? '')]
+    const open = fits.filter(fit => this.#opens(router, fit, placeOf(fit, rank)))
+    if (open.length > 0) for (const one of middlewares) reportFields(one, this.#into)
+    for (const requests of this.#byProjects(name, open, section)) {
+      this.#into.place(requests.match, requests.projects)
+      for (const [i, one] of middlewares.entries()) {
+        limitBy(names[i] ?? '', one, requests, this.#into, entryPoints.knowsClients)
+        this.#limitBodies(one, upstream)
       }
-      const redirect = redirectOf(around, fit.host)
-      if (redirect?.isToHttps) {
-        // The routers of https take these requests by ranks of their own.
-        if (this.#into.isNew(`redirect ${name}`))
-          this.#into.leftOut(router.at(), `the router "${name}". It redirects to ${redirect.to}.`)
-        continue
-      }
-      const [sent] =
-        redirect === undefined
-          ? settings.flatMap(one => elsewhereOf(one, place) ?? [])
-          : [`redirected to ${redirect.to}`]
-      if (besides !== undefined) {
-        // The text that an expression begins with is no condition of its own: these paths are the router's.
-        const isOwn =
-          place.kind === 'prefix' && place.path !== '/' && fit.besides.every(one => one === 'PathRegexp')
-        // Those who do not meet a condition may have been sent away by this router.
-        const isUsed = isOwn || fit.besides.some(isNegated)
-        if (isUsed) this.#into.keepFrom(place, `of the router "${name}" by ${besides}`, router.at())
-        const but =
-          isLimited && !isUsed ? ' Its requests take the routes of others, without its own limits.' : ''
-        if (this.#into.isNew(`besides ${name}`))
-          this.#into.lost(
-            router.at('rule'),
-            `the router "${name}" was reachable with ${besides} alone. It is left out.${but}`,
-          )
-      } else if (!upstream || sent !== undefined) {
-        this.#into.keepFrom(place, sent ?? `sent to "${service}"`, router.at())
-        if (sent !== undefined && this.#into.isNew(`sent ${name}`))
-          this.#into.leftOut(router.at(), `the router "${name}", whose requests were ${sent}.`)
-      } else {
-        open.push(fit)
-        this.#open(fit, place, upstream, router)
-      }
-    }
-    if (open.length > 0) for (const one of middlewares) reportFields(this.#middlewares.get(one), this.#into)
-    for (const routed of this.#byProjects(name, open, router)) {
-      this.#into.place(routed.match, routed.projects)
-      for (const one of middlewares) this.#limit(one, routed, upstream)
     }
   }
 
-  #open(fit: Fit, place: Place, upstream: string, router: Section): void {
-    const { path = '/', method, kind } = fit
-    if (kind === 'prefix' && !path.endsWith('/')) {
-      this.#into.changedOnce(
-        router.at('rule'),
-        `${below(path)} matches whole segments: ${path} and all below it, not ${path}x.`,
-      )
-    }
-    const pattern = patternOf(fit)
-    this.#into.open(
-      { ...place, patterns: [pattern], upstream, ...(method !== undefined && { methods: [method] }) },
-      router.at(),
-    )
-  }
-
-  #fitsOf(router: Section): Fit[] {
+  #fitsOf(router: Section): RuleFit[] {
     try {
       return fitsOf(router.text('rule') ?? '')
     } catch (error) {
@@ -187,60 +109,120 @@ class TraefikImport {
   }
 
   /** A chain is replaced by its middlewares. */
-  #chained(name: string, above: ReadonlySet<string>, budget = { left: 1000 }): string[] {
-    const middleware = this.#middlewares.get(name)
+  #chained(name: string, above: ReadonlySet<string>, budget = { left: MOST_CHAINED }): string[] {
+    const middleware = this.#files.middlewares.get(name)
     budget.left -= 1
     if (middleware === undefined || !('chain' in middleware.node)) return [name]
     // Nobody knows what else it asks for, so it counts as one that is not in the file.
     if (above.has(name) || budget.left < 0) return [`${name} and all in it`]
-    const inside = new Set([...above, name])
     this.#used.add(name)
-    return middleware
-      .section('chain')
-      .texts('middlewares')
-      .flatMap(one => this.#chained(plain(one), inside, budget))
+    const inner = middleware.section('chain').texts('middlewares').map(plain)
+    return inner.flatMap(one => this.#chained(one, new Set([...above, name]), budget))
+  }
+
+  /** What guards a router besides its middlewares: certificates of clients, its entry points, its parents. */
+  #ownGuards(router: Section, points: readonly string[]): string[] {
+    const { entryPoints, tlsOptions } = this.#files
+    const guards: string[] = []
+    const options = entryPoints.tlsOptionsOf(router, points)
+    const [certified] = options
+    const asksCertificates = (one = 'default'): boolean => {
+      const known = tlsOptions.get(plain(one))
+      return known === undefined ? one !== 'default' : 'clientAuth' in known.node
+    }
+    if (certified !== undefined && options.every(one => one !== undefined && asksCertificates(one)))
+      guards.push(`behind certificates of clients (tls options "${certified}")`)
+    if (this.#areApart && points.length > 0 && points.every(one => entryPoints.isNarrow(one)))
+      guards.push(`on the entry point ${points.slice(0, 3).join(', ')} alone`)
+    // Its requests are those that a parent's rule and middlewares let through.
+    const parents = router.texts('parentRefs')
+    if (parents.length > 0) guards.push(`behind the router ${parents.slice(0, 3).join(', ')}`)
+    return guards
+  }
+
+  /** Opens or closes the place of a fit, or leaves it to other routers. @returns whether it is open */
+  #opens(router: TraefikRouter, fit: RuleFit, place: MatchedPlace): boolean {
+    const { name, section, middlewares, guards, service, upstream } = router
+    const at = section.at()
+    const [besides] = fit.besides
+    if (guards.length > 0) {
+      const whats = [...guards, ...(besides === undefined ? [] : [`with ${besides} alone`])]
+      this.#into.close(place, [...new Set(whats)].slice(0, 4).join(', '), at)
+      return false
+    }
+    const redirect = this.#redirectOf(router, fit.host)
+    if (redirect?.isToHttps) {
+      // The routers of https take these requests by ranks of their own.
+      const sentence = `the router "${name}". It redirects to ${redirect.to}.`
+      this.#into.leftOut(at, sentence, `redirect ${name}`)
+      return false
+    }
+    if (besides !== undefined) {
+      this.#leaveBesides(router, fit, place, besides)
+      return false
+    }
+    const [elsewhere] = middlewares.flatMap(one => elsewhereOf(one, place) ?? [])
+    const sent = redirect === undefined ? elsewhere : `redirected to ${redirect.to}`
+    if (upstream === undefined || sent !== undefined) {
+      this.#into.divert(place, sent ?? `sent to "${service}"`, at)
+      if (sent !== undefined)
+        this.#into.leftOut(at, `the router "${name}", whose requests were ${sent}.`, `sent ${name}`)
+      return false
+    }
+    const { path = '/', kind, method } = fit
+    if (kind === 'prefix' && !path.endsWith('/'))
+      this.#into.changedOnce(section.at('rule'), wholeSegments(path))
+    const methods = method === undefined ? {} : { methods: [method] }
+    this.#into.open({ ...place, patterns: [patternOf(fit)], upstream, ...methods }, at)
+    return true
+  }
+
+  #redirectOf({ section, points, middlewares }: TraefikRouter, host: string | undefined) {
+    const { entryPoints } = this.#files
+    if (entryPoints.redirect(points)) return { to: 'another entry point', isToHttps: true }
+    const options = entryPoints.tlsOptionsOf(section, points)
+    const isTls = options.length > 0 && options.every(one => one !== undefined)
+    return redirectOf(middlewares, isTls, host)
+  }
+
+  /** Reports a router with a condition that no route can have, and closes what none but its requests may be. */
+  #leaveBesides(router: TraefikRouter, fit: RuleFit, place: MatchedPlace, besides: string): void {
+    const { name, section, middlewares } = router
+    // The text that an expression begins with is no condition of its own: these paths are the router's.
+    const isOwn =
+      place.kind === 'prefix' && place.path !== '/' && fit.besides.every(one => one === 'PathRegexp')
+    // Those who do not meet a condition may have been sent away by this router.
+    const isUsed = isOwn || fit.besides.some(isNegated)
+    if (isUsed) this.#into.divert(place, `of the router "${name}" by ${besides}`, section.at())
+    const isLimited = !isUsed && middlewares.some(isLimiter)
+    const but = isLimited ? ' Its requests take the routes of others, without its own limits.' : ''
+    const sentence = `the router "${name}" was reachable with ${besides} alone. It is left out.${but}`
+    this.#into.lost(section.at('rule'), sentence, `besides ${name}`)
   }
 
   /** Groups patterns by host: those for all hosts, then those of named hosts; hosts with the same patterns share one. */
-  #byProjects(name: string, fits: readonly Fit[], router: Section): Routed[] {
+  #byProjects(name: string, fits: readonly RuleFit[], router: Section): LimitedRequests[] {
     const groups = new Map<string, string[]>()
-    for (const fit of fits) {
-      const { host = '' } = fit
-      const match = groups.get(host) ?? []
-      groups.set(host, match)
-      match.push(patternOf(fit))
-    }
+    for (const fit of fits) listUnder(groups, fit.host ?? '', patternOf(fit))
     const everybody = groups.get('')
-    const named = new Map<string, string[]>()
+    const hostsOf = new Map<string, string[]>()
     for (const [host, match] of groups) {
       const text = match.join(' ')
-      if (host !== '' && text !== everybody?.join(' ')) named.set(text, [...(named.get(text) ?? []), host])
+      if (host !== '' && text !== everybody?.join(' ')) listUnder(hostsOf, text, host)
     }
-    return [
-      ...(everybody === undefined ? [] : [{ name, projects: [], match: everybody }]),
-      ...[...named.values()].flatMap(hosts => {
-        const projects = this.#into.callers.ofHosts(hosts, router.at('rule'))
-        return projects.length === 0 ? [] : [{ name, projects, match: groups.get(hosts[0] ?? '') ?? [] }]
-      }),
-    ]
+    const named = [...hostsOf.values()].flatMap(hosts => {
+      const projects = this.#into.projects.ofHosts(hosts, router.at('rule'))
+      return projects.length === 0 ? [] : [{ name, projects, match: groups.get(hosts[0] ?? '') ?? [] }]
+    })
+    return [...(everybody === undefined ? [] : [{ name, projects: [], match: everybody }]), ...named]
   }
 
-  #limit(name: string, routed: Routed, upstream: string | undefined): void {
-    const knows = this.#entryPoints.knowsClients
-    for (const [kind, settings] of this.#middlewares.get(name)?.members() ?? []) {
-      if (kind === 'rateLimit') rateLimit(name, settings, routed, { into: this.#into, knows })
-      else if (kind === 'inFlightReq') inFlight(name, settings, routed, { into: this.#into, knows })
-      else if (kind === 'buffering') this.#buffering(settings, upstream)
-    }
-  }
-
-  #buffering(settings: Section, upstream: string | undefined): void {
-    const maxBody = settings.number('maxRequestBodyBytes')
-    if (upstream === undefined || maxBody === undefined || !Number.isInteger(maxBody) || maxBody < 1) return
+  #limitBodies(middleware: Section | undefined, upstream: string | undefined): void {
+    const buffering = middleware?.section('buffering')
+    const maxBody = buffering?.number('maxRequestBodyBytes') ?? 0
+    if (buffering === undefined || upstream === undefined || !Number.isInteger(maxBody) || maxBody < 1) return
     this.#into.upstreams.limitBody(upstream, maxBody)
-    this.#into.changedOnce(
-      settings.at(),
-      `maxBody is of the whole upstream "${upstream}", for all routers that lead there.`,
-    )
+    const sentence = `maxBody is of the whole upstream "${upstream}", for all routers that lead there.`
+    this.#into.changedOnce(buffering.at(), sentence)
   }
 }

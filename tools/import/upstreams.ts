@@ -1,67 +1,78 @@
 /** The upstreams of an imported configuration. */
+import type { Origin } from './findings.js'
 import type { Migration } from './migration.js'
-import type { Origin, UpstreamSettings } from './parts.js'
-import { withoutSecret } from './without-secret.js'
-import { From } from './yaml-text.js'
+import { From } from './yaml.js'
 
-interface Entry {
-  readonly at: Origin
-  readonly origins: readonly string[]
-  settings: UpstreamSettings | undefined
+/** Limits and timeouts of an upstream; bytes, and times in milliseconds. */
+export interface ImportedSettings {
+  readonly maxBody?: number
+  readonly timeouts?: { readonly connect?: number; readonly head?: number; readonly idle?: number }
 }
 
-export class Upstreams {
+interface ImportedUpstream {
+  readonly at: Origin
+  readonly origins: readonly string[]
+  settings: ImportedSettings | undefined
+}
+
+const MOST_ADDRESSES = 64
+export const LONGEST_TIMEOUT_MS = 86_400_000
+
+export class ImportedUpstreams {
   readonly #into: Migration
-  readonly #entries = new Map<string, Entry>()
+  readonly #upstreams = new Map<string, ImportedUpstream>()
 
   constructor(into: Migration) {
     this.#into = into
   }
 
   get isEmpty(): boolean {
-    return this.#entries.size === 0
+    return this.#upstreams.size === 0
   }
 
   get first(): string {
-    return this.#entries.keys().next().value ?? ''
+    return this.#upstreams.keys().next().value ?? ''
   }
 
   /** Adds an upstream by its addresses and returns its name; undefined when none can be used. */
   add(name: string, addresses: readonly string[], at: Origin): string | undefined {
     const origins = [...new Set(addresses.flatMap(address => this.#originOf(address, at)))]
     if (origins.length === 0) return undefined
-    if (origins.length > 64)
+    if (origins.length > MOST_ADDRESSES)
       this.#into.leftOut(at, 'the addresses after the 64th. An upstream has at most 64.')
     const unique = this.#into.nameFor('upstream', name.replace(/^.*@/, ''))
-    this.#entries.set(unique, { at, origins: origins.slice(0, 64), settings: undefined })
+    this.#upstreams.set(unique, { at, origins: origins.slice(0, MOST_ADDRESSES), settings: undefined })
     return unique
+  }
+
+  /** Adds an upstream for a file that names none. */
+  addUnknown(): string {
+    const start = { line: 1, col: 1 }
+    this.#into.changed(start, 'the file names no upstream; http://127.0.0.1:3000 stands in for it.')
+    return this.add('app', ['http://127.0.0.1:3000'], start) ?? ''
   }
 
   #originOf(address: string, at: Origin): string[] {
     const url = URL.canParse(address) ? new URL(address) : undefined
-    if (
-      url === undefined ||
-      !/^https?:$/.test(url.protocol) ||
-      !/^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/.test(url.hostname)
-    ) {
-      this.#into.leftOut(at, `"${withoutSecret(address)}" is not an http:// or https:// address.`)
+    const isUsable =
+      url !== undefined &&
+      /^https?:$/.test(url.protocol) &&
+      /^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/.test(url.hostname)
+    const shown = withoutSecret(address)
+    if (!isUsable) {
+      this.#into.leftOut(at, `"${shown}" is not an http:// or https:// address.`)
       return []
     }
-    if (url.username !== '' || url.password !== '') {
+    if (url.username !== '' || url.password !== '')
       this.#into.leftOut(at, `the user and password of ${url.origin}. Let the clients send them.`)
-    }
-    if (url.pathname !== '/' || url.search !== '') {
-      this.#into.leftOut(
-        at,
-        `the path of ${withoutSecret(address)}. Requests reach the upstream with the path they came with.`,
-      )
-    }
+    if (url.pathname !== '/' || url.search !== '')
+      this.#into.leftOut(at, `the path of ${shown}. ${PATH_STAYS}`)
     return [url.origin]
   }
 
   /** Sets limits and timeouts; where its routes differ, the smallest body and the longest times hold. */
-  set(name: string, settings: UpstreamSettings, at: Origin): void {
-    const entry = this.#entries.get(name)
+  set(name: string, settings: ImportedSettings, at: Origin): void {
+    const entry = this.#upstreams.get(name)
     if (entry === undefined) return
     const present = entry.settings
     if (present === undefined) {
@@ -85,26 +96,39 @@ export class Upstreams {
     }
   }
 
-  /** Sets the largest body of an upstream. */
   limitBody(name: string, maxBody: number): void {
-    const entry = this.#entries.get(name)
+    const entry = this.#upstreams.get(name)
     if (entry !== undefined) entry.settings = { ...entry.settings, maxBody }
   }
 
   document(): object {
-    return Object.fromEntries(
-      [...this.#entries].map(([name, { at, origins, settings = {} }]) => {
-        const [url] = origins
-        const timeouts = Object.entries(settings.timeouts ?? {}).map(([key, ms]) => [key, durationText(ms)])
-        const entry = {
-          ...(origins.length === 1 ? { url } : { urls: origins }),
-          ...(settings.maxBody !== undefined && { maxBody: settings.maxBody }),
-          ...(timeouts.length > 0 && { timeouts: Object.fromEntries(timeouts) }),
-        }
-        return [name, new From(this.#into.placeOf(at), entry)]
-      }),
-    )
+    const entries = [...this.#upstreams].map(([name, { at, origins, settings = {} }]) => {
+      const [url] = origins
+      const timeouts = Object.entries(settings.timeouts ?? {}).map(([key, ms]) => [key, durationText(ms)])
+      const entry = {
+        ...(origins.length === 1 ? { url } : { urls: origins }),
+        ...(settings.maxBody !== undefined && { maxBody: settings.maxBody }),
+        ...(timeouts.length > 0 && { timeouts: Object.fromEntries(timeouts) }),
+      }
+      return [name, new From(this.#into.placeOf(at), entry)]
+    })
+    return Object.fromEntries(entries)
   }
 }
 
 const durationText = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`)
+
+/** What becomes of other paths of an upstream. */
+export const PATH_STAYS = 'Requests reach the upstream with the path they came with.'
+
+/**
+ * An address that may be shown: without the user and password before its host. A password with a slash does not parse
+ * as part of an address, so everything before the last "@" is removed.
+ */
+export const withoutSecret = (text: string): string =>
+  text.replace(/\S+/g, word => {
+    const slashes = word.indexOf('//')
+    const begin = !/^(?:https?:\/\/|unix:)/.test(word) ? 0 : slashes < 0 ? word.length : slashes + 2
+    const end = word.lastIndexOf('@') + 1
+    return end > begin ? word.slice(0, begin) + word.slice(end) : word
+  })

@@ -4,8 +4,8 @@ import { urlsOf } from '../../config/schema/upstream.js'
 import { createNetworks } from '../../config/words/networks.js'
 import { countsUnknownBy } from '../../config/words/words.js'
 import { leadsTo } from '../starter/upstream.js'
+import { holdsClients } from './access.js'
 import type { Remark, Subject } from './finding.js'
-import { holdsClients } from './wide-network.js'
 
 export function checkGateway({ loaded: { config } }: Subject): Remark[] {
   return [

@@ -29,7 +29,7 @@ export const KEY_HELP =
   "With an address, ADMIN_KEY from the environment is the admin port's key. Exit code 1 when the gateway does not answer or cannot do it now, 2 when the request is impossible."
 
 /** A request to the admin port. Undefined members of `query` are left out. */
-export interface Call {
+export interface AdminCall {
   readonly method?: string
   readonly path: string
   readonly query?: Readonly<Record<string, string | readonly string[] | undefined>>
@@ -37,7 +37,11 @@ export interface Call {
 }
 
 /** The response of the gateway named by `--live`. @throws {Unusable} {Failure} with the reason if there is none */
-export async function ask<Answer>({ method = 'GET', path, query = {}, body }: Call, where: string, io: Io) {
+export async function ask<Answer>(
+  { method = 'GET', path, query = {}, body }: AdminCall,
+  where: string,
+  io: Io,
+) {
   const asked = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     for (const one of value === undefined ? [] : [value].flat()) asked.append(name, one)

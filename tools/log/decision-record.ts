@@ -1,6 +1,6 @@
 /** Reads decision records from a gateway's log, and ignores other lines. */
 import type { Beside, Counter, DecisionRecord } from '../../gateway/observe/record-types.js'
-import type { Entry, Unread } from './read.js'
+import type { TimedEntry, Unread } from './read.js'
 
 /** Fields that later versions of the record added; absent in older logs. */
 type Added =
@@ -17,7 +17,9 @@ type Added =
   | 'beside'
   | 'duration_ms'
 
-export type LoggedDecision = Omit<DecisionRecord, Added | 'v'> & Partial<Pick<DecisionRecord, Added>> & Entry
+export type LoggedDecision = Omit<DecisionRecord, Added | 'v'> &
+  Partial<Pick<DecisionRecord, Added>> &
+  TimedEntry
 
 /** How many decisions the log left out, by rule, according to its own lines. */
 export type Dropped = Map<string, number>

@@ -1,4 +1,6 @@
-/** Counts the lines of a log by whether they could be used, and keeps the first that could not. */
+/** Counts the lines of a log by whether they could be used, with the first that could not; as data and as text. */
+import type { Io } from '../io.js'
+import { count, minuteOf, printable, wrap } from '../text.js'
 
 /** Why a line could not be used: it is malformed, of a later version, or has an impossible time. */
 export type Trouble = 'broken' | 'version' | 'clock'
@@ -18,7 +20,7 @@ export const LONGEST_SHOWN = 120
 /** With a larger share of unusable lines, the result is not reliable. */
 const MOST_TROUBLE = 0.01
 
-export class Intake {
+export class LogIntake {
   lines = 0
   /** Lines that describe a request. */
   used = 0
@@ -54,8 +56,24 @@ export class Intake {
   }
 }
 
-/** As `--json` prints it. */
-export function describeIntake(intake: Intake) {
+/** What was read of a log, as `--json` prints it: numbers of lines. */
+export interface IntakeDocument {
+  readonly lines: number
+  readonly used: number
+  readonly other: number
+  readonly late: number
+  readonly broken: number
+  readonly unknownVersion: number
+  readonly wrongClock: number
+  /** True when more than 1 % of the lines about requests could not be used, or the rest of a file. */
+  readonly damaged: boolean
+  readonly firstTroubles: readonly ShownTrouble[]
+  /** Times of the first and the last request, ISO 8601; null when there was no request. */
+  readonly from: string | null
+  readonly to: string | null
+}
+
+export function describeIntake(intake: LogIntake): IntakeDocument {
   const { lines, used, other, late, troubles, shown, from, to } = intake
   return {
     lines,
@@ -65,10 +83,8 @@ export function describeIntake(intake: Intake) {
     broken: troubles.broken,
     unknownVersion: troubles.version,
     wrongClock: troubles.clock,
-    /** True when more than 1 % of the lines about requests could not be used, or the rest of a file. */
     damaged: intake.isDamaged,
     firstTroubles: shown,
-    /** ISO 8601; null when there was no request. */
     from: isoTime(from),
     to: isoTime(to),
   }
@@ -77,4 +93,34 @@ export function describeIntake(intake: Intake) {
 /** ISO 8601; null when it is not a finite time. */
 export function isoTime(ms: number): string | null {
   return Number.isFinite(ms) ? new Date(ms).toISOString() : null
+}
+
+const DAMAGED =
+  'More than 1 % of the lines, or the rest of a file, could not be read: the numbers may be far from the truth.'
+
+/** How many lines of a log could be used, as a few lines that end in a newline. */
+export function intakeText(intake: LogIntake, io: Io): string {
+  const { lines, used, troubles, late, shown, from, to } = intake
+  const parts = [`${count(lines, 'line')}, ${count(used, 'record')}`]
+  if (troubles.broken > 0) parts.push(`${count(troubles.broken, 'broken line')} skipped`)
+  if (troubles.version > 0) parts.push(`${count(troubles.version, 'record')} of an unknown version skipped`)
+  if (troubles.clock > 0) parts.push(`${count(troubles.clock, 'record')} with an impossible time skipped`)
+  if (late > 0) parts.push(`${count(late, 'record')} came too late to be put in order`)
+  const span =
+    used === 0
+      ? ''
+      : `${wrap(`From ${minuteOf(isoTime(from) ?? '')} to ${minuteOf(isoTime(to) ?? '')} (UTC).`, io.columns)}\n`
+  const warning = intake.isDamaged ? `${io.style('yellow', wrap(DAMAGED, io.columns))}\n` : ''
+  const first = shown.map(({ file, line, reason, text }) => {
+    const place = line === 0 ? file : `${file}:${line}`
+    return io.style(
+      'yellow',
+      wrap(printable([place, reason, text.slice(0, 60)].filter(Boolean).join(': ')), io.columns),
+    )
+  })
+  return [
+    `${wrap(`${parts.join(', ')}.`, io.columns)}\n${span}`,
+    ...first.map(line => `${line}\n`),
+    warning,
+  ].join('')
 }

@@ -3,9 +3,9 @@ import { createReadStream, statSync } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { Unusable } from '../command.js'
+import { unreadable } from '../files.js'
 import type { Io } from '../io.js'
-import { unreadable } from '../unreadable.js'
-import { type Intake, LONGEST_SHOWN } from './intake.js'
+import { LONGEST_SHOWN, type LogIntake } from './intake.js'
 
 export interface LogFile {
   readonly name: string
@@ -44,7 +44,7 @@ export function findLog(name: string): LogFile {
 export async function* readLines(
   file: LogFile,
   io: Io,
-  intake: Intake,
+  intake: LogIntake,
   onBytes: (bytes: number) => void,
 ): AsyncGenerator<Line[]> {
   const raw =
@@ -98,7 +98,7 @@ async function* prepend(head: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenera
 /** Cuts chunks into lines. */
 class Splitter {
   readonly #file: string
-  readonly #intake: Intake
+  readonly #intake: LogIntake
   #pending: Buffer[] = []
   #pendingBytes = 0
   #skipping = false
@@ -106,7 +106,7 @@ class Splitter {
   /** Number of the current line, from 1. */
   #number = 1
 
-  constructor(file: string, intake: Intake) {
+  constructor(file: string, intake: LogIntake) {
     this.#file = file
     this.#intake = intake
   }

@@ -2,11 +2,11 @@
 import type { Io } from '../io.js'
 import { progress } from '../progress.js'
 import { TimeHeap } from './heap.js'
-import type { Intake, Trouble } from './intake.js'
+import type { LogIntake, Trouble } from './intake.js'
 import { findLog, type LogFile, readLines } from './lines.js'
 
 /** What a line describes. */
-export interface Entry {
+export interface TimedEntry {
   /** When the request arrived, ms since the epoch. */
   readonly at: number
 }
@@ -18,7 +18,7 @@ export interface Unread {
 }
 
 /** Reads one line; undefined when it is about something else. */
-export type LineReader<T extends Entry> = (line: string) => T | Unread | undefined
+export type LineReader<T extends TimedEntry> = (line: string) => T | Unread | undefined
 
 /** A request is logged when it ends, so this many are held back to let an earlier one that took longer go first. */
 const MOST_HELD = 20_000
@@ -27,12 +27,12 @@ const MOST_HELD = 20_000
 const EARLIEST = Date.UTC(2010, 0, 1)
 const DAY_MS = 86_400_000
 
-export interface ReadOptions<T extends Entry> {
+export interface ReadLogsOptions<T extends TimedEntry> {
   readonly names: readonly string[]
   /** Creates a reader for each file, since formats may differ. */
   reader(): LineReader<T>
   take(entry: T): void | Promise<void>
-  readonly intake: Intake
+  readonly intake: LogIntake
   readonly io: Io
   /** The present, ms since the epoch. */
   readonly now: number
@@ -42,7 +42,7 @@ export interface ReadOptions<T extends Entry> {
  * Passes every request to `take`, in order of time. Several files are merged, since they may come from several
  * gateways.
  */
-export async function readLogs<T extends Entry>(options: ReadOptions<T>): Promise<void> {
+export async function readLogs<T extends TimedEntry>(options: ReadLogsOptions<T>): Promise<void> {
   const { intake, io } = options
   const files = options.names.map(findLog)
   const sizes = files.map(({ size }) => size)
@@ -72,9 +72,9 @@ export async function readLogs<T extends Entry>(options: ReadOptions<T>): Promis
   }
 }
 
-async function* entriesOf<T extends Entry>(
+async function* entriesOf<T extends TimedEntry>(
   file: LogFile,
-  { reader, intake, io, now }: ReadOptions<T>,
+  { reader, intake, io, now }: ReadLogsOptions<T>,
   onBytes: (bytes: number) => void,
 ): AsyncGenerator<T[]> {
   const read = reader()
@@ -95,7 +95,7 @@ async function* entriesOf<T extends Entry>(
   }
 }
 
-function withPlausibleTime<T extends Entry>(entry: T | Unread | undefined, now: number): typeof entry {
+function withPlausibleTime<T extends TimedEntry>(entry: T | Unread | undefined, now: number): typeof entry {
   if (entry === undefined || 'trouble' in entry) return entry
   if (entry.at >= EARLIEST && entry.at <= now + DAY_MS) return entry
   const when = entry.at < EARLIEST ? 'long past' : 'in the future'
@@ -103,7 +103,7 @@ function withPlausibleTime<T extends Entry>(entry: T | Unread | undefined, now: 
 }
 
 /** One file, with the batch of entries parsed last. */
-class Source<T extends Entry> {
+class Source<T extends TimedEntry> {
   next = 0
   readonly #batches: AsyncGenerator<T[]>
   #batch: readonly T[] = []
@@ -123,7 +123,7 @@ class Source<T extends Entry> {
   }
 }
 
-function earliest<T extends Entry>(sources: readonly Source<T>[]): Source<T> | undefined {
+function earliest<T extends TimedEntry>(sources: readonly Source<T>[]): Source<T> | undefined {
   let first: Source<T> | undefined
   for (const source of sources) {
     if (source.head !== undefined && source.head.at < (first?.head?.at ?? Number.POSITIVE_INFINITY)) {
@@ -134,13 +134,13 @@ function earliest<T extends Entry>(sources: readonly Source<T>[]): Source<T> | u
 }
 
 /** Passes entries on in order of time, as far as this is possible by holding back a bounded number. */
-class Sorted<T extends Entry> {
+class Sorted<T extends TimedEntry> {
   readonly #take: (entry: T) => void | Promise<void>
-  readonly #intake: Intake
+  readonly #intake: LogIntake
   readonly #held = new TimeHeap<T>()
   #clock = Number.NEGATIVE_INFINITY
 
-  constructor(take: (entry: T) => void | Promise<void>, intake: Intake) {
+  constructor(take: (entry: T) => void | Promise<void>, intake: LogIntake) {
     this.#take = take
     this.#intake = intake
   }

@@ -6,7 +6,7 @@ import { listed } from '../../config/problem.js'
 import { nameFault } from '../../gateway/configured/third-party/load.js'
 import { didYouMean } from '../arguments.js'
 import { defineCommand, Unusable } from '../command.js'
-import { writeNew } from '../new-file.js'
+import { writeNew } from '../files.js'
 import { printable } from '../text.js'
 import { KINDS, type Kind, pluginFiles, usageOf } from './files.js'
 

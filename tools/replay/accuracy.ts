@@ -2,10 +2,10 @@
 import { countsUnknownBy } from '../../config/words/words.js'
 import type { Configuration } from '../../gateway/configured/load.js'
 import type { KeyPart } from '../../gateway/types.js'
-import type { Intake } from '../log/intake.js'
+import type { LogIntake } from '../log/intake.js'
 import { count, grouped, percent } from '../text.js'
+import { names, rulesOf } from './policies.js'
 import type { Sampling } from './records.js'
-import { names, rulesOf } from './rules.js'
 import type { Format, LoggedFacts, Traffic } from './traffic.js'
 import { hashedShares, leftOutLeases, shortenedConditions, shortenedNetworks } from './unknown-to-log.js'
 
@@ -54,7 +54,7 @@ export class Seen {
     policies: readonly Configuration[],
     formats: ReadonlySet<Format>,
     sampling: Sampling,
-    intake: Intake,
+    intake: LogIntake,
   ): string[] {
     return [
       ...this.#completeness(formats, sampling, intake),
@@ -83,7 +83,7 @@ export class Seen {
   #completeness(
     formats: ReadonlySet<Format>,
     { dropped, admitted, sample }: Sampling,
-    intake: Intake,
+    intake: LogIntake,
   ): string[] {
     const sentences: string[] = []
     const isRecords = [...formats].some(({ name }) => name === 'records')
@@ -160,11 +160,12 @@ export class Seen {
             : undefined
       return needed === undefined || [...formats].every(({ facts }) => facts.has(needed))
     }
-    const untold = new Map<KeyPart, { id: string }[]>()
+    const unlogged = new Map<KeyPart, { id: string }[]>()
     for (const rule of rulesOf(policies)) {
-      for (const part of rule.key) if (!reported(part)) untold.set(part, [...(untold.get(part) ?? []), rule])
+      for (const part of rule.key)
+        if (!reported(part)) unlogged.set(part, [...(unlogged.get(part) ?? []), rule])
     }
-    const sentences = [...untold].map(
+    const sentences = [...unlogged].map(
       ([part, rules]) =>
         `No line of the log has ${part}, a part of the key of ${names(rules)}: judged as if it were absent.`,
     )

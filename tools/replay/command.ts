@@ -2,17 +2,15 @@
 import type { Configuration } from '../../gateway/configured/load.js'
 import { type Arguments, CONFIG, defineCommand, type ExitCode, Unusable } from '../command.js'
 import type { Io } from '../io.js'
-import { describeIntake, Intake } from '../log/intake.js'
+import { describeIntake, LogIntake } from '../log/intake.js'
 import { readLogs } from '../log/read.js'
 import { count } from '../text.js'
 import { Seen } from './accuracy.js'
-import { Differences } from './difference.js'
+import { Differences, Recorded } from './difference.js'
 import type { PolicyDocument, ReplayDocument } from './document.js'
 import { FormatReader } from './format.js'
-import { loadPolicy } from './policies.js'
-import { Recorded } from './recorded.js'
+import { loadPolicy, rulesOf } from './policies.js'
 import type { Sampling } from './records.js'
-import { rulesOf } from './rules.js'
 import { type Judged, Simulation } from './simulation.js'
 import { Tally } from './tally.js'
 import { replayText } from './text.js'
@@ -76,7 +74,7 @@ async function run({ values, positionals }: Arguments<typeof OPTIONS>, io: Io): 
   const parts = [...new Set(rulesOf(policies).flatMap(({ key }) => key))]
   const sampling: Sampling = { dropped: new Map(), admitted: 0, sample: 1 }
   const formats = new FormatReader(values, sampling)
-  const intake = new Intake()
+  const intake = new LogIntake()
   const seen = new Seen()
   const differences = new Differences()
   const recorded = new Recorded()
@@ -123,7 +121,7 @@ function describe({ policies, loaded, tally }: Side): PolicyDocument {
   return { policies, revision: loaded.compiled.policy.revision, ...tally.describe() }
 }
 
-function nothingFound(names: readonly string[], { lines, shown: [first] }: Intake): string {
+function nothingFound(names: readonly string[], { lines, shown: [first] }: LogIntake): string {
   const found = `No request in ${names.join(', ')}: ${count(lines, 'line')} read.`
   const why = first === undefined ? '' : ` ${first.file}:${first.line}: ${first.reason}.`
   return `${found}${why} Formats are records, combined, envoy, and json with --map.`

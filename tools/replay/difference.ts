@@ -1,9 +1,8 @@
-/** Compares what two policies decide about the same requests. */
+/** Compares what two policies decide about the same requests, and what one decides with what the log says. */
+import type { ChangedRequests, Offender, RecordedDocument, ReplayDifference } from './document.js'
 import type { Judged } from './simulation.js'
-import { type Offender, offenderOf, refusersOf } from './tally.js'
+import { offenderOf, refusersOf } from './tally.js'
 import type { Traffic } from './traffic.js'
-
-export type Difference = ReturnType<Differences['describe']>
 
 const FIRST = 5
 const TOP_PROJECTS = 20
@@ -25,7 +24,7 @@ export class Differences {
     else this.#bothAdmit += 1
   }
 
-  describe() {
+  describe(): ReplayDifference {
     return {
       bothAdmit: this.#bothAdmit,
       bothRefuse: this.#bothRefuse,
@@ -50,10 +49,9 @@ class Changes {
     if (this.#first.length < FIRST) this.#first.push(offenderOf(at, refusing.project.id, facts, rules))
   }
 
-  describe() {
+  describe(): ChangedRequests {
     return {
       requests: this.#requests,
-      /** The rules that refuse where the other policy does not. */
       rules: largest(this.#rules, MOST_COUNTED),
       projects: largest(this.#projects, TOP_PROJECTS),
       first: this.#first,
@@ -68,4 +66,21 @@ function increment(counts: Map<string, number>, name: string): void {
 
 function largest(counts: ReadonlyMap<string, number>, most: number): Record<string, number> {
   return Object.fromEntries([...counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)).slice(0, most))
+}
+
+/** Counts how often the candidate decides as the log says, which shows how reliable a replay is. */
+export class Recorded {
+  readonly #counts = { requests: 0, bothAdmit: 0, bothRefuse: 0, onlyThen: 0, onlyNow: 0 }
+
+  add({ wasRefused }: Traffic, { result }: Judged): void {
+    if (wasRefused === undefined) return
+    const now = result === 'refused'
+    this.#counts.requests += 1
+    this.#counts[wasRefused ? (now ? 'bothRefuse' : 'onlyThen') : now ? 'onlyNow' : 'bothAdmit'] += 1
+  }
+
+  /** Null when the log does not say of any request whether it was refused. */
+  describe(): RecordedDocument | null {
+    return this.#counts.requests === 0 ? null : { ...this.#counts }
+  }
 }

@@ -1,11 +1,9 @@
 /** Counts the results of the traffic under one policy. */
 import type { Facts, Mode, Outcome } from '../../gateway/types.js'
 import { isoTime } from '../log/intake.js'
+import type { Offender, ReplayTally } from './document.js'
 import type { Judged } from './simulation.js'
 import type { Traffic } from './traffic.js'
-
-export type Offender = ReturnType<typeof offenderOf>
-export type ReplayTally = ReturnType<Tally['describe']>
 
 interface Counts {
   requests: number
@@ -78,14 +76,12 @@ export class Tally {
     return true
   }
 
-  describe() {
+  describe(): ReplayTally {
     return {
       requests: this.#requests,
       admitted: this.#admitted,
       refused: this.#refused,
-      /** Requests that at least one report-only rule would have refused. */
       wouldRefuse: this.#wouldRefuse,
-      /** Answered with an error before any rule was asked, by its code. */
       unserved: Object.fromEntries([...this.#unserved].sort()),
       rules: [...this.#rules.values()]
         .map(({ projects, first, ...counts }) => ({
@@ -112,13 +108,13 @@ export function refusersOf(judged: Judged): string[] {
   return judged.verdict.outcomes.filter(({ result }) => result !== 'allowed').map(({ rule }) => rule.id)
 }
 
-/** A refused request, as far as a log may show it; `rules` are the enforced rules, or the one that only reports. */
+/** @param rules the enforced rules, or the one that only reports */
 export function offenderOf(
   at: number,
   project: string,
   { method, path }: Pick<Facts, 'method' | 'path'>,
   rules: readonly string[],
-) {
+): Offender {
   return { at: isoTime(at) as string, project, method, path, rules }
 }
 

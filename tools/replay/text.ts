@@ -1,18 +1,21 @@
 /** Prints a replay as text. */
 import type { Io } from '../io.js'
-import type { Intake } from '../log/intake.js'
-import { intakeText } from '../log/intake-text.js'
+import type { LogIntake } from '../log/intake.js'
+import { intakeText } from '../log/intake.js'
 import { columns, table } from '../table.js'
 import { count, grouped, minuteOf, percent, printable, wrap } from '../text.js'
-import type { Difference } from './difference.js'
-import type { PolicyDocument, ReplayDocument } from './document.js'
-import type { RecordedDocument } from './recorded.js'
-import type { Offender } from './tally.js'
+import type {
+  Offender,
+  PolicyDocument,
+  RecordedDocument,
+  ReplayDifference,
+  ReplayDocument,
+} from './document.js'
 
 /** Number of hours and projects with the most refusals that are listed. */
 const SHOWN = 10
 
-export function replayText(replay: ReplayDocument, intake: Intake, io: Io): string {
+export function replayText(replay: ReplayDocument, intake: LogIntake, io: Io): string {
   const { candidate, against, difference, recorded, accuracy } = replay
   const sections = [intakeText(intake, io), policyText(candidate, io)]
   if (against !== null) sections.push(policyText(against, io))
@@ -73,7 +76,10 @@ function offenders(list: readonly Offender[], io: Io): string {
   )
 }
 
-function differenceText({ bothAdmit, bothRefuse, newlyRefused, newlyAdmitted }: Difference, io: Io): string {
+function differenceText(
+  { bothAdmit, bothRefuse, newlyRefused, newlyAdmitted }: ReplayDifference,
+  io: Io,
+): string {
   const parts = [
     heading('Difference', io),
     sentences(

@@ -4,7 +4,7 @@ import { BY_HOST } from '../../config/words/words.js'
 import { factsOf } from '../../gateway/listen/written.js'
 import type { Environment, Facts, Plan } from '../../gateway/types.js'
 import type { LoggedDecision } from '../log/decision-record.js'
-import type { Entry, Unread } from '../log/read.js'
+import type { TimedEntry, Unread } from '../log/read.js'
 
 export { factsOf }
 
@@ -20,7 +20,7 @@ export type LoggedFacts =
   | `header:${string}`
   | 'email-or-flow'
 
-export interface Traffic extends Entry {
+export interface Traffic extends TimedEntry {
   /** Undefined when the gateway would refuse the request unread, such as for a malformed path. */
   readonly facts: Facts | undefined
   /** The project that the log names; otherwise the policy's identifiers find it. */

@@ -2,7 +2,7 @@
 import { isProjectLimits } from '../../config/load.js'
 import { UNLIMITED } from '../../config/words/words.js'
 import type { Configuration } from '../../gateway/configured/load.js'
-import { names, rulesOf } from './rules.js'
+import { names, rulesOf } from './policies.js'
 import type { Format } from './traffic.js'
 
 /** Parts of keys that decision records contain as hashes. */
@@ -53,7 +53,7 @@ export function shortenedNetworks(
 ): string[] {
   const isRecords = [...formats].some(({ name }) => name === 'records')
   const isReported = [...formats].every(({ facts }) => facts.has('client'))
-  const untold = policies.flatMap(({ compiled }) =>
+  const unlogged = policies.flatMap(({ compiled }) =>
     compiled.access.entries.filter(({ networks }) =>
       networks.some(
         ({ words, bits }) =>
@@ -61,8 +61,8 @@ export function shortenedNetworks(
       ),
     ),
   )
-  if (untold.length === 0) return []
-  const entries = names(untold.map(({ rule }) => rule))
+  if (unlogged.length === 0) return []
+  const entries = names(unlogged.map(({ rule }) => rule))
   if (!isReported)
     return [`The log has no addresses, so networks of these access entries are not seen: ${entries}.`]
   return [

@@ -1,6 +1,5 @@
 /** A bar chart by hour, as SVG. */
-import { grouped } from '../text.js'
-import { escapeHtml } from './escape-html.js'
+import { escapeHtml, grouped } from '../text.js'
 
 export interface Bar {
   /** Start of the hour, ms since the epoch. */

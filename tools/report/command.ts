@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { reasonOf } from '../../config/files.js'
 import { defineCommand, Unusable } from '../command.js'
 import { type Dropped, decisionReader } from '../log/decision-record.js'
-import { Intake } from '../log/intake.js'
+import { LogIntake } from '../log/intake.js'
 import { readLogs } from '../log/read.js'
 import { count } from '../text.js'
 import { documentOf } from './document.js'
@@ -38,7 +38,7 @@ Exit code 0 when every report-only rule in the log is safe to enforce, or there 
   async run({ values, positionals }, io) {
     const percentile = readPercentile(values.percentile)
     if (values.html !== undefined) checkPageName(values.html)
-    const intake = new Intake()
+    const intake = new LogIntake()
     const gathered = new Gathered()
     const dropped: Dropped = new Map()
     await readLogs({
@@ -63,7 +63,7 @@ function readPercentile(text: string): number {
   throw new Unusable(`--percentile is "${text}"; it must be a number above 0, at most 100.`)
 }
 
-function nothingFound(names: readonly string[], { lines, troubles, shown: [first] }: Intake): string {
+function nothingFound(names: readonly string[], { lines, troubles, shown: [first] }: LogIntake): string {
   const found = `No decision record in ${names.join(', ')}: ${count(lines, 'line')}, ${troubles.broken} broken.`
   return first === undefined ? found : `${found} ${first.file}:${first.line}: ${first.reason}.`
 }

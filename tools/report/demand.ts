@@ -66,8 +66,8 @@ class Levels {
   #total = 0
 
   add(level: number): void {
-    const kept = level < EXACT_BELOW ? level : roundUp(level)
-    this.#times.set(kept, (this.#times.get(kept) ?? 0) + 1)
+    const rounded = level < EXACT_BELOW ? level : roundUp(level)
+    this.#times.set(rounded, (this.#times.get(rounded) ?? 0) + 1)
     this.#total += 1
   }
 

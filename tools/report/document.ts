@@ -2,27 +2,92 @@
 
 import type { Dropped } from '../log/decision-record.js'
 import type { Distinct } from '../log/distinct.js'
-import { describeIntake, type Intake, isoTime } from '../log/intake.js'
+import { describeIntake, type IntakeDocument, isoTime, type LogIntake } from '../log/intake.js'
 import type { Gathered } from './gather.js'
-import { promotionOf } from './promotion.js'
+import { type Promotion, promotionOf } from './promotion.js'
 import type { RuleTally } from './tally.js'
 
-export type ReportDocument = ReturnType<typeof documentOf>
-export type RuleReport = ReturnType<typeof ruleReport>
+export interface ReportDocument {
+  readonly version: 1
+  readonly input: IntakeDocument
+  readonly decisions: {
+    /** The setting `log.decisions`, as far as the log shows it: the share of admitted requests, from 0 to 1, or a word. */
+    readonly logged: 'refused' | 'all' | number
+    /** Records that the gateway left out in floods, by rule. */
+    readonly dropped: Readonly<Record<string, number>>
+    /** Records of rules beyond the number that is tracked. */
+    readonly beyond: number
+  }
+  /** Of its requests, the percentage that a rule must let pass to be safe. */
+  readonly percentile: number
+  readonly rules: readonly RuleReport[]
+  readonly promotions: readonly Promotion[]
+}
+
+/** What a rule did. Numbers are of requests, unless they say otherwise. */
+export interface RuleReport {
+  readonly rule: string
+  readonly kind: string
+  readonly mode: RuleTally['mode']
+  /** The admin API path by which the mode was set; null when it comes from the files. */
+  readonly modeSrc: string | null
+  /** `file:line` of the rule; null when the log does not say. */
+  readonly src: string | null
+  /** Requests it applied to, estimated if only a share is logged; null when the log does not show it. */
+  readonly seen: number | null
+  readonly refused: number
+  readonly wouldRefuse: number
+  /** Requests that passed uncounted while the store was unavailable, and those refused for that reason. */
+  readonly uncounted: { readonly passed: number; readonly refused: number }
+  /** Keys that it refused or would have refused. */
+  readonly keys: DistinctCount
+  readonly projects: DistinctCount & {
+    readonly top: readonly { readonly project: string; readonly refused: number }[]
+  }
+  readonly peaks: readonly PeakReport[]
+  readonly hours: readonly HourReport[]
+}
+
+/** The number of distinct items; beyond 4,096 an estimate, usually within 2 %. */
+export interface DistinctCount {
+  readonly count: number
+  readonly exact: boolean
+}
+
+/** The highest use of a window. */
+export interface PeakReport {
+  /** The window, as in the response field RateLimit. */
+  readonly policy: string
+  readonly quota: number
+  readonly used: number
+  /** The demand, beyond the quota, too; null when the log lacks requests that were part of it. */
+  readonly attempted: number | null
+  readonly windowMs: number | null
+}
+
+export interface HourReport {
+  /** Its beginning, ISO 8601. */
+  readonly hour: string
+  readonly seen: number | null
+  readonly refused: number
+  readonly wouldRefuse: number
+}
 
 const TOP_PROJECTS = 5
 
-export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped, percentile: number) {
+export function documentOf(
+  gathered: Gathered,
+  intake: LogIntake,
+  dropped: Dropped,
+  percentile: number,
+): ReportDocument {
   const { tallies, allowed, sample, beyond } = gathered
   return {
     version: 1,
     input: describeIntake(intake),
     decisions: {
-      /** The setting `log.decisions`, as far as the log shows it. */
       logged: allowed === 0 ? ('refused' as const) : sample === 1 ? ('all' as const) : sample,
-      /** Records that the gateway left out in floods, by rule. */
       dropped: Object.fromEntries([...dropped].sort()),
-      /** Records of rules beyond the number that is tracked. */
       beyond,
     },
     percentile,
@@ -36,7 +101,7 @@ export function documentOf(gathered: Gathered, intake: Intake, dropped: Dropped,
 }
 
 /** @param isCut whether the log left out records of the rule in floods */
-function ruleReport(tally: RuleTally, { allowed, sample, demand }: Gathered, isCut: boolean) {
+function ruleReport(tally: RuleTally, { allowed, sample, demand }: Gathered, isCut: boolean): RuleReport {
   const { rule, kind, mode, src, refused, wouldRefuse, keys, projects, byProject, peaks, hours } = tally
   const seen = (number: number) => (allowed > 0 ? Math.round(number) : null)
   const showsAll = allowed > 0 && sample === 1 && !isCut
@@ -44,16 +109,12 @@ function ruleReport(tally: RuleTally, { allowed, sample, demand }: Gathered, isC
     rule,
     kind,
     mode,
-    /** The admin API path by which the mode was set; null when it comes from the files. */
     modeSrc: tally.modeSrc ?? null,
     src,
-    /** Requests it applied to, estimated if only a share is logged; null when the log does not show it. */
     seen: seen(tally.seen),
     refused,
     wouldRefuse,
-    /** Requests that passed uncounted while the store was unavailable, and those refused for that reason. */
     uncounted: { passed: tally.passedUncounted, refused: tally.refusedUncounted },
-    /** Keys that it refused or would have refused. */
     keys: counted(keys),
     projects: {
       ...counted(projects),
@@ -65,7 +126,6 @@ function ruleReport(tally: RuleTally, { allowed, sample, demand }: Gathered, isC
     peaks: [...peaks.values()].map(({ policy, quota, attempted: counted, windowMs }) => {
       // Most counters stop at their quota, but demand under a report-only rule is counted beyond it, too.
       const most = Math.max(counted, demand.percentile(policy, 100) ?? 0)
-      /** Null when the log lacks requests that were part of the demand. */
       const attempted = showsAll ? most : null
       return { policy, quota, used: Math.min(counted, quota), attempted, windowMs }
     }),
@@ -75,7 +135,6 @@ function ruleReport(tally: RuleTally, { allowed, sample, demand }: Gathered, isC
   }
 }
 
-/** The number of distinct items; beyond 4,096 an estimate, usually within 2 %. */
-function counted({ count, isExact }: Distinct) {
+function counted({ count, isExact }: Distinct): DistinctCount {
   return { count, exact: isExact }
 }

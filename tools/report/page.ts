@@ -2,10 +2,9 @@
  * The report as one HTML page: charts in SVG, no scripts, nothing loaded from the network; light and dark, readable
  * without colour.
  */
-import { count, grouped, minuteOf } from '../text.js'
+import { count, escapeHtml, grouped, minuteOf } from '../text.js'
 import { barChart } from './chart.js'
 import type { ReportDocument, RuleReport } from './document.js'
-import { escapeHtml } from './escape-html.js'
 import type { Promotion } from './promotion.js'
 import { insideSentence, loggedSentences, promotionsTitle, suggestionSentence, windowWords } from './words.js'
 

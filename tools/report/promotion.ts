@@ -4,8 +4,50 @@ import { count, grouped, percent } from '../text.js'
 import type { Gathered } from './gather.js'
 import type { RuleTally } from './tally.js'
 
-export type Promotion = ReturnType<typeof promotionOf>
-export type Suggestion = ReturnType<typeof suggestionsOf>[number]
+/** Whether a rule, trial or share is ready to be enforced, by what the log shows. */
+export interface Promotion {
+  readonly rule: string
+  readonly kind: string
+  /** What is on trial: a report-only rule, a trial beside a quota, or a rule outside its share. */
+  readonly what: keyof typeof SAFE_TO
+  /** Percentage of its keys for which it is enforced; null when it is not enforced for a share. */
+  readonly enforcedFor: number | null
+  /** What it did inside its share; null when it has none. */
+  readonly inside: ShareTally | null
+  readonly safe: boolean
+  /** `safe` with the reasons, as a sentence. */
+  readonly verdict: string
+  /** Days that the log shows of it, to two digits. */
+  readonly days: number
+  /** Requests it applied to; null when the log does not show it. */
+  readonly seen: number | null
+  readonly wouldRefuse: number
+  /** wouldRefuse / seen; null when the log does not show it. */
+  readonly share: number | null
+  /** How many projects and keys it would have refused. */
+  readonly projects: number
+  readonly keys: number
+  /** Quotas under which the percentile of its requests would have passed; null when the log does not show it. */
+  readonly suggested: readonly Suggestion[] | null
+  /** What the log does not show, as sentences. */
+  readonly unknown: readonly string[]
+}
+
+/** Requests of the keys for which a rule is enforced. */
+export interface ShareTally {
+  /** Null when the log does not show it. */
+  readonly seen: number | null
+  readonly refused: number
+}
+
+export interface Suggestion {
+  /** The window, as in the response field RateLimit. */
+  readonly policy: string
+  readonly windowMs: number | null
+  /** Requests in the window, now and as suggested. */
+  readonly quota: number
+  readonly suggested: number
+}
 
 /** A week, since traffic differs between weekdays. */
 const LEAST_DAYS = 7
@@ -13,11 +55,16 @@ const LEAST_DAYS = 7
 const LEAST_SEEN = 100
 
 /**
- * @param percentile the percentage of its requests that must have room: the rule is safe when it would refuse no more
+ * @param percentile the percentage of its requests that must fit: the rule is safe when it would refuse no more
  * than the rest
  * @param dropped its records that the log left out
  */
-export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: number, dropped: number) {
+export function promotionOf(
+  tally: RuleTally,
+  gathered: Gathered,
+  percentile: number,
+  dropped: number,
+): Promotion {
   const { rule, kind, days, keys, projects, enforcedFor } = tally
   const isReported = tally.seen > 0 && gathered.allowed > 0
   const wouldRefuse = tally.wouldRefuse + dropped
@@ -28,11 +75,8 @@ export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: nu
   return {
     rule,
     kind,
-    /** What is on trial: a report-only rule, a trial beside a quota, or a rule outside its share. */
     what: whatOf(tally),
-    /** Percentage of its keys for which it is enforced; null when it is not enforced for a share. */
     enforcedFor: enforcedFor ?? null,
-    /** What it did inside its share; null when it has none. */
     inside: enforcedFor === undefined ? null : insideOf(enforced, isReported),
     safe,
     verdict: safe
@@ -40,16 +84,12 @@ export function promotionOf(tally: RuleTally, gathered: Gathered, percentile: nu
         `${count(tally.seen, 'request')} (${percent(share as number)})${ofProjects(projects.count)}.`
       : `Not yet: ${reasons.join('; ')}.`,
     days: Math.round(days * 100) / 100,
-    /** Requests it applied to; null when the log does not show it. */
     seen: isReported ? Math.round(tally.seen) : null,
     wouldRefuse,
-    /** wouldRefuse / seen; null when the log does not show it. */
     share,
     projects: projects.count,
     keys: keys.count,
-    /** Quotas under which the percentile of its requests would have passed; null when the log does not show it. */
     suggested: isReported && gathered.sample === 1 ? suggestionsOf(tally, gathered, percentile) : null,
-    /** What the log does not show, as sentences. */
     unknown: unknownOf(tally, gathered, isReported, dropped),
   }
 }
@@ -65,7 +105,7 @@ function whatOf({ rule, enforcedFor }: RuleTally): keyof typeof SAFE_TO {
   return bucketOfTrial(rule) === undefined ? 'rule' : 'trial'
 }
 
-function insideOf(enforced: RuleTally | undefined, isReported: boolean) {
+function insideOf(enforced: RuleTally | undefined, isReported: boolean): ShareTally {
   return { seen: isReported ? Math.round(enforced?.seen ?? 0) : null, refused: enforced?.refused ?? 0 }
 }
 
@@ -89,7 +129,7 @@ function reasonsAgainst(
   return reasons
 }
 
-function suggestionsOf(tally: RuleTally, { demand }: Gathered, percentile: number) {
+function suggestionsOf(tally: RuleTally, { demand }: Gathered, percentile: number): Suggestion[] {
   return [...tally.peaks.values()].flatMap(({ policy, windowMs, quota }) => {
     const suggested = demand.percentile(policy, percentile)
     return suggested === undefined ? [] : { policy, windowMs, quota, suggested }

@@ -1,7 +1,7 @@
 /** Prints the report as text. */
 import type { Io } from '../io.js'
-import type { Intake } from '../log/intake.js'
-import { intakeText } from '../log/intake-text.js'
+import type { LogIntake } from '../log/intake.js'
+import { intakeText } from '../log/intake.js'
 import { columns, table } from '../table.js'
 import { grouped, minuteOf, printable, wrap } from '../text.js'
 import type { ReportDocument, RuleReport } from './document.js'
@@ -11,7 +11,7 @@ import { insideSentence, loggedSentences, promotionsTitle, suggestionSentence, w
 /** Number of hours with the most refusals that are listed. */
 const WORST_HOURS = 5
 
-export function reportText(report: ReportDocument, intake: Intake, io: Io): string {
+export function reportText(report: ReportDocument, intake: LogIntake, io: Io): string {
   const { rules, promotions, percentile } = report
   const sections = [`${intakeText(intake, io)}${wrap(printable(loggedSentences(report)), io.columns)}\n`]
   sections.push(heading('Rules', io) + table(RULE_COLUMNS, rules.map(ruleRow), io.columns) + exactness(rules))

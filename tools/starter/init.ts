@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { listed } from '../../config/problem.js'
 import { CONFIG, defineCommand, Unusable } from '../command.js'
-import { writeNew } from '../new-file.js'
+import { writeNew } from '../files.js'
 import { readStarter, STARTER, starterFiles } from './files.js'
 import { limitsText } from './limit.js'
 

@@ -69,13 +69,15 @@ export function screenLines(
     lost === undefined
       ? style('dim', cut(HELP, columns))
       : style('red', cut(lostText(lost, snapshot), columns))
-  const room = Math.max(0, rows - head.length - 2)
+  const height = Math.max(0, rows - head.length - 2)
   const shown = (view.only === undefined ? SECTION_NAMES : [view.only]).map(name =>
     SECTIONS[name].show(snapshot, columns, view.sorts[name]),
   )
   const body =
-    view.only === undefined ? together(shown, room, canvas) : scrolled(shown, view.from, room, canvas)
-  return [...head, '', ...body, ...Array<string>(Math.max(0, room - body.length)).fill(''), help].slice(-rows)
+    view.only === undefined ? together(shown, height, canvas) : scrolled(shown, view.from, height, canvas)
+  return [...head, '', ...body, ...Array<string>(Math.max(0, height - body.length)).fill(''), help].slice(
+    -rows,
+  )
 }
 
 /** The complete text, for a file or a pipe. */
@@ -96,10 +98,10 @@ function lostText(lost: string, { at }: LiveSnapshot): string {
 }
 
 /** All sections, one below the other: space that one does not need goes to the others. */
-function together(all: readonly ShownSection[], room: number, { style }: Canvas): string[] {
+function together(all: readonly ShownSection[], height: number, { style }: Canvas): string[] {
   const filled = all.filter(({ lines }) => lines.length > 0)
   // A heading for each, and an empty line between two.
-  let left = room - 2 * filled.length + 1
+  let left = height - 2 * filled.length + 1
   const shares = new Map<ShownSection, number>()
   const modest = [...filled].sort((one, other) => one.lines.length - other.lines.length)
   for (const [i, section] of modest.entries()) {
@@ -112,21 +114,21 @@ function together(all: readonly ShownSection[], room: number, { style }: Canvas)
     ...section.lines.slice(0, shares.get(section)),
     '',
   ])
-  return lines.slice(0, room)
+  return lines.slice(0, height)
 }
 
 function scrolled(
   [section]: readonly ShownSection[],
   from: number,
-  room: number,
+  height: number,
   { style }: Canvas,
 ): string[] {
   if (section === undefined) return []
   const { title, heading, lines } = section
-  const shown = lines.slice(from, from + room - 2)
+  const shown = lines.slice(from, from + height - 2)
   const place =
     lines.length === 0 ? 'none' : `${from + 1} to ${from + shown.length} of ${grouped(lines.length)}`
-  return [`${title}: ${place}`, style('bold', heading), ...shown].slice(0, room)
+  return [`${title}: ${place}`, style('bold', heading), ...shown].slice(0, height)
 }
 
 function processLines({ process, workers }: LiveSnapshot): string[] {

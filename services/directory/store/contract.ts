@@ -71,10 +71,10 @@ export interface Scan {
 }
 
 /** The database does not respond now, or no change gets through; retrying may help. The message is for the client. */
-export class Unavailable extends Error {}
+export class StoreUnavailable extends Error {}
 
 /** The database itself has failed. This is already logged, at intervals instead of for each request. */
-export class StoreFailed extends Unavailable {}
+export class StoreFailed extends StoreUnavailable {}
 
 /** The database operations for directories themselves. */
 export interface DirectoryStore {

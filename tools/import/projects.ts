@@ -1,22 +1,28 @@
 /** Projects, plans and identifiers of an imported configuration: projects.yaml, and who is identified how. */
+import type { Origin } from './findings.js'
 import type { Migration } from './migration.js'
-import type { Origin, ProjectParts } from './parts.js'
-import { From } from './yaml-text.js'
+import { From } from './yaml.js'
+
+export interface ProjectParts {
+  readonly id: string
+  readonly plan?: string
+  readonly hosts?: readonly string[]
+  readonly apiKeyHashes?: readonly string[]
+}
 
 /** The plan and environment of all projects without their own. */
 export const ANY_PLAN = 'any'
-const ENVIRONMENT = 'live'
+const environment = 'live'
 /** Name of the bucket with every request, for plans whose limit holds on all routes. */
 const EVERYWHERE = 'everywhere'
+/** A file has at most 100, and some are made for projects with limits of their own. */
+const MOST_PLANS = 90
 
-export class Callers {
+export class ImportedProjects {
   /** Plans with one limit for everything, by name. */
   readonly planQuotas = new Map<string, object>()
   readonly #into: Migration
-  readonly #projects = new Map<
-    string,
-    { readonly at: Origin; readonly parts: Required<Pick<ProjectParts, 'plan'>> & ProjectParts }
-  >()
+  readonly #projects = new Map<string, { readonly at: Origin; plan: string; readonly more: object }>()
   readonly #byHost = new Map<string, string>()
   readonly #plans = new Set([ANY_PLAN])
   #identify: (string | object)[] = ['host']
@@ -30,19 +36,18 @@ export class Callers {
   ofHosts(hosts: readonly string[], at: Origin): string[] {
     const fresh = [...new Set(hosts)].filter(host => !this.#byHost.has(host))
     const [id] = fresh
-    if (id !== undefined && this.project({ id, hosts: fresh }, at)) {
+    if (id !== undefined && this.add({ id, hosts: fresh }, at))
       for (const host of fresh) this.#byHost.set(host, id)
-    }
     return [...new Set(hosts.flatMap(host => this.#byHost.get(host) ?? []))]
   }
 
   /** False, after reporting it, when such a project is invalid. */
-  project({ id, plan = ANY_PLAN, ...more }: ProjectParts, at: Origin): boolean {
+  add({ id, plan = ANY_PLAN, ...more }: ProjectParts, at: Origin): boolean {
     if (this.#projects.has(id)) return true
-    const document = { version: 1, projects: [{ id, plan, environment: ENVIRONMENT, ...more }] }
+    const document = { version: 1, projects: [{ id, plan, environment, ...more }] }
     if (!this.#into.isSound('projects', document, at)) return false
     this.#plans.add(plan)
-    this.#projects.set(id, { at, parts: { id, plan, ...more } })
+    this.#projects.set(id, { at, plan, more })
     return true
   }
 
@@ -50,49 +55,44 @@ export class Callers {
     this.#identify = [plugin, ...this.#identify.filter(one => JSON.stringify(one) !== JSON.stringify(plugin))]
   }
 
-  /** Requests that no identifier knows are refused. */
   rejectUnknown(): void {
     this.#unknown = 'reject'
   }
 
-  /** Requests that no identifier knows count under this plan. */
   countUnknownAs(plan: string): void {
     this.#plans.add(plan)
     this.#unknown ??= plan
   }
 
-  /** Declares a plan with one limit for everything. @returns the plan's name, or undefined when there are too many */
+  /** Declares a plan with one limit for everything. @returns its name, or undefined when there are too many */
   plan(name: string, quota: object): string | undefined {
-    if (this.#plans.size > 90) return undefined
+    if (this.#plans.size > MOST_PLANS) return undefined
+    const plan = this.#newPlan(name)
+    this.planQuotas.set(plan, quota)
+    return plan
+  }
+
+  #newPlan(name: string): string {
     let plan = wordFrom(name)
     while (this.#plans.has(plan)) plan = `${plan.slice(0, 60)}-${this.#plans.size}`
     this.#plans.add(plan)
-    this.planQuotas.set(plan, quota)
     return plan
   }
 
   /** @param isNamed whether every route names its hosts */
   settings(isNamed: boolean): object {
-    const unknown = this.#unknown ?? (isNamed && this.#byHost.size > 0 ? 'reject' : ANY_PLAN)
+    const plan = this.#unknown ?? (isNamed && this.#byHost.size > 0 ? 'reject' : ANY_PLAN)
     // As one consumer, which Kong makes of them.
     const together = this.#unknown === undefined ? {} : { countBy: 'together' }
-    return {
-      identify: this.#identify,
-      unknownProject:
-        unknown === 'reject' ? 'reject' : { plan: unknown, environment: ENVIRONMENT, ...together },
-    }
+    const unknownProject = plan === 'reject' ? plan : { plan, environment, ...together }
+    return { identify: this.#identify, unknownProject }
   }
 
-  /** Gives each of these projects a plan of its own. */
   givePlans(ids: readonly string[]): ReadonlyMap<string, string> {
-    const given = new Map<string, string>()
-    for (const id of ids) {
-      let plan = wordFrom(id)
-      while (this.#plans.has(plan)) plan = `${plan.slice(0, 60)}-${this.#plans.size}`
-      this.#plans.add(plan)
-      given.set(id, plan)
+    const given = new Map(ids.map(id => [id, this.#newPlan(id)]))
+    for (const [id, plan] of given) {
       const project = this.#projects.get(id)
-      if (project !== undefined) project.parts.plan = plan
+      if (project !== undefined) project.plan = plan
     }
     return given
   }
@@ -120,16 +120,14 @@ export class Callers {
   }
 
   document(): object {
-    const projects = [...this.#projects.values()].map(
-      ({ at, parts: { id, plan, ...more } }) =>
-        new From(this.#into.placeOf(at), { id, plan, environment: ENVIRONMENT, ...more }),
+    const projects = [...this.#projects].map(
+      ([id, { at, plan, more }]) => new From(this.#into.placeOf(at), { id, plan, environment, ...more }),
     )
-    return { plans: [...this.#plans], environments: [ENVIRONMENT], projects }
+    return { plans: [...this.#plans], environments: [environment], projects }
   }
 }
 
-/** A plan's name made of other text. */
-const wordFrom = (text: string): string => {
+function wordFrom(text: string): string {
   const word = text.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 64)
   return /^[A-Za-z0-9]/.test(word) ? word : `p${word.slice(0, 63)}`
 }
