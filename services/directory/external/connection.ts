@@ -1,6 +1,6 @@
 import type { Directory, External } from '../model.js'
 import type { SecretBox } from '../secrets.js'
-import { type Store, StoreUnavailable } from '../store/contract.js'
+import { type Store, DirectoryStoreUnavailable } from '../store/contract.js'
 import { ConnectionError, ProviderError } from './error.js'
 import { isToken, type OAuth, type TokenSet } from './oauth.js'
 
@@ -76,7 +76,7 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
       const after = { ...before, external: { ...before.external, tokens: sealed } }
       if (await store.replaceDirectory(before, after)) return after
     }
-    throw new StoreUnavailable('The directory is changing too fast; try again.')
+    throw new DirectoryStoreUnavailable('The directory is changing too fast; try again.')
   }
 
   const open = ({ id, external }: Directory, which: 'access' | 'refresh'): string =>

@@ -5,7 +5,7 @@ import type { TokenSet } from '../external/oauth.js'
 import { viewDirectory, viewPull } from '../routes/directory-view.js'
 import { HttpError } from '../routes/http.js'
 import type { DirectoryView, PullView } from '../schemas/directory.js'
-import { StoreUnavailable } from '../store/contract.js'
+import { DirectoryStoreUnavailable } from '../store/contract.js'
 import { createCalls, type LibraryAnswer } from './calls.js'
 import { createHandler, type DirectoryRequest, type DirectoryResponse } from './handler.js'
 import { type Management, managementOf } from './management.js'
@@ -121,7 +121,7 @@ async function answer<Data>(work: () => Promise<Data>): Promise<LibraryAnswer<Da
 }
 
 function codeOf(error: unknown): number | undefined {
-  if (error instanceof StoreUnavailable) return 503
+  if (error instanceof DirectoryStoreUnavailable) return 503
   return error instanceof HttpError ? error.status : undefined
 }
 

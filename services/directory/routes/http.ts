@@ -13,7 +13,7 @@ import {
 } from '../../http/server.js'
 import type { ServiceLog } from '../../log.js'
 import { fits } from '../secrets.js'
-import { StoreFailed, StoreUnavailable } from '../store/contract.js'
+import { StoreFailed, DirectoryStoreUnavailable } from '../store/contract.js'
 
 export { HttpError } from '../../http/errors.js'
 export type { Reply, Request, Server } from '../../http/server.js'
@@ -88,7 +88,7 @@ export function resource(
 export function errorAnswers(log: ServiceLog) {
   return {
     refusalOf(error: unknown) {
-      if (!(error instanceof StoreUnavailable)) return undefined
+      if (!(error instanceof DirectoryStoreUnavailable)) return undefined
       // A failure of the database is logged already.
       if (!(error instanceof StoreFailed)) log.error({ err: error.message }, 'request failed')
       return new HttpError(503, error.message)

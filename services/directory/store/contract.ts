@@ -71,10 +71,10 @@ export interface Scan {
 }
 
 /** The database does not respond now, or no change gets through; retrying may help. The message is for the client. */
-export class StoreUnavailable extends Error {}
+export class DirectoryStoreUnavailable extends Error {}
 
 /** The database itself has failed. This is already logged, at intervals instead of for each request. */
-export class StoreFailed extends StoreUnavailable {}
+export class StoreFailed extends DirectoryStoreUnavailable {}
 
 /** The database operations for directories themselves. */
 export interface DirectoryStore {

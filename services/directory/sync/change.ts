@@ -2,7 +2,7 @@ import type { Mutex } from '../../storage/mutex.js'
 import { type Happenings, toEvents } from '../events/event.js'
 import type { Directory } from '../model.js'
 import { ScimError } from '../scim/error.js'
-import { type AppliedChange, type Store, StoreUnavailable, type Write } from '../store/contract.js'
+import { type AppliedChange, type Store, DirectoryStoreUnavailable, type Write } from '../store/contract.js'
 import type { QueuedEvent } from '../store/event-contract.js'
 import type { Committed } from './writers.js'
 
@@ -44,7 +44,7 @@ export function createChanger(store: Store, committed: Committed, mutex: Mutex):
       const made = await store.commit(directory.id, head, { writes, events })
       if (made) return { result, made, events }
     }
-    throw new StoreUnavailable('The directory is changing too fast; try again.')
+    throw new DirectoryStoreUnavailable('The directory is changing too fast; try again.')
   }
 
   return async (directory, planner) => {

@@ -3,7 +3,7 @@ import { createMutex } from '../../storage/mutex.js'
 import { toEvents, viewConnection } from '../events/event.js'
 import { webhookOf, webhooksOf, withWebhook } from '../events/webhooks.js'
 import type { Directory } from '../model.js'
-import { type Store, StoreUnavailable } from '../store/contract.js'
+import { type Store, DirectoryStoreUnavailable } from '../store/contract.js'
 import type { QueuedEvent } from '../store/event-contract.js'
 import type { Committed } from './writers.js'
 
@@ -36,7 +36,7 @@ export function createDirectoryChanger(store: Store, committed: Committed): Dire
       const result = await step(directory)
       if (result !== undefined) return result
     }
-    throw new StoreUnavailable('The directory is changing too fast; try again.')
+    throw new DirectoryStoreUnavailable('The directory is changing too fast; try again.')
   }
 
   async function events(
