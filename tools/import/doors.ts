@@ -65,7 +65,7 @@ export class Doors {
       this.#guarded.set(key, { ...place, what, at: present?.at ?? at, isGuard })
   }
 
-  /** What can be reached, and what is closed; reports what was guarded, is below it, or not told from it. */
+  /** What can be reached, and what is closed; reports what was guarded, is below it, or cannot be distinguished from it. */
   resolve(into: Migration): { readonly open: readonly OpenPlace[]; readonly closed: readonly ClosedPath[] } {
     const all = [...this.#guarded.values()]
     const twins = all.length > MOST_CLOSED ? [] : this.#twins(all.filter(({ isGuard }) => isGuard))

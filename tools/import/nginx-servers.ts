@@ -102,8 +102,8 @@ export function withoutRepeated(http: Block, into: Findings): Directive[] {
     if (one.name !== 'server') return one
     const block = one.block ?? []
     const names = wordsOf(block, 'server_name')
-    const keysOf = (name: string): string[] =>
-      listensOf(block).map(([address]) => `${address} ${name.toLowerCase()}`)
+    const addresses = listensOf(block).map(([address]) => address)
+    const keysOf = (name: string): string[] => addresses.map(address => `${address} ${name.toLowerCase()}`)
     const passedOver = new Set(names.filter(name => keysOf(name).every(key => taken.has(key))))
     for (const key of names.flatMap(keysOf)) taken.add(key)
     passedOver.delete('_')
@@ -137,11 +137,11 @@ export function importRealIp(http: Block, into: Migration): boolean {
   }
   if (first === undefined) return true
   const blocks = [http, ...servers]
-  const headers = blocks.flatMap(block => wordsOf(block, 'real_ip_header'))
+  const headers = blocks.flatMap(block => named(block, 'real_ip_header')).map(({ words }) => words[0] ?? '')
   const isForwarded = headers.length > 0 && headers.every(header => /^x-forwarded-for$/i.test(header))
   if (!isForwarded || !isShared) {
     const names = all.slice(0, 5).map(({ words }) => words[0])
-    into.lostClients(first, names.join(', '), isForwarded ? undefined : (headers[0] ?? 'X-Real-IP'))
+    into.lostClients(first, names.join(', '), isForwarded ? undefined : headers[0] || 'X-Real-IP')
     return false
   }
   for (const one of lines) into.trust([one.words[0] ?? ''], one)

@@ -137,7 +137,7 @@ function faultOf(
   requests?: number,
   seconds?: number,
   unit = 'no unit',
-  least = Infinity,
+  least = Number.POSITIVE_INFINITY,
 ): string | undefined {
   if (seconds === undefined || requests === undefined)
     return `a limit by ${unit}. A rule counts by second, minute, hour or day.`

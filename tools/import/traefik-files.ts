@@ -210,8 +210,9 @@ export class EntryPoints {
   isNarrow(name: string): boolean {
     const address = this.#known.get(name)?.text('address')
     if (address === undefined) return !/^(web|websecure|web-secure|http|https)$/i.test(name)
-    const isAnyUsual = [...this.#known.values()].some(one => isUsual(one.text('address') ?? ''))
-    return (isAnyUsual && !isUsual(address)) || isPrivate(address)
+    const isAnyUsual = (): boolean =>
+      [...this.#known.values()].some(one => isUsual(one.text('address') ?? ''))
+    return isPrivate(address) || (!isUsual(address) && isAnyUsual())
   }
 }
 

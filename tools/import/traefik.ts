@@ -10,6 +10,7 @@ import {
   limitBy,
   redirectOf,
   reportFields,
+  type TraefikRedirect,
 } from './traefik-middlewares.js'
 import { fitsOf, isNegated, patternOf, placeOf, RuleFault, type RuleFit } from './traefik-rule.js'
 import { listUnder, type Section, type SourceFile, words } from './yaml.js'
@@ -177,7 +178,7 @@ class TraefikImport {
     return true
   }
 
-  #redirectOf({ section, points, middlewares }: TraefikRouter, host: string | undefined) {
+  #redirectOf({ section, points, middlewares }: TraefikRouter, host?: string): TraefikRedirect | undefined {
     const { entryPoints } = this.#files
     if (entryPoints.redirect(points)) return { to: 'another entry point', isToHttps: true }
     const options = entryPoints.tlsOptionsOf(section, points)
