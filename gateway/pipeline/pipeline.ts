@@ -59,12 +59,12 @@ class PipelineRequest implements ResponseWatcher {
       const entered = enter(context.facts, walk)
       context.facts = entered.facts
       context.entered = entered
+      if (entered.upstream !== undefined) context.upstream = upstreams.get(entered.upstream)
       if (entered.refused !== undefined) throw entered.refused
       if (!isRouted(entered)) {
         this.#answerServerOptions()
         return
       }
-      context.upstream = upstreams.get(entered.upstream)
       this.#decide(entered)
     } catch (error) {
       this.#abandon(error)

@@ -256,3 +256,24 @@ t.test('access: off writes no request lines', async t => {
   t.equal((await ask(gateway, '/x'))?.status, 502)
   t.same(about(gateway, 'request'), [])
 })
+
+t.test('a request that a route has matched names its upstream, even if the gateway answers it', async t => {
+  const gateway = await testGateway(t, {
+    upstream: 'http://127.0.0.1:9',
+    settings: 'log: { access: all }',
+    upstreamSettings: 'pathParameters: refuse',
+  })
+  const headers = { host: 'acme.localhost' }
+  t.equal((await send(`${gateway.url}/a;b`, { headers })).status, 400)
+  const asked = { method: 'OPTIONS', headers: { ...headers, 'max-forwards': '0' } }
+  t.equal((await send(`${gateway.url}/a`, asked)).status, 204)
+  const requests = () => gateway.lines.filter(({ msg }) => msg === 'request')
+  await waitUntil('both lines', () => requests().length === 2)
+  t.same(
+    requests().map(({ status, upstream }) => [status, upstream]),
+    [
+      [400, 'app'],
+      [204, 'app'],
+    ],
+  )
+})

@@ -1,6 +1,6 @@
 import type { Directory, External } from '../model.js'
 import type { SecretBox } from '../secrets.js'
-import { type Store, DirectoryStoreUnavailable } from '../store/contract.js'
+import { DirectoryStoreUnavailable, type Store } from '../store/contract.js'
 import { ConnectionError, ProviderError } from './error.js'
 import { isToken, type OAuth, type TokenSet } from './oauth.js'
 

@@ -13,7 +13,7 @@ import {
 } from '../../http/server.js'
 import type { ServiceLog } from '../../log.js'
 import { fits } from '../secrets.js'
-import { StoreFailed, DirectoryStoreUnavailable } from '../store/contract.js'
+import { DirectoryStoreUnavailable, StoreFailed } from '../store/contract.js'
 
 export { HttpError } from '../../http/errors.js'
 export type { Reply, Request, Server } from '../../http/server.js'

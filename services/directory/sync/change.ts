@@ -2,7 +2,7 @@ import type { Mutex } from '../../storage/mutex.js'
 import { type Happenings, toEvents } from '../events/event.js'
 import type { Directory } from '../model.js'
 import { ScimError } from '../scim/error.js'
-import { type AppliedChange, type Store, DirectoryStoreUnavailable, type Write } from '../store/contract.js'
+import { type AppliedChange, DirectoryStoreUnavailable, type Store, type Write } from '../store/contract.js'
 import type { QueuedEvent } from '../store/event-contract.js'
 import type { Committed } from './writers.js'
 

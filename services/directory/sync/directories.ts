@@ -3,7 +3,7 @@ import { createMutex } from '../../storage/mutex.js'
 import { toEvents, viewConnection } from '../events/event.js'
 import { webhookOf, webhooksOf, withWebhook } from '../events/webhooks.js'
 import type { Directory } from '../model.js'
-import { type Store, DirectoryStoreUnavailable } from '../store/contract.js'
+import { DirectoryStoreUnavailable, type Store } from '../store/contract.js'
 import type { QueuedEvent } from '../store/event-contract.js'
 import type { Committed } from './writers.js'
 
