@@ -1,6 +1,7 @@
 /** Sends requests to the admin port of the running gateway. */
 import { existsSync } from 'node:fs'
 import { originMeantBy } from '../config/formats.js'
+import { urlOf } from '../config/words/address.js'
 import { Failure } from '../gateway/errors.js'
 import { variable } from '../gateway/run/variable.js'
 import { Unusable } from './command.js'
@@ -30,8 +31,8 @@ export async function adminPort(where: string, io: Io): Promise<AdminPort> {
   }
   const { config, compiled } = await loadInput(where, io.env)
   await compiled.close()
-  const { host, port, key } = config.gateway.admin
-  return { origin: `http://${host.includes(':') ? `[${host}]` : host}:${port}`, key }
+  const { admin } = config.gateway
+  return { origin: urlOf(admin), key: admin.key }
 }
 
 /** @throws {Failure} when nothing answers */

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { adminAddress } from '../config/admin-address.js'
+import { urlOf } from '../config/words/address.js'
 import { Failure } from '../gateway/errors.js'
 import { CONFIG, defineCommand, NO_OPERANDS } from './command.js'
 import { printable } from './text.js'
@@ -20,9 +21,7 @@ export const health = defineCommand({
   async run({ values }, io) {
     const address = adminAddress(values.config, io.env)
     if ('fault' in address) throw new Failure(address.fault)
-    const { host, port } = address
-    const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}/readyz`
-    const fault = await faultOf(url)
+    const fault = await faultOf(`${urlOf(address)}/readyz`)
     if (values.json) io.out(`${JSON.stringify({ ready: fault === undefined, fault: fault ?? null })}\n`)
     else if (fault === undefined) io.out('ready\n')
     else throw new Failure(fault)

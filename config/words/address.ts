@@ -158,3 +158,8 @@ function textOfV6(words: readonly number[]): string {
   }
   return text
 }
+
+/** The URL of a port; an IPv6 host is written in brackets (RFC 3986 section 3.2.2). */
+export function urlOf({ host, port }: { host: string; port: number }, scheme = 'http'): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
+}

@@ -17,7 +17,7 @@ import { isPast, untilFault } from './until.js'
 
 /** `loaded` returns the configuration in force. */
 export function accessOverrides(
-  store: Pick<OverrideStore, 'contents' | 'change' | 'refresh'>,
+  store: Omit<OverrideStore, 'close'>,
   loaded: () => Configuration,
   log: Log,
 ): AccessOverrides {

@@ -28,7 +28,7 @@ export const modePath = (rule: string): string => `/rules/${rule}/mode`
 
 /** `loaded` returns the configuration as the files say it. */
 export function modeOverrides(
-  store: Pick<OverrideStore, 'contents' | 'change' | 'refresh'>,
+  store: Omit<OverrideStore, 'close'>,
   loaded: () => Configuration,
   log: Log,
 ): ModeOverrides {

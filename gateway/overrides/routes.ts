@@ -17,7 +17,7 @@ export function overrideRoutes(
   log: Log,
   everywhere: () => Promise<unknown>,
 ): Pick<AdminOptions, 'access' | 'modes' | 'overrides'> {
-  const stored: Pick<OverrideStore, 'contents' | 'change' | 'refresh'> = {
+  const stored: Omit<OverrideStore, 'close'> = {
     get contents() {
       return store.contents
     },

@@ -1,4 +1,5 @@
 /** Assembles what takes requests and counts them: a gateway without its admin port. */
+import { urlOf } from '../../config/words/address.js'
 import type { Asked } from '../admin/explain.js'
 import type { HistoryOf } from '../admin/live.js'
 import type { Configuration } from '../configured/load.js'
@@ -251,9 +252,4 @@ export async function startEmbedded(
     services.set(upstream.embedded, service)
   }
   return services
-}
-
-/** The URL of a listener's address. */
-export function urlOf({ host, port }: { host: string; port: number }, scheme = 'http'): string {
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -3,7 +3,7 @@
  * and pushes all of them to every worker after each change. A call that changed one is answered once they have it.
  */
 import { followOverrides, type OpenOverrides, openOverrides } from '../../overrides/open.js'
-import { journalIn, type OverrideJournal } from '../../overrides/override.js'
+import type { OverrideJournal } from '../../overrides/override.js'
 import type { Runtime } from '../../overrides/runtime.js'
 import { type Texts, textsOf } from '../../overrides/stored-form.js'
 import type { Log } from '../../types.js'
@@ -48,12 +48,6 @@ export class PushedOverrides {
   /** For a worker that gets every later change: those since it was started. */
   async pushTo({ channel }: Member): Promise<void> {
     await channel.ask('overrides', this.texts)
-  }
-
-  /** Calls by which a worker records what was done there. */
-  get calls(): Pick<SupervisorCalls, 'recordOverride' | 'withdrawOverride'> {
-    const { record, withdraw } = journalIn(this.opened.store)
-    return { recordOverride: record, withdrawOverride: withdraw }
   }
 }
 

@@ -66,8 +66,8 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     calls: {
       embedded,
       reportForwarding: seldom(warnOf(log)),
-      recordOverride: override => overrides.calls.recordOverride(override),
-      withdrawOverride: id => overrides.calls.withdrawOverride(id),
+      recordOverride: override => overrides.opened.runtime.journal.record(override),
+      withdrawOverride: id => overrides.opened.runtime.journal.withdraw(id),
       orders: () => ({
         workers,
         secret: secret.toString('base64'),
