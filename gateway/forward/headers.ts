@@ -1,15 +1,52 @@
 /** Which fields are passed on and which are added, on the way to an upstream and back. */
 import { HOP_BY_HOP_FIELDS } from '../../config/words/words.js'
+import type { Framing } from '../http1/message.js'
 import { lowerName } from '../http1/names.js'
-import type { Fields, RequestHead } from '../message.js'
+import type { Fields, IncomingBody, RequestHead } from '../message.js'
 import type { Facts, Project } from '../types.js'
 import { INTERNAL, type RequestFields } from './request-fields.js'
-import type { UpstreamSettings } from './transport.js'
+import type { Exchange, UpstreamSettings } from './transport.js'
+
+const BODYLESS: Framing = { kind: 'none', bytes: 0 }
+const CHUNKED: Framing = { kind: 'chunked', bytes: 0 }
 
 const NOT_OF_ANSWERS = new Set<string>(HOP_BY_HOP_FIELDS)
 
 /** The only field of ours that is added to the upstream's instead of replacing it. */
 const CONTINUED = 'access-control-expose-headers'
+
+/** A request as it is sent to the upstream, up to its body. */
+export interface RequestText {
+  /** With the empty line that ends it. */
+  readonly head: string
+  readonly framing: Framing
+}
+
+/** The head of the request to the upstream; the body is framed anew, by its length if that is known. */
+export function framedRequest(
+  exchange: Exchange,
+  passing: RequestFields,
+  settings: UpstreamSettings,
+): RequestText {
+  const { req, facts, project, body = req.body } = exchange
+  const framing = framingOf(body)
+  const head =
+    `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
+    upstreamRequestFields(req, facts, project, passing, settings) +
+    framingFields(framing, req.fields)
+  return { head, framing }
+}
+
+function framingOf(body: IncomingBody | undefined): Framing {
+  if (body === undefined) return BODYLESS
+  return body.length === undefined ? CHUNKED : { kind: 'length', bytes: body.length }
+}
+
+/** The framing field, if any, and the empty line. */
+function framingFields({ kind, bytes }: Framing, asked: Fields): string {
+  if (kind === 'chunked') return 'Transfer-Encoding: chunked\r\n\r\n'
+  return kind === 'length' || asked.has('content-length') ? `Content-Length: ${bytes}\r\n\r\n` : '\r\n'
+}
 
 /**
  * The fields of the request to the upstream, as text, without the framing. Connection fields and fields that a client

@@ -1,23 +1,20 @@
 import type { ErrorCode } from '../errors.js'
 import type { ClientConnection } from '../http1/client-connection.js'
-import type { Timed } from '../http1/deadlines.js'
-import type { Framing, ParsedResponse } from '../http1/message.js'
+import type { ParsedResponse } from '../http1/message.js'
 import type { ConnectionFault, ResponseHandler } from '../http1/response-handler.js'
 import type { Stalled, Stalls } from '../http1/stalls.js'
-import type { Fields, IncomingBody, ResponseWatcher } from '../message.js'
-import { Attempts } from './attempts.js'
-import type { Occupant } from './backend-queue.js'
+import type { Fields, ResponseWatcher } from '../message.js'
+import { type Attempting, Attempts } from './attempts.js'
 import type { Backends } from './backends.js'
 import { causeOf, codeOf, isSafe } from './failure.js'
-import { answerFields, interimFields, upstreamRequestFields } from './headers.js'
+import { answerFields, framedRequest, interimFields, type RequestText } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
 import type { Exchange, Transport, UpstreamSettings } from './transport.js'
 import { Upload } from './upload.js'
 
 const NEVER = Number.POSITIVE_INFINITY
-const BODYLESS: Framing = { kind: 'none', bytes: 0 }
-const CHUNKED: Framing = { kind: 'chunked', bytes: 0 }
+const TOO_MANY_WAIT = 'too many requests wait for this address'
 
 /** Forwards plain HTTP requests, with one object for each request that connects its client and its upstream. */
 export function createHttpTransport(
@@ -34,23 +31,18 @@ export function createHttpTransport(
 }
 
 /** One request in progress. */
-class Forwarding implements ResponseHandler, ResponseWatcher, Occupant, Stalled, Timed {
-  /** When the wait for a place at the backend is given up. */
-  deadline = NEVER
+class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalled {
   readonly #exchange: Exchange
   readonly #settings: UpstreamSettings
-  readonly #backends: Backends
   readonly #stalls: Stalls
   readonly #attempts: Attempts
-  readonly #framing: Framing
-  readonly #head: string
+  readonly #request: RequestText
   readonly #upload: Upload | undefined
   /** Set once the request is being sent. */
   #connection: ClientConnection | undefined
   #reused = false
   #resent = false
   #relay: Relay | undefined
-  #isQueued = false
   /** The client has left, or has got the response of a failed request. */
   #clientLeft = false
   #ended = false
@@ -62,17 +54,12 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Occupant, Stalled,
     backends: Backends,
     stalls: Stalls,
   ) {
-    const { req, facts, project, body = req.body } = exchange
+    const { req, body = req.body } = exchange
     this.#exchange = exchange
     this.#settings = settings
-    this.#backends = backends
     this.#stalls = stalls
-    this.#attempts = new Attempts(backends, settings.timeouts.headMs, this)
-    this.#framing = framingOf(body)
-    this.#head =
-      `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
-      upstreamRequestFields(req, facts, project, fields, settings) +
-      framingFields(this.#framing, req.fields)
+    this.#attempts = new Attempts(backends, settings.timeouts, this)
+    this.#request = framedRequest(exchange, fields, settings)
     if (body === undefined) return
     const events = {
       onFailure: (code: ErrorCode) => this.#giveUp(code),
@@ -86,7 +73,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Occupant, Stalled,
     const { maxBody = NEVER } = this.#settings
     res.watch(this)
     if (res.closed) this.#finish()
-    else if (this.#framing.bytes <= maxBody) this.#attempt()
+    else if (this.#request.framing.bytes <= maxBody) this.#attempt()
     else {
       this.#giveUp('body-too-large')
       this.#finish()
@@ -98,12 +85,8 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Occupant, Stalled,
     const entry = this.#attempts.enter()
     this.#exchange.onAttempt(this.#attempts.backend.address)
     if (entry === 'admitted') this.go()
-    else if (entry === 'waiting') {
-      this.#isQueued = true
-      this.deadline = this.#backends.deadlines.now() + this.#settings.timeouts.connectMs
-      this.#backends.deadlines.add(this)
-    } else {
-      this.#giveUp('overloaded', 'too many requests wait for this address')
+    else if (entry === 'full') {
+      this.#giveUp('overloaded', TOO_MANY_WAIT)
       this.#finish()
     }
   }
@@ -118,21 +101,17 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Occupant, Stalled,
   }
 
   giveWay(): void {
-    if (this.#isQueued) this.#giveUp('overloaded', 'too many requests wait for this address')
+    if (this.#attempts.isWaiting) this.#giveUp('overloaded', TOO_MANY_WAIT)
     else this.#giveUp('overloaded', 'it waited for its client while others needed its place')
   }
 
-  /** The request has waited too long for a place. */
-  onDeadline(): void {
-    this.#giveUp(
-      'overloaded',
-      `no free connection to this address within ${this.#settings.timeouts.connectMs} ms`,
-    )
+  onNoPlace(): void {
+    const { connectMs } = this.#settings.timeouts
+    this.#giveUp('overloaded', `no free connection to this address within ${connectMs} ms`)
   }
 
   /** The request has a place at the backend. */
   go(): void {
-    this.#leaveQueue()
     if (this.#clientLeft) this.#finish()
     else this.#attempts.backend.pool.take(this)
   }
@@ -145,7 +124,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Occupant, Stalled,
     }
     this.#connection = connection
     this.#reused = connection.requests > 0
-    connection.ask(this, this.#exchange.req.method, this.#head, this.#framing)
+    connection.ask(this, this.#exchange.req.method, this.#request.head, this.#request.framing)
     this.#upload?.start(connection)
   }
 
@@ -283,25 +262,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Occupant, Stalled,
     this.#ended = true
     this.#stalls.end(this)
     this.#upload?.stop()
-    this.#leaveQueue()
     this.#attempts.leave()
     this.#exchange.onUpstreamEnd()
   }
-
-  #leaveQueue(): void {
-    if (!this.#isQueued) return
-    this.#isQueued = false
-    this.#backends.deadlines.delete(this)
-  }
-}
-
-function framingOf(body: IncomingBody | undefined): Framing {
-  if (body === undefined) return BODYLESS
-  return body.length === undefined ? CHUNKED : { kind: 'length', bytes: body.length }
-}
-
-/** The framing field, if any, and the empty line. */
-function framingFields({ kind, bytes }: Framing, asked: Fields): string {
-  if (kind === 'chunked') return 'Transfer-Encoding: chunked\r\n\r\n'
-  return kind === 'length' || asked.has('content-length') ? `Content-Length: ${bytes}\r\n\r\n` : '\r\n'
 }
