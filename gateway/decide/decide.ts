@@ -8,7 +8,8 @@ import type { Outcome, Reading, Verdict } from '../types.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
 import { type DecideRequest, outcomeOf, type Question, type Questions } from './question.js'
-import { type Answer, type CounterStore, isChargedLater, isSkipped } from './store/store.js'
+import { isSkipped } from './store/groups.js'
+import { type Answer, type CounterStore, isChargedLater } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
 
 export interface DeciderParts {

@@ -3,10 +3,10 @@
  * away').
  */
 
+import { at } from '../store/groups.js'
 import {
   type Answer,
   type Ask,
-  at,
   type CounterStore,
   type LateCharge,
   type RemoteStore,

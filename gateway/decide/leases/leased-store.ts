@@ -3,16 +3,8 @@
  * lease empty wait for the call under way or join the next.
  */
 
-import {
-  type Answer,
-  type Ask,
-  at,
-  type CounterStore,
-  costOf,
-  type LateCharge,
-  refusedGroups,
-  together,
-} from '../store/store.js'
+import { at, refusedGroups, together } from '../store/groups.js'
+import { type Answer, type Ask, type CounterStore, costOf, type LateCharge } from '../store/store.js'
 import { type Account, Accounts, type Waiter } from './accounts.js'
 import { answerSeen, type LeaseAnswer, type LeaseClient, type Windows } from './lease-client.js'
 

@@ -5,16 +5,8 @@
  * begins a block.
  */
 import { isWithoutProject } from '../key.js'
-import {
-  type Answer,
-  type Ask,
-  at,
-  type CounterStore,
-  grantWholeGroups,
-  type LateCharge,
-  notAsked,
-  RESERVED_MS,
-} from '../store/store.js'
+import { at, grantWholeGroups, notAsked } from '../store/groups.js'
+import { type Answer, type Ask, type CounterStore, type LateCharge, RESERVED_MS } from '../store/store.js'
 import { hashTag } from './hash-slot.js'
 
 export interface Splittable extends CounterStore {
