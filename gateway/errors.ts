@@ -82,6 +82,32 @@ export const CATALOGUE = {
     title: 'Request header too large',
     detail: 'Send fewer or shorter header fields.',
   },
+  'credential-missing': {
+    status: 401,
+    title: 'Credential missing',
+    detail: 'This route requires a credential. WWW-Authenticate says of which kinds.',
+  },
+  'credential-invalid': {
+    status: 401,
+    title: 'Credential invalid',
+    detail: 'The credential of this request is not valid here, or no longer.',
+  },
+  'insufficient-scope': {
+    status: 403,
+    title: 'Insufficient scope',
+    detail: 'The credential of this request does not allow it.',
+  },
+  'wrong-credentials': {
+    status: 429,
+    title: 'Too many wrong credentials',
+    detail: 'Too many wrong credentials came from this source. Wait, then send the right one.',
+  },
+  'credential-unchecked': {
+    status: 503,
+    title: 'Credential cannot be checked',
+    detail: 'The service that knows this credential cannot be asked at the moment. Try again shortly.',
+    retryAfter: 1,
+  },
   'access-denied': {
     status: 403,
     title: 'Access denied',
@@ -137,9 +163,12 @@ export type ErrorCode = keyof typeof CATALOGUE
 /** An error that is reported to the client; any other exception becomes `internal`. */
 export class GatewayError extends Error {
   readonly code: ErrorCode
-  constructor(code: ErrorCode, options?: { detail?: string; cause?: unknown }) {
+  /** Fields of the response that only this error has, as a flat list. */
+  readonly fields: readonly string[] | undefined
+  constructor(code: ErrorCode, options?: { detail?: string; cause?: unknown; fields?: readonly string[] }) {
     super(options?.detail ?? CATALOGUE[code].detail, { cause: options?.cause })
     this.code = code
+    this.fields = options?.fields
   }
 }
 

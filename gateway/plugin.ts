@@ -29,6 +29,8 @@ export interface Tools {
   /** The plans and environments declared in projects.yaml; a project cannot have others. */
   readonly plans: readonly string[]
   readonly environments: readonly string[]
+  /** Plan and environment of unknown projects; undefined if these are rejected. */
+  readonly unknown?: Pick<Project, 'plan' | 'environment'> | undefined
 }
 
 /** A project of `projects.yaml`, with what it is identified by. */
@@ -39,11 +41,26 @@ export interface KnownProject extends Project {
   readonly apiKeyHashes: readonly string[]
 }
 
-/** Finds the project of a request; undefined leaves it to the next identifier. */
+/** A credential that was checked and found wrong: expired, revoked, unknown, or meant for somebody else. */
+export interface WrongCredential {
+  /** The credential. It is counted by its hash, and never logged. */
+  readonly wrongCredential: string
+  /** For decision records, in a word or two, such as `expired`. Clients are not told. */
+  readonly reason?: string | undefined
+}
+
+/**
+ * Finds the project of a request. Undefined leaves it to the next identifier, and so does a wrong credential, unless the
+ * route requires one. An identifier that must ask somebody returns a promise, and has 2 s.
+ */
 export interface Identifier {
-  identify(facts: Facts): Project | undefined
+  identify(facts: Facts): Answered | Promise<Answered>
+  /** The configuration comes into force: from now on the identifier may use the network and files. */
+  start?(): void
   close?(): Promise<void>
 }
+
+type Answered = Project | WrongCredential | undefined
 
 /**
  * Determines what a check counts. The gateway counts all demands of a request in one step, all or none. Return the same
@@ -72,6 +89,10 @@ export type IdentifyPlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly kind: 'identify'
   /** True when it finds projects by credentials that it checks; `authenticated: verified` relies on this. */
   readonly verifies?: boolean
+  /** True when the projects it finds have `scopes`. */
+  readonly givesScopes?: boolean
+  /** How clients learn what credential is missing: an authentication scheme for WWW-Authenticate (RFC 9110 section 11.6.1). */
+  challenge?(config: Static<S>): string
   create(config: Static<S>, tools: Tools): Identifier
 }
 /** `schema` describes the keys of one rule beyond the common ones; each rule carries its own config. */

@@ -54,11 +54,19 @@ export interface Project {
   readonly environment: Environment
   /** True when it was identified by a credential that was checked. */
   readonly verified?: boolean | undefined
+  /** What its credential allows, for routes with `scopes`; undefined if such credentials have no scopes. */
+  readonly scopes?: readonly string[] | undefined
   /** Its name in entries and conditions, and for upstreams, if not `id`: `host:NAME` for an unknown caller that is not counted by host. */
   readonly alias?: string | undefined
   /** The network that an unknown caller is counted by. Its id contains it, so logs and lists show another name. */
   readonly client?: string | undefined
 }
+
+/**
+ * What the check of a request's credential said. `none`: there was none that anybody checks. `unchecked`: it could not be
+ * checked.
+ */
+export type CredentialCheck = 'none' | 'invalid' | 'verified' | 'unchecked'
 
 /** Where in the policy files something is written. For changes by the admin port: its path, without a line. */
 export interface Source {
@@ -269,6 +277,12 @@ export interface Finished {
   /** Undefined if the request was too malformed. */
   readonly facts: Facts | undefined
   readonly project: Project | undefined
+  /** Undefined if nobody was asked who is calling. */
+  readonly credential?: CredentialCheck | undefined
+  /** Why the credential was found wrong, in a word or two. */
+  readonly credentialFault?: string | undefined
+  /** The identifier that found the project. */
+  readonly identifier?: string | undefined
   readonly upstream: string
   /** The upstream address that was tried last; '' if none was. */
   readonly address: string

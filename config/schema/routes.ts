@@ -1,6 +1,6 @@
 /** Schema of `routes` and `closed` in gateway.yaml. */
 import { Type } from 'typebox'
-import { Name, Strict } from './fields.js'
+import { Name, Strict, Word } from './fields.js'
 import { HostName } from './projects.js'
 
 /** Which path goes to which upstream. */
@@ -18,6 +18,25 @@ export const Route = Strict({
       'Path pattern, "[METHOD ]/path"; the most specific one wins. {id} and * stand for one segment, ** for any number.',
   }),
   upstream: Name('Name of an entry of `upstreams`.'),
+  auth: Word(['optional', 'required'], {
+    default: 'optional',
+    description:
+      'Whether a credential is required that one of `identify` has checked. Without one the answer is 401.',
+  }),
+  scopes: Type.Array(
+    Type.String({
+      // RFC 6749 section 3.3.
+      pattern: '^[!#-[\\]-~]+$',
+      maxLength: 128,
+      expected: 'a scope: letters, digits and punctuation without quotes, backslashes and spaces',
+    }),
+    {
+      default: [],
+      maxItems: 32,
+      uniqueItems: true,
+      description: 'What the credential must allow, all of it; otherwise the answer is 403.',
+    },
+  ),
 })
 
 const path = (description: string) =>

@@ -7,7 +7,7 @@ import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
 import type { Log } from '../types.js'
 
 /** What a key was for. */
-export type Area = 'admin' | 'management' | 'scim' | 'identity'
+export type Area = 'admin' | 'management' | 'scim' | 'identity' | 'routes'
 
 /** Answered with 401, or made to wait. */
 export type WrongKeyOutcome = 'refused' | 'throttled'

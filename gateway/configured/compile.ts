@@ -61,7 +61,8 @@ function compiledOf(
   access: AccessTable,
   unknownProject: UnknownProject,
 ): Compiled {
-  const identifiers = made.identifiers.map(({ identifier }) => identifier)
+  const { identifiers } = made
+  const challenges = identifiers.flatMap(({ challenge }) => challenge ?? [])
   return {
     ...made,
     policy,
@@ -70,6 +71,7 @@ function compiledOf(
       policy,
       access: asked,
       identify: identifyBy(identifiers, unknownProject, unknownHosts),
+      challenges,
     }),
     withModes: modes =>
       compiledOf(made, createPolicy(policy.parts, modes), modes.access(access), unknownProject),

@@ -4,11 +4,12 @@
  */
 import { type Config, problemAt } from '../../config/load.js'
 import { formatProblem, type Path, type Problem } from '../../config/problem.js'
+import { columnOfUnknown } from '../../config/words/words.js'
 import { Failure } from '../errors.js'
-import { contained } from '../identify/identify.js'
+import { type AskedIdentifier, contained } from '../identify/identify.js'
 import { boundedLog } from '../observe/bounded-log.js'
 import { observeAll } from '../observe/observers.js'
-import type { Identifier, Limiter, Observer, Tools } from '../plugin.js'
+import type { Limiter, Observer, Tools } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
 import { tryDemands } from './first-demands.js'
@@ -16,26 +17,21 @@ import type { Configuration } from './load.js'
 import { messageOf } from './third-party/shape.js'
 import { normalPrefix } from './upstream-readings.js'
 
-/** An identifier and the name of its plugin. */
-export interface NamedIdentifier {
-  readonly name: string
-  /** Does not throw. */
-  readonly identifier: Identifier
-}
-
 /** What plugins have created; lives as long as its configuration. */
 export interface Made {
   /** In the order in which they are asked. */
-  readonly identifiers: readonly NamedIdentifier[]
+  readonly identifiers: readonly AskedIdentifier[]
   /** Calls all observers. Does not throw. */
   readonly observer: Observer
+  /** The configuration comes into force. */
+  start(): void
   /** Releases what they hold. */
   close(): Promise<void>
 }
 
 /** The tools that are passed to the plugins of a configuration. */
-export function toolsOf({ projects, planWords }: Config, log: Log): Tools {
-  return { log, projects, ...planWords }
+export function toolsOf({ projects, planWords, gateway }: Config, log: Log): Tools {
+  return { log, projects, ...planWords, unknown: columnOfUnknown(gateway.unknownProject) }
 }
 
 /** Creates what `identify` and `observe` of gateway.yaml list. */
@@ -59,8 +55,9 @@ export function makePlugins(
   }
   const identifiers = gateway.identify.flatMap(({ plugin: name, ...settings }, i) =>
     attempt(name, ['identify', i], () => {
-      const { create, verifies } = named(plugins.identify, name)
-      return { name, identifier: contained(name, create(settings, tools), faultLog, verifies) }
+      const { create, verifies, challenge } = named(plugins.identify, name)
+      const about = { name, verifies, challenge: challenge?.(settings) }
+      return contained(create(settings, tools), about, faultLog)
     }),
   )
   const observers = gateway.observe.flatMap(({ plugin: name, ...settings }, i) =>
@@ -71,8 +68,11 @@ export function makePlugins(
   const made = {
     identifiers,
     observer: observeAll(observers, faultLog),
+    start() {
+      for (const identifier of identifiers) identifier.start()
+    },
     async close() {
-      const all = [...identifiers.map(one => one.identifier), ...observers.map(one => one.observer)]
+      const all = [...identifiers, ...observers.map(one => one.observer)]
       await Promise.all(all.map(one => one.close?.()))
     },
   }

@@ -6,7 +6,7 @@ import type { Counters } from '../decide/dry-run.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { DecideRequest } from '../decide/question.js'
 import { GatewayError, UnknownQuestion } from '../errors.js'
-import { identifyBy } from '../identify/identify.js'
+import { type Caller, identifyBy, type Said, UNCHECKED } from '../identify/identify.js'
 import type { UnknownHosts } from '../identify/unknown.js'
 import { readWritten } from '../listen/written.js'
 import type { Runtime } from '../overrides/runtime.js'
@@ -74,7 +74,15 @@ export interface ExplainedProject extends Pick<Project, 'id' | 'plan' | 'environ
   /** The identifier that found it; `given` if only the question names it, `nobody` if neither did. */
   readonly by: string
   /** The identifiers in their order, with what each found; those after the first that found a project are not asked. */
-  readonly asked: readonly { readonly identifier: string; readonly found: string | null }[]
+  readonly asked: readonly AskedIdentifierResult[]
+}
+
+export interface AskedIdentifierResult {
+  readonly identifier: string
+  /** The id of a project; null if it knows none. */
+  readonly found: string | null
+  /** Why a credential does not count: what is wrong with it, or that it could not be checked. */
+  readonly fault: string | null
 }
 
 export interface ExplainOptions {
@@ -126,7 +134,7 @@ class Explainer {
 
   async explain(): Promise<Explanation> {
     try {
-      const request = this.#enter()
+      const request = await this.#enter()
       if (request === undefined) {
         const { status, fields } = OPTIONS_ANSWER
         return this.#result([], { ...NO_ANSWER, status, fields: pairs(fields) })
@@ -143,7 +151,7 @@ class Explainer {
   }
 
   /** The steps before `decide`, in the order of the pipeline; undefined if the gateway itself answers. */
-  #enter(): DecideRequest | undefined {
+  async #enter(): Promise<DecideRequest | undefined> {
     const { loaded, runtime } = this.#options
     const { method, target, ip = USUAL_PEER, body } = this.#asked
     const written = { method, target, fields: this.#fields(), peer: ip }
@@ -152,7 +160,9 @@ class Explainer {
     this.#facts = facts
     const { policy } = loaded.compiled
     const access = new Access(loaded.compiled.access, runtime)
-    const entered = enter(facts, { policy, access, identify: () => this.#identify(facts) })
+    const { challenges } = loaded.compiled.walk()
+    const identify = (_: Facts, required: boolean) => this.#identify(facts, required)
+    const entered = await enter(facts, { policy, access, identify, challenges })
     const { facts: read, project, upstream, matched, ruling, refused, asksGateway } = entered
     this.#facts = read
     this.#upstream = upstream
@@ -174,25 +184,41 @@ class Explainer {
     return [...fields, 'Content-Type', type]
   }
 
-  #identify(facts: Facts): Project {
+  async #identify(facts: Facts, required: boolean): Promise<Caller> {
     const { loaded, unknownHosts } = this.#options
-    const asked: { identifier: string; found: string | null }[] = []
-    let found: Project | undefined
-    for (const { name, identifier } of loaded.compiled.identifiers) {
-      found = identifier.identify(facts)
-      asked.push({ identifier: name, found: found?.id ?? null })
-      if (found !== undefined) break
-    }
+    const { config, compiled } = loaded
+    const asked: AskedIdentifierResult[] = []
+    const identifiers = compiled.identifiers.map(one => ({
+      ...one,
+      async identify(facts: Facts) {
+        const said = await one.identify(facts)
+        asked.push({ identifier: one.name, ...resultOf(said) })
+        return said
+      },
+    }))
     const countApart = (host: string) => unknownHosts.hasRoomFor(host)
-    const project =
-      this.#given ?? found ?? identifyBy([], this.#settings.unknownProject, { countApart })(facts)
-    const isFound = found !== undefined && found.id === project.id
-    const by = isFound ? (asked.at(-1)?.identifier as string) : this.#given === undefined ? 'nobody' : 'given'
-    const { id, plan, environment } = project
-    const verified = isFound && found?.verified === true
-    this.#explainedProject = { id, plan, environment, verified, by, asked }
-    this.#project = { ...project, verified }
-    return this.#project
+    const caller = await identifyBy(identifiers, config.gateway.unknownProject, { countApart })(
+      facts,
+      required,
+    )
+    const given = this.#given
+    const { identifier } = caller
+    const isFound = identifier !== undefined && (given === undefined || given.id === caller.project?.id)
+    // Who names a project asks about a request of that project, with all its credential could allow.
+    const supposed = given && {
+      ...given,
+      verified: required,
+      scopes: config.gateway.routes.flatMap(({ scopes }) => scopes),
+    }
+    const project = isFound ? caller.project : (supposed ?? caller.project)
+    const credential = supposed && !isFound && required ? 'verified' : caller.credential
+    this.#project = project
+    if (project !== undefined) {
+      const by = isFound ? identifier : given === undefined ? 'nobody' : 'given'
+      const { id, plan, environment, verified = false } = project
+      this.#explainedProject = { id, plan, environment, verified, by, asked }
+    }
+    return { ...caller, project, credential }
   }
 
   #result(rules: readonly ExplainedRule[], answer: ExplainedAnswer): Explanation {
@@ -248,6 +274,13 @@ class Explainer {
     const passed = passedBuckets(named, table, this.#facts, chosen?.route)
     return { name: chosen?.rule.id ?? null, pattern: chosen?.route ?? null, passed }
   }
+}
+
+function resultOf(said: Said): Pick<AskedIdentifierResult, 'found' | 'fault'> {
+  if (said === undefined) return { found: null, fault: null }
+  if (said === UNCHECKED) return { found: null, fault: 'could not be checked' }
+  if ('wrongCredential' in said) return { found: null, fault: said.reason ?? 'wrong' }
+  return { found: said.id, fault: null }
 }
 
 /** A bucket stays among those of the mode in its file, whatever mode is set for now. */

@@ -25,7 +25,7 @@ export function factsOf({ config, compiled }: Configuration, given: Parts): Fact
   const written = { method, target: path + query, fields: all, peer: ip, fingerprints, authenticated }
   try {
     const { facts } = readWritten(written, { ...config.gateway, trustedProxies: [] })
-    const upstream = compiled.policy.routes.find(facts)?.value
+    const upstream = compiled.policy.routes.find(facts)?.value.upstream
     return upstream === undefined ? facts : compiled.policy.readFor(facts, upstream)
   } catch (error) {
     if (error instanceof GatewayError)

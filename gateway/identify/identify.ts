@@ -1,56 +1,156 @@
-/** Asks the identifiers in their configured order, and handles requests that none of them identifies. */
+/** Asks the identifiers in their configured order, and says whom a request counts for that none of them identifies. */
 
 import type { UnknownProject } from '../../config/words/words.js'
-import { GatewayError } from '../errors.js'
-import type { Identifier } from '../plugin.js'
-import type { Facts, Log, Project } from '../types.js'
+import type { Identifier, WrongCredential } from '../plugin.js'
+import type { CredentialCheck, Facts, Log, Project } from '../types.js'
 import { UnknownHosts, unknownCallers } from './unknown.js'
 
+/** Who sent a request, as far as the identifiers know. */
+export interface Caller {
+  /** Undefined if nobody may be counted: unknown projects are rejected, or the route requires a credential. */
+  readonly project: Project | undefined
+  /** The identifier that found the project. */
+  readonly identifier: string | undefined
+  readonly credential: CredentialCheck
+  /** The first credential that was found wrong. */
+  readonly wrong: WrongCredential | undefined
+}
+
 /**
- * Wraps an identifier so that an exception counts as "not identified", and the next identifier is asked.
- *
- * @param verifies whether the identifier finds projects by credentials that it checks
+ * @param required only identifiers that check a credential are asked, and unknown projects are not counted
  */
+export type Identify = (facts: Facts, required: boolean) => Caller | Promise<Caller>
+
+/** An identifier failed, or took too long: whether the request has a valid credential is unknown. */
+export const UNCHECKED = Symbol('unchecked')
+
+/** What an identifier says, once its faults are contained. */
+export type Said = Project | WrongCredential | typeof UNCHECKED | undefined
+
+/** An identifier of the configuration. */
+export interface AskedIdentifier {
+  /** The name of its plugin. */
+  readonly name: string
+  /** True if it finds projects by credentials that it checks. */
+  readonly verifies: boolean
+  /** The challenge that a client without a credential gets (RFC 9110 section 11.6.1), such as `Bearer`. */
+  readonly challenge?: string | undefined
+  /** Does not throw, and its promises do not reject. */
+  identify(facts: Facts): Said | Promise<Said>
+  start(): void
+  close(): Promise<void>
+}
+
+/** How long an identifier may take. */
+const DEADLINE_MS = 2000
+
+/** Wraps an identifier so that a failure counts as "not known", and the next identifier is asked. */
 export function contained(
-  plugin: string,
   identifier: Identifier,
+  { name, verifies = false, challenge }: Pick<AskedIdentifier, 'name' | 'challenge'> & { verifies?: boolean },
   log: Log,
-  verifies: boolean | undefined,
-): Identifier {
+): AskedIdentifier {
+  const failed = (error: unknown, id?: string): typeof UNCHECKED => {
+    log.warn({ err: error, plugin: name, id }, 'an identifier failed; the next one was asked')
+    return UNCHECKED
+  }
+  const found = (said: Project | WrongCredential | undefined): Said =>
+    said !== undefined && verifies && !isWrong(said) ? verified(said) : said
   return {
+    name,
+    verifies,
+    challenge,
     identify(facts) {
       try {
-        const project = identifier.identify(facts)
-        return project !== undefined && verifies ? verified(project) : project
+        const said = identifier.identify(facts)
+        if (!(said instanceof Promise)) return found(said)
+        return inTime(said).then(found, error => failed(error, facts.id))
       } catch (error) {
-        log.warn({ err: error, plugin, id: facts.id }, 'an identifier failed; the next one was asked')
-        return undefined
+        return failed(error, facts.id)
+      }
+    },
+    start() {
+      try {
+        identifier.start?.()
+      } catch (error) {
+        failed(error)
       }
     },
     close: async () => identifier.close?.(),
   }
 }
 
-function verified({ id, plan, environment }: Project): Project {
-  return { id, plan, environment, verified: true }
+function verified({ id, plan, environment, scopes }: Project): Project {
+  return { id, plan, environment, verified: true, scopes }
+}
+
+function inTime<T>(answer: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer within ${DEADLINE_MS} ms`)), DEADLINE_MS)
+    answer.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
 }
 
 /**
  * @param unknownProject whom a request counts for that is not identified; or `reject`
- * @returns a function that throws GatewayError('unknown-project') if unknown projects are rejected
  */
 export function identifyBy(
-  identifiers: readonly Identifier[],
+  identifiers: readonly AskedIdentifier[],
   unknownProject: UnknownProject,
   unknownHosts: Pick<UnknownHosts, 'countApart'> = new UnknownHosts(),
-): (facts: Facts) => Project {
+): Identify {
   const callerOf = unknownCallers(unknownProject, unknownHosts)
-  return facts => {
-    for (const identifier of identifiers) {
-      const project = identifier.identify(facts)
-      if (project !== undefined) return project
-    }
-    if (callerOf === undefined) throw new GatewayError('unknown-project')
-    return callerOf(facts)
+  const verifying = identifiers.filter(({ verifies }) => verifies)
+  return (facts, required) => {
+    const asking = new Asking(facts, required ? verifying : identifiers, required ? undefined : callerOf)
+    return asking.ask(0)
   }
+}
+
+/** The question to the identifiers about one request. */
+class Asking {
+  readonly #facts: Facts
+  readonly #identifiers: readonly AskedIdentifier[]
+  readonly #unknown: ((facts: Facts) => Project) | undefined
+  #wrong: WrongCredential | undefined
+  #unchecked = false
+
+  constructor(
+    facts: Facts,
+    identifiers: readonly AskedIdentifier[],
+    unknown: ((facts: Facts) => Project) | undefined,
+  ) {
+    this.#facts = facts
+    this.#identifiers = identifiers
+    this.#unknown = unknown
+  }
+
+  /** Asks from this identifier on, until one knows the project. */
+  ask(from: number): Caller | Promise<Caller> {
+    for (let i = from; i < this.#identifiers.length; i++) {
+      const identifier = this.#identifiers[i] as AskedIdentifier
+      const said = identifier.identify(this.#facts)
+      if (said instanceof Promise) return said.then(late => this.#take(late, identifier) ?? this.ask(i + 1))
+      const caller = this.#take(said, identifier)
+      if (caller !== undefined) return caller
+    }
+    const credential = this.#wrong !== undefined ? 'invalid' : this.#unchecked ? 'unchecked' : 'none'
+    return { project: this.#unknown?.(this.#facts), identifier: undefined, credential, wrong: this.#wrong }
+  }
+
+  /** The caller, if this answer says who it is. */
+  #take(said: Said, { name, verifies }: AskedIdentifier): Caller | undefined {
+    if (said === undefined) return undefined
+    if (said === UNCHECKED) this.#unchecked = verifies || this.#unchecked
+    else if (isWrong(said)) this.#wrong ??= said
+    else {
+      const credential = said.verified ? 'verified' : this.#wrong === undefined ? 'none' : 'invalid'
+      return { project: said, identifier: name, credential, wrong: this.#wrong }
+    }
+    return undefined
+  }
+}
+
+function isWrong(said: Project | WrongCredential): said is WrongCredential {
+  return 'wrongCredential' in said
 }

@@ -58,8 +58,8 @@ export function refusal(
   added: readonly string[] = answerFieldsOf(rejection.requestId),
 ): Rejection {
   const own = facts === undefined ? [] : corsFields(facts.header('origin'), settings.cors)
-  const fields = own.length === 0 ? added : [...added, ...own]
-  const { code, requestId, detail, policies, retryAfter } = rejection
+  const { code, requestId, detail, policies, retryAfter, fields: also = [] } = rejection
+  const fields = own.length + also.length === 0 ? added : [...added, ...also, ...own]
   return { code, requestId, detail, policies, retryAfter, fields }
 }
 

@@ -1,16 +1,19 @@
 /** From the facts of a request to its project, upstream and rules; shared by requests and `explain`. */
-import { GatewayError } from '../errors.js'
+import { type ErrorCode, GatewayError } from '../errors.js'
+import type { Caller, Identify } from '../identify/identify.js'
 import type { Access, Ruling } from '../policy/access.js'
 import type { Policy } from '../policy/policy.js'
-import type { Facts, Matched, Project } from '../types.js'
+import type { RouteTarget } from '../policy/routes.js'
+import type { CredentialCheck, Facts, Matched, Project } from '../types.js'
 import { isDenied, isExempt } from './access.js'
 
 /** What `enter` needs of the configuration in force. */
 export interface Walk {
   readonly policy: Pick<Policy, 'revision' | 'routes' | 'readFor' | 'match'>
   readonly access: Pick<Access, 'rulingOn'>
-  /** Throws GatewayError('unknown-project') if unknown projects are rejected. */
-  identify(facts: Facts): Project
+  readonly identify: Identify
+  /** How clients learn which credentials are accepted: the value of WWW-Authenticate, without parameters. */
+  readonly challenges: readonly string[]
 }
 
 /** How far a request came. */
@@ -18,6 +21,8 @@ export interface Entered {
   /** The facts as they are matched and counted for the upstream. */
   readonly facts: Facts
   readonly project?: Project | undefined
+  /** Undefined for a request to the gateway itself. */
+  readonly caller?: Caller | undefined
   /** Name of the upstream. */
   readonly upstream?: string | undefined
   readonly matched: readonly Matched[]
@@ -41,29 +46,80 @@ const NONE: readonly Matched[] = []
 /** Shared, so that a flood does not create one for each request. */
 const DENIED = new GatewayError('access-denied')
 
-/** Identifies the project, applies access entries, routes, matches. A GatewayError is returned, others are thrown. */
-export function enter(facts: Facts, { policy, access, identify }: Walk): Entered {
-  let project: Project | undefined
-  let upstream: string | undefined
-  let ruling: Ruling | undefined
+/**
+ * Finds the route, identifies the project, applies access entries, matches. A GatewayError is returned, others are thrown.
+ * A promise only if an identifier had to ask somebody.
+ */
+export function enter(facts: Facts, walk: Walk): Entered | Promise<Entered> {
+  if (facts.path === '*') return enterSelf(facts, walk)
+  const route = walk.policy.routes.find(facts)?.value
+  const caller = walk.identify(facts, route?.auth === 'required')
+  if (caller instanceof Promise) return caller.then(late => enterAs(late, facts, route, walk))
+  return enterAs(caller, facts, route, walk)
+}
+
+function enterAs(caller: Caller, facts: Facts, route: RouteTarget | undefined, walk: Walk): Entered {
+  const { policy, access } = walk
+  const { project } = caller
+  const ruling = access.rulingOn(facts, project)
+  const known = { facts, project, caller, ruling, upstream: route?.upstream, matched: NONE }
+  if (isDenied(ruling)) return { ...known, upstream: undefined, refused: DENIED }
+  const lacking = route && lackingCredential(caller, route, walk.challenges)
+  if (lacking !== undefined) return { ...known, refused: lacking }
+  if (project === undefined)
+    return { ...known, upstream: undefined, refused: new GatewayError('unknown-project') }
+  if (route === undefined) return { ...known, refused: new GatewayError('no-route') }
   try {
-    if (facts.path !== '*') project = identify(facts)
-    ruling = access.rulingOn(facts, project)
-    if (isDenied(ruling)) return { facts, project, ruling, matched: NONE, refused: DENIED }
-    if (project === undefined) return { facts, ruling, matched: NONE, asksGateway: true }
-    upstream = policy.routes.find(facts)?.value
-    if (upstream === undefined) throw new GatewayError('no-route')
-    const read = policy.readFor(facts, upstream, project)
-    if (endsHere(facts)) return { facts: read, project, upstream, ruling, matched: NONE, asksGateway: true }
-    const matched = isExempt(ruling) ? NONE : policy.match(read, project)
-    return { facts: read, project, upstream, ruling, matched }
+    const read = policy.readFor(facts, route.upstream, project)
+    if (endsHere(facts)) return { ...known, facts: read, asksGateway: true }
+    return { ...known, facts: read, matched: isExempt(ruling) ? NONE : policy.match(read, project) }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    // Applies to unknown projects too.
-    if (project === undefined) ruling = access.rulingOn(facts, undefined)
-    const refused = isDenied(ruling) ? DENIED : error
-    return { facts, project, upstream, ruling, matched: NONE, refused }
+    return { ...known, refused: error }
   }
+}
+
+/** `OPTIONS *`: nobody is counted for it. */
+function enterSelf(facts: Facts, { access }: Walk): Entered {
+  const ruling = access.rulingOn(facts, undefined)
+  if (isDenied(ruling)) return { facts, ruling, matched: NONE, refused: DENIED }
+  return { facts, ruling, matched: NONE, asksGateway: true }
+}
+
+/** RFC 6750 section 3.1 and RFC 9110 section 11.6.1. */
+function challengeFields(
+  challenges: readonly string[],
+  credential: CredentialCheck,
+  scopes: readonly string[],
+): string[] {
+  if (credential === 'unchecked') return []
+  return challenges.flatMap(challenge => {
+    if (challenge !== 'Bearer' || credential === 'none') return [CHALLENGE, challenge]
+    if (credential === 'invalid') return [CHALLENGE, 'Bearer error="invalid_token"']
+    return [CHALLENGE, `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`]
+  })
+}
+
+const CHALLENGE = 'WWW-Authenticate'
+
+const LACKING: Readonly<Record<Exclude<CredentialCheck, 'verified'>, ErrorCode>> = {
+  none: 'credential-missing',
+  invalid: 'credential-invalid',
+  unchecked: 'credential-unchecked',
+}
+
+/** Why the caller may not use the route; undefined if it may. Who is wrong is not told what is wrong. */
+function lackingCredential(
+  { project, credential }: Caller,
+  { auth, scopes }: RouteTarget,
+  challenges: readonly string[],
+): GatewayError | undefined {
+  if (auth !== 'required') return undefined
+  if (credential !== 'verified') {
+    return new GatewayError(LACKING[credential], { fields: challengeFields(challenges, credential, scopes) })
+  }
+  if (scopes.every(scope => project?.scopes?.includes(scope))) return undefined
+  return new GatewayError('insufficient-scope', { fields: challengeFields(challenges, credential, scopes) })
 }
 
 /**

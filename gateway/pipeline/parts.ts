@@ -38,6 +38,8 @@ export interface PipelineParts {
   decide(request: DecideRequest): Verdict | Promise<Verdict>
   /** The refusal by rules that do not need the body; undefined, without any charge, if they let the request pass. */
   refuseUnread(request: DecideRequest): Verdict | undefined | Promise<Verdict | undefined>
+  /** Counts a wrong credential by its sender and by itself; the seconds to wait if there were too many. Never rejects. */
+  countWrongCredential(client: string, credential: string): Promise<number | undefined>
   sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void
   finished(event: Finished): void
   /** Called once for each request, when its response and the upstream's part have both ended. */

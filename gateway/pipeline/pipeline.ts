@@ -16,7 +16,7 @@ import type {
 import type { Matched, Verdict } from '../types.js'
 import { answer, OPTIONS_ANSWER, refusal } from './answer.js'
 import { responseEnded, upstreamEnded } from './end.js'
-import { enter, isRouted, type Routed } from './enter.js'
+import { type Entered, enter, isRouted, type Routed } from './enter.js'
 import { ANSWER_CUT, UpstreamExchange } from './exchange.js'
 import type { PipelineParts } from './parts.js'
 import { PassedBytes, RequestContext } from './request-context.js'
@@ -51,48 +51,69 @@ class PipelineRequest implements ResponseWatcher {
   /** Reads the facts, identifies, routes and matches; any error becomes a response. */
   begin(): void {
     const context = this.#context
-    const { overloaded, readFacts, walk, upstreams } = this.#parts
+    const { overloaded, readFacts, walk } = this.#parts
     try {
       if (overloaded()) throw new GatewayError('gateway-overloaded', { cause: LATE })
       context.revision = walk.policy.revision
       context.facts = readFacts(context.req)
       const entered = enter(context.facts, walk)
-      context.facts = entered.facts
-      context.entered = entered
-      if (entered.upstream !== undefined) context.upstream = upstreams.get(entered.upstream)
-      if (entered.refused !== undefined) throw entered.refused
-      if (!isRouted(entered)) {
-        this.#answerServerOptions()
-        return
-      }
-      this.#decide(entered)
+      if (entered instanceof Promise) this.#await(entered.then(late => this.#enter(late)))
+      else this.#enter(entered)
     } catch (error) {
       this.#abandon(error)
     }
   }
 
+  /** Who is calling is known, and whether the request may go on. */
+  #enter(entered: Entered): void | Promise<void> {
+    const context = this.#context
+    context.facts = entered.facts
+    context.entered = entered
+    if (entered.upstream !== undefined) context.upstream = this.#parts.upstreams.get(entered.upstream)
+    if (entered.refused?.code === 'credential-invalid') return this.#refuseWrongCredential(entered)
+    if (entered.refused !== undefined) throw entered.refused
+    if (!isRouted(entered)) this.#answerServerOptions()
+    else return this.#decide(entered)
+  }
+
+  /** A sender of many wrong credentials has to wait; the right one is always accepted. */
+  #refuseWrongCredential({ facts, caller, refused }: Entered): Promise<void> {
+    const text = caller?.wrong?.wrongCredential ?? ''
+    return this.#await(
+      this.#parts.countWrongCredential(facts.client, text).then(retryAfter => {
+        if (retryAfter === undefined) throw refused
+        this.#refuse({ code: 'wrong-credentials', requestId: facts.id, retryAfter })
+      }),
+    )
+  }
+
+  /** A step that has to wait for somebody: the request is recorded only after it. */
+  #await(step: Promise<void>): Promise<void> {
+    const awaited = step.catch(error => this.#abandon(error))
+    this.#context.judged = awaited
+    return awaited
+  }
+
   /** Asks the rules at once, unless the key of one of them may be in the body. */
-  #decide(routed: Routed): void {
+  #decide(routed: Routed): void | Promise<void> {
     const { facts, matched } = routed
     const context = this.#context
     const { body } = context.req
     const isUpgrade = this.#takeOver !== undefined
     const looking =
       body === undefined || isUpgrade ? [] : matched.filter(one => this.#parts.needsBody(one, facts))
-    if (body === undefined || looking.length === 0) this.#judge(routed, matched)
-    else if (looking.some(({ rule }) => rule.mode === 'enforce')) this.#lookThenJudge(routed, body, looking)
-    else {
-      context.observing = looking
-      const others = matched.filter(one => !looking.includes(one))
-      this.#judge(routed, others)
-    }
+    if (body === undefined || looking.length === 0) return this.#judge(routed, matched)
+    if (looking.some(({ rule }) => rule.mode === 'enforce')) return this.#lookThenJudge(routed, body, looking)
+    context.observing = looking
+    const others = matched.filter(one => !looking.includes(one))
+    return this.#judge(routed, others)
   }
 
   /**
    * For an enforced rule with its key in the body: waits for the first bytes of the body, unless the other rules refuse
    * the request anyway.
    */
-  #lookThenJudge(routed: Routed, body: IncomingBody, looking: readonly Matched[]): void {
+  #lookThenJudge(routed: Routed, body: IncomingBody, looking: readonly Matched[]): void | Promise<void> {
     const { facts, project, matched } = routed
     const context = this.#context
     const startedAt = performance.now()
@@ -110,12 +131,8 @@ class PipelineRequest implements ResponseWatcher {
       matched: others,
       storeCalled: storeCalled(context),
     })
-    if (refused !== undefined && !(refused instanceof Promise)) go(refused)
-    else {
-      context.judged = Promise.resolve(refused)
-        .then(go)
-        .catch(error => this.#abandon(error))
-    }
+    if (refused !== undefined && !(refused instanceof Promise)) return go(refused)
+    return this.#await(Promise.resolve(refused).then(go))
   }
 
   /** Decides, then forwards or refuses. Returns a promise only if the verdict is asynchronous; it never rejects. */
@@ -132,10 +149,7 @@ class PipelineRequest implements ResponseWatcher {
       storeCalled: storeCalled(context),
     })
     if (!(verdict instanceof Promise)) return this.#settle(routed, verdict, startedAt)
-    context.judged = verdict
-      .then(settled => this.#settle(routed, settled, startedAt))
-      .catch(error => this.#abandon(error))
-    return context.judged
+    return this.#await(verdict.then(settled => this.#settle(routed, settled, startedAt)))
   }
 
   /** Takes the verdict, with which the request may hold slots. */
@@ -216,7 +230,8 @@ class PipelineRequest implements ResponseWatcher {
     const { req, res } = this.#context
     if (error instanceof GatewayError) {
       const cause = error.cause instanceof Error ? error.cause.message : undefined
-      this.#refuse({ code: error.code, requestId: req.id, detail: error.message }, cause)
+      const { code, message: detail, fields } = error
+      this.#refuse({ code, requestId: req.id, detail, fields }, cause)
       return
     }
     if (!res.closed) this.#parts.log.error({ err: error, id: req.id }, 'request failed')

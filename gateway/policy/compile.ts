@@ -53,10 +53,10 @@ export function compilePolicy(
 
 function compileRoutes({ gateway, gatewayFile: file }: PolicyConfig, faults: Fault[]): Routes {
   const compiled = new Routes(gateway.closed)
-  for (const [i, { host, path: text, upstream }] of gateway.routes.entries()) {
+  for (const [i, { host, path: text, ...target }] of gateway.routes.entries()) {
     const path = ['routes', i, 'path']
     const pattern = readPattern(text, file, path, faults)
-    const tie = pattern && compiled.of(host).add(pattern, upstream)
+    const tie = pattern && compiled.of(host).add(pattern, target)
     if (tie === undefined) continue
     faults.push({
       file,

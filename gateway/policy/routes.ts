@@ -12,9 +12,18 @@ export interface ClosedEntry {
   readonly contains?: string | undefined
 }
 
+/** What a route says about the requests that take it. */
+export interface RouteTarget {
+  /** Name of the upstream. */
+  readonly upstream: string
+  readonly auth: 'required' | 'optional'
+  /** What a credential must allow, all of it. */
+  readonly scopes: readonly string[]
+}
+
 export class Routes {
-  readonly #everyHost = new PathTrie<string>()
-  readonly #hosts = new Map<string, PathTrie<string>>()
+  readonly #everyHost = new PathTrie<RouteTarget>()
+  readonly #hosts = new Map<string, PathTrie<RouteTarget>>()
   readonly #closed: readonly ClosedEntry[]
 
   constructor(closed: readonly ClosedEntry[]) {
@@ -27,15 +36,15 @@ export class Routes {
   }
 
   /** The routes of one host, or of every host. */
-  of(host: string | undefined): PathTrie<string> {
+  of(host: string | undefined): PathTrie<RouteTarget> {
     if (host === undefined) return this.#everyHost
-    const known = this.#hosts.get(host) ?? new PathTrie<string>()
+    const known = this.#hosts.get(host) ?? new PathTrie<RouteTarget>()
     this.#hosts.set(host, known)
     return known
   }
 
-  /** The upstream: what a host does not route falls to the routes of every host. */
-  find({ method, path, host }: Pick<Facts, 'method' | 'path' | 'host'>): Found<string> | undefined {
+  /** The route: what a host does not route falls to the routes of every host. */
+  find({ method, path, host }: Pick<Facts, 'method' | 'path' | 'host'>): Found<RouteTarget> | undefined {
     if (this.isClosed({ path, host })) return undefined
     return this.#hosts.get(host)?.find(method, path) ?? this.#everyHost.find(method, path)
   }

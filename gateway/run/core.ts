@@ -43,6 +43,8 @@ export interface CoreOptions {
   readonly workers: number
   /** Where other processes of the gateway report untrusted forwarding too; default: the log. */
   readonly reportForwarding?: (seen: UntrustedForwarding) => void
+  /** Counts a wrong credential; the seconds that its sender has to wait. Never rejects. */
+  readonly countWrongCredential: Lasting['countWrongCredential']
   /** The overrides of this process; `unanswered` is to be called for each look at Redis that fails. */
   openRuntime(unanswered: () => void): Promise<Runtime>
   readonly log: Log
@@ -132,6 +134,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     observers: [metrics.observer(), live.observer(), forwarding.observer()],
     tracing,
     overloaded: () => loopDelay.overloaded,
+    countWrongCredential: options.countWrongCredential,
     secret: options.secret,
     log,
   }

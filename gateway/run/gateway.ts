@@ -13,14 +13,14 @@ import { listenFault } from './listen-fault.js'
 import { liveData } from './live/live-data.js'
 import { Reloader } from './reload.js'
 
-export interface GatewayOptions extends HostOptions {
+export interface GatewayOptions extends Omit<HostOptions, 'countWrongCredential'> {
   /** Reads the configuration again. */
   load(): Promise<Configuration | InvalidConfiguration>
   /** The series of the embedded services, in the Prometheus text format. */
   embeddedMetrics?(): Promise<string>
   /** Problems of the embedded services, a sentence each. */
   embeddedTroubles?(): string[]
-  /** Counts wrong keys sent to the admin port and the embedded services. */
+  /** Counts wrong keys sent to the admin port and the embedded services, and wrong credentials of requests. */
   readonly wrongKeys: WrongKeys
 }
 
@@ -40,7 +40,9 @@ export async function startGateway(
 ): Promise<RunningGateway> {
   const { first, load, wrongKeys, log } = options
   const { admin: settings, redis } = first.config.gateway
-  const host = await openHost(options)
+  const countWrongCredential = (client: string, credential: string) =>
+    wrongKeys.sent('routes', client, credential)
+  const host = await openHost({ ...options, countWrongCredential })
   const { metrics, overrides } = host
   const { runtime } = overrides
   const health = new Health(() => host.trouble)

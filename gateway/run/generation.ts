@@ -43,6 +43,7 @@ export interface Lasting {
   readonly tracing: Tracing | undefined
   /** True while this process is overloaded and refuses new requests. */
   overloaded(): boolean
+  readonly countWrongCredential: PipelineParts['countWrongCredential']
   /** Key of the hashes that replace personal data. */
   readonly secret: Buffer
   readonly log: Log
@@ -88,6 +89,7 @@ export class Generation implements InForce {
   constructor(loaded: Configuration, lasting: Lasting, serviceOf: (name: string) => EmbeddedService) {
     const { gateway } = loaded.config
     this.loaded = loaded
+    loaded.compiled.start()
     this.trustedProxies = new TrustedProxies(gateway.trustedProxies)
     this.#lasting = lasting
     this.#held = lasting.upstreams.hold(upstreamSettings(loaded.config, serviceOf))
@@ -165,6 +167,7 @@ export class Generation implements InForce {
       tapBody: (body, onPrefix) => tapBody(body, PEEK_BYTES, onPrefix),
       decide: request => decider.decide(request),
       refuseUnread: request => decider.refuseUnread(request),
+      countWrongCredential: this.#lasting.countWrongCredential,
       sendRejection,
       finished: event => {
         for (const observer of observers) observer.finished(event)

@@ -81,7 +81,11 @@ function meet(a: readonly Segment[], b: readonly Segment[]): boolean {
   }
 }
 
-function shadowedRoute({ file, path, pattern }: Written, routes: PathTrie<string>, extent: Extent): Remark[] {
+function shadowedRoute(
+  { file, path, pattern }: Written,
+  routes: PathTrie<unknown>,
+  extent: Extent,
+): Remark[] {
   const takers = takersOf(sampleRequestsOf(pattern, extent), routes, pattern)
   if (takers === undefined) return []
   const message = `No request can take the route "${pattern.text}": ${listTakers(takers)} more specific.`

@@ -7,7 +7,8 @@ import type { Configuration } from '../../gateway/configured/load.js'
 import { createLimiters, toolsOf } from '../../gateway/configured/plugins.js'
 import { Decider } from '../../gateway/decide/decide.js'
 import { type DecideRequest, Questions } from '../../gateway/decide/question.js'
-import { type ErrorCode, GatewayError } from '../../gateway/errors.js'
+import type { ErrorCode } from '../../gateway/errors.js'
+import type { Caller } from '../../gateway/identify/identify.js'
 import { UnknownHosts, unknownCallers } from '../../gateway/identify/unknown.js'
 import { isDenied, judgementWith } from '../../gateway/pipeline/access.js'
 import { enter, type Walk } from '../../gateway/pipeline/enter.js'
@@ -41,8 +42,9 @@ export class Simulation {
   readonly #walk: Walk
   readonly #projects: ReadonlyMap<string, Project>
   readonly #planWords: PlanWords
+  readonly #scopes: readonly string[]
   /** Whom unknown callers count for; undefined when they are rejected. */
-  readonly #callerOf: ReturnType<typeof unknownCallers>
+  readonly #unknownCaller: ReturnType<typeof unknownCallers>
 
   /** @throws {Failure} when a plugin cannot be created */
   constructor(loaded: Configuration) {
@@ -65,7 +67,8 @@ export class Simulation {
     this.#walk = compiled.walk(undefined, new Access(compiled.access, undefined, this.#store.now))
     this.#projects = new Map(config.projects.map(project => [project.id, project]))
     this.#planWords = config.planWords
-    this.#callerOf = unknownCallers(config.gateway.unknownProject, new UnknownHosts())
+    this.#scopes = config.gateway.routes.flatMap(({ scopes }) => scopes)
+    this.#unknownCaller = unknownCallers(config.gateway.unknownProject, new UnknownHosts())
   }
 
   /** Judges requests in order of time; a late one is judged at the current time. */
@@ -73,9 +76,9 @@ export class Simulation {
     this.#store.begin(at, durationMs)
     if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
     const { identify } = this.#walk
-    const entered = enter(facts, {
+    const entered = await enter(facts, {
       ...this.#walk,
-      identify: logged === undefined ? identify : () => this.#projectOf(logged, facts),
+      identify: logged === undefined ? identify : () => this.#callerOf(logged, facts),
     })
     const { project, matched, refused, ruling } = entered
     if (isDenied(ruling)) {
@@ -83,7 +86,8 @@ export class Simulation {
       return { result: 'refused', project: project ?? NOBODY, verdict: { ...verdict, holdsSlot: false } }
     }
     if (refused !== undefined) return { result: 'unserved', code: refused.code }
-    const request = { facts: entered.facts, project: project ?? identify(facts), matched }
+    if (project === undefined) return { result: 'unserved', code: 'unknown-project' }
+    const request = { facts: entered.facts, project, matched }
     return this.#decide(request, ruling, status)
   }
 
@@ -115,13 +119,24 @@ export class Simulation {
     return { result, project, verdict: { ...judgement, holdsSlot: verdict.holdsSlot } }
   }
 
-  /** The project as the policy knows it, or else as the log records it. */
-  #projectOf({ id, plan, environment, verified }: LoggedProject, facts: Facts): Project {
+  /** A log does not say what a credential allows: it is taken to allow what a route asks for. */
+  #callerOf(logged: LoggedProject, facts: Facts): Caller {
+    const project = this.#projectOf(logged, facts)
+    const credential = logged.verified ? 'verified' : 'none'
+    return {
+      project: project && { ...project, scopes: this.#scopes },
+      credential,
+      identifier: undefined,
+      wrong: undefined,
+    }
+  }
+
+  /** The project as the policy knows it, or else as the log records it; undefined if the policy rejects it. */
+  #projectOf({ id, plan, environment, verified }: LoggedProject, facts: Facts): Project | undefined {
     const known = this.#projects.get(id)
     if (known !== undefined) return { ...known, verified }
-    const unknown = this.#callerOf?.(facts)
-    if (unknown === undefined) throw new GatewayError('unknown-project')
-    if (isUnknownCaller(id)) return unknown
+    const unknown = this.#unknownCaller?.(facts)
+    if (unknown === undefined || isUnknownCaller(id)) return unknown
     const { plans, environments } = this.#planWords
     return {
       id,

@@ -13,7 +13,7 @@ import type {
   Plugin,
   Tools,
 } from '../../plugin.js'
-import { demandFrom, ignore, isThenable, projectFrom, WrongAnswer, withFunctions } from './shape.js'
+import { answerFrom, demandFrom, ignore, isThenable, WrongAnswer, withFunctions } from './shape.js'
 
 const CLOSE_MS = 1000
 
@@ -28,7 +28,9 @@ export function checked(plugin: Plugin): Plugin {
   if (plugin.kind === 'identify') {
     const create: IdentifyPlugin['create'] = (config, tools) =>
       checkedIdentifier(plugin.create(config, tools), name, tools)
-    return { name, kind: plugin.kind, schema, verifies: plugin.verifies === true, create }
+    const { verifies, givesScopes, challenge } = plugin
+    const flags = { verifies: verifies === true, givesScopes: givesScopes === true }
+    return { name, kind: plugin.kind, schema, ...flags, ...(challenge && { challenge }), create }
   }
   const create: ObservePlugin['create'] = (config, tools) =>
     checkedObserver(plugin.create(config, tools), name, tools)
@@ -38,7 +40,12 @@ export function checked(plugin: Plugin): Plugin {
 function checkedIdentifier(made: unknown, name: string, tools: Tools): Identifier {
   const identifier: Identifier = withFunctions(made, 'create()', 'identify')
   return {
-    identify: facts => projectFrom(atOnce(identifier.identify(facts), 'identify()'), tools),
+    identify(facts) {
+      const said: unknown = identifier.identify(facts)
+      if (!isThenable(said)) return answerFrom(said, tools)
+      return Promise.resolve(said).then(late => answerFrom(late, tools))
+    },
+    start: () => identifier.start?.(),
     close: closing(identifier, name, tools),
   }
 }

@@ -2,7 +2,7 @@
 import { isTimeZone } from '../../../config/formats.js'
 import * as words from '../../../config/words/words.js'
 import { compiledDemand } from '../../compiled-rule.js'
-import type { Demand, Plugin, Project, Tools, Window } from '../../plugin.js'
+import type { Demand, Plugin, Project, Tools, Window, WrongCredential } from '../../plugin.js'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -11,6 +11,8 @@ const ALGORITHMS: readonly unknown[] = words.ALGORITHMS
 const UNITS: readonly unknown[] = words.CALENDAR_UNITS
 /** Plugin names become kinds of policies, and window names appear in responses. */
 const NAME = /^[a-z][a-z0-9._-]{0,63}$/
+/** Reasons stand in records and metrics. */
+const REASON = /^[a-z][a-z0-9 -]{0,63}$/
 const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
 const MOST_QUOTED = 129
 const MOST_ITEMS = 16
@@ -55,12 +57,24 @@ export function ignore(value: PromiseLike<unknown>): void {
   Promise.resolve(value).catch(() => {})
 }
 
-/** A copy of the project; throws a TypeError if it is invalid. Only declared words may become metric labels. */
-export function projectFrom(
+/** A copy of what an identifier answered; throws a TypeError if it is invalid. */
+export function answerFrom(
+  value: unknown,
+  words: Pick<Tools, 'plans' | 'environments'>,
+): Project | WrongCredential | undefined {
+  if (value === undefined || value === null) return undefined
+  const { wrongCredential, reason } = isObject(value) ? value : {}
+  if (wrongCredential === undefined) return projectFrom(value, words)
+  if (typeof wrongCredential !== 'string')
+    throw new TypeError('wrongCredential must be the text of the credential')
+  return { wrongCredential, reason: typeof reason === 'string' && REASON.test(reason) ? reason : undefined }
+}
+
+/** A copy of the project. Only declared words may become metric labels. */
+function projectFrom(
   value: unknown,
   { plans, environments }: Pick<Tools, 'plans' | 'environments'>,
-): Project | undefined {
-  if (value === undefined || value === null) return undefined
+): Project {
   const { id, plan, environment } = isObject(value) ? value : {}
   const isProject =
     typeof id === 'string' &&
@@ -74,7 +88,11 @@ export function projectFrom(
       `identify() returned ${column}, but projects.yaml declares no such plan or environment`,
     )
   }
-  return { id, plan, environment }
+  const { scopes } = value as Members
+  const hasScopes = Array.isArray(scopes) && scopes.every(scope => typeof scope === 'string')
+  if (scopes !== undefined && !hasScopes)
+    throw new TypeError('the scopes of a project must be a list of words')
+  return { id, plan, environment, ...(hasScopes && { scopes: [...scopes] }) }
 }
 
 /** Demands that have been checked: most are one object for many requests. */

@@ -33,7 +33,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
       'This process is itself a worker of a cluster, such as pm2 starts in its cluster mode: start one plain process, or set listen.workers to 1.',
     )
   }
-  const { first, workers, secret, configPath, embedded, hopeless, log } = options
+  const { first, workers, secret, configPath, embedded, countWrongCredential, hopeless, log } = options
   const { listen, redis, store, tracing } = first.config.gateway
   const metrics = new Metrics(version())
   let active = { loaded: first, loadedAt: new Date(), change: 0 }
@@ -65,6 +65,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     configPath,
     calls: {
       embedded,
+      countWrongCredential,
       reportForwarding: seldom(warnOf(log)),
       recordOverride: override => overrides.opened.runtime.journal.record(override),
       withdrawOverride: id => overrides.opened.runtime.journal.withdraw(id),

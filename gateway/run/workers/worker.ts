@@ -40,6 +40,7 @@ export interface SupervisorCalls {
   embedded(name: string): Promise<EmbeddedService>
   /** A request named its client in a field that is not believed: one line is enough for all workers. */
   reportForwarding(seen: UntrustedForwarding): void
+  countWrongCredential(client: string, credential: string): Promise<number | undefined>
   /** @throws {Unreachable} */
   recordOverride(override: StoredOverride): Promise<void>
   withdrawOverride(id: string): Promise<void>
@@ -102,6 +103,8 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     first: asStarted(loaded, started),
     workers,
     embedded: name => supervisor.ask('embedded', name),
+    countWrongCredential: (client, credential) =>
+      supervisor.ask('countWrongCredential', client, credential).catch(() => undefined),
     secret: Buffer.from(secret, 'base64'),
     async openRuntime(unanswered) {
       suspectRedis = unanswered

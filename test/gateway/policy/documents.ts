@@ -23,7 +23,11 @@ export function compiled(policies: readonly PolicyFile[], changes: Partial<Polic
   const config: PolicyConfig = {
     gatewayFile: 'gateway.yaml',
     projectsFile: 'projects.yaml',
-    gateway: { routes: [{ path: '/**', upstream: 'app' }], closed: [], store: { onError: 'local' } as never },
+    gateway: {
+      routes: [{ path: '/**', upstream: 'app', auth: 'optional', scopes: [] }],
+      closed: [],
+      store: { onError: 'local' } as never,
+    },
     projects: [],
     planWords: { plans: PLANS, environments: ENVIRONMENTS },
     policies,

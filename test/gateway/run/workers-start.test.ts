@@ -44,7 +44,10 @@ routes: [{ path: /**, upstream: app }]
     const embedded = async () => ({ url: '', secret: '' })
     const openRuntime = async () => (await openOverrides('', log)).runtime
     const secret = Buffer.from('test')
-    const core = await openCore({ first, workers: 4, embedded, secret, openRuntime, log })
+    const core = await openCore({
+      ...{ first, workers: 4, embedded, secret, openRuntime, log },
+      countWrongCredential: async () => undefined,
+    })
     const url = await core.listen()
     t.teardown(() => core.drain())
     const ask = (path: string) =>
