@@ -29,6 +29,8 @@ export interface Tools {
   /** The plans and environments declared in projects.yaml; a project cannot have others. */
   readonly plans: readonly string[]
   readonly environments: readonly string[]
+  /** The folder of gateway.yaml, from which the files count that it names. */
+  readonly folder: string
   /** Plan and environment of unknown projects; undefined if these are rejected. */
   readonly unknown?: Pick<Project, 'plan' | 'environment'> | undefined
 }

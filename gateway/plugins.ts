@@ -6,6 +6,7 @@ import { volumetric } from './decide/volumetric.js'
 import { apiKey } from './identify/api-key.js'
 import { header } from './identify/header.js'
 import { host } from './identify/host.js'
+import { jwt } from './identify/jwt/jwt.js'
 import { path } from './identify/path.js'
 import type { IdentifyPlugin, LimitPlugin, ObservePlugin, Plugin } from './plugin.js'
 
@@ -20,7 +21,7 @@ export interface PluginSet {
   }
 }
 
-export const builtIn = pluginSet([host, header, apiKey, path, projectLimits, inFlight, volumetric])
+export const builtIn = pluginSet([host, header, apiKey, jwt, path, projectLimits, inFlight, volumetric])
 
 /** Schemas of the built-in plugins, from which the shipped editor schemas are made. */
 export const pluginSchemas = builtIn.schemas

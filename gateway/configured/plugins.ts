@@ -2,6 +2,7 @@
  * Creates the identifiers, observers and limiters of a configuration; a plugin that throws while creating one is
  * reported as a problem.
  */
+import { dirname } from 'node:path'
 import { type Config, problemAt } from '../../config/load.js'
 import { formatProblem, type Path, type Problem } from '../../config/problem.js'
 import { columnOfUnknown } from '../../config/words/words.js'
@@ -30,8 +31,9 @@ export interface Made {
 }
 
 /** The tools that are passed to the plugins of a configuration. */
-export function toolsOf({ projects, planWords, gateway }: Config, log: Log): Tools {
-  return { log, projects, ...planWords, unknown: columnOfUnknown(gateway.unknownProject) }
+export function toolsOf({ projects, planWords, gateway, gatewayFile }: Config, log: Log): Tools {
+  const unknown = columnOfUnknown(gateway.unknownProject)
+  return { log, projects, ...planWords, folder: dirname(gatewayFile), unknown }
 }
 
 /** Creates what `identify` and `observe` of gateway.yaml list. */

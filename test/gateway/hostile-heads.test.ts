@@ -65,7 +65,7 @@ t.test('a path of thousands of segments costs little, whoever reads it', async t
   const project = { plan: 'growth', environment: 'production', hosts: [], apiKeyHashes: [] }
   const projects = ['/a', '/a/a/a/a/a/b', '/'].map(one => ({ ...project, id: one, paths: [one] }))
   const log = { debug() {}, info() {}, warn() {}, error() {} }
-  const { identify } = path.create({}, { log, plans: [], environments: [], projects })
+  const { identify } = path.create({}, { log, plans: [], environments: [], folder: '.', projects })
   const redactor = new Redactor(Buffer.from('secret'), new Set(['a']))
   const numbered = Array.from({ length: MAX_HEAD }, (_, i) => `/${i.toString(36)}`).join('')
   const paths = [...['/a', '/b', '/a/b', '/;'].map(one => one.repeat(MAX_HEAD / one.length)), numbered]

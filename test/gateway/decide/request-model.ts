@@ -115,7 +115,10 @@ export class Model {
   readonly #decider = new Decider({
     questions: new Questions(
       new Map([
-        ['in-flight', inFlight.create({ log: this.#log, projects: [], plans: [], environments: [] })],
+        [
+          'in-flight',
+          inFlight.create({ log: this.#log, projects: [], plans: [], environments: [], folder: '.' }),
+        ],
       ]),
       Buffer.from('k'),
       this.#log,

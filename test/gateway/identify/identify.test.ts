@@ -9,7 +9,7 @@ import type { Identifier, KnownProject } from '../../../gateway/plugin.js'
 import type { Facts } from '../../../gateway/types.js'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
-const tools = { log, plans: ['growth'], environments: ['production'] }
+const tools = { log, plans: ['growth'], environments: ['production'], folder: '.' }
 
 function known(id: string, more: Partial<KnownProject> = {}): KnownProject {
   return { id, plan: 'growth', environment: 'production', hosts: [], paths: [], apiKeyHashes: [], ...more }

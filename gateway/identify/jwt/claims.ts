@@ -1,0 +1,98 @@
+/** From the claims of a token to a project. Pure. */
+import type { JWTPayload } from 'jose'
+import type { Project, Tools } from '../../plugin.js'
+
+export interface ClaimSettings {
+  /** Names of claims, or paths such as `realm/id`. */
+  readonly project: string
+  readonly plan?: string | undefined
+  readonly environment?: string | undefined
+  /** `known`: only projects of projects.yaml. */
+  readonly projects: 'any' | 'known'
+}
+
+const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
+
+/** The project that a token is for; a word or two why there is none. */
+export function projectReader(
+  settings: ClaimSettings,
+  { projects, plans, environments, unknown }: Pick<Tools, 'projects' | 'plans' | 'environments' | 'unknown'>,
+): (claims: JWTPayload) => Project | string {
+  const listed = new Map(projects.map(project => [project.id, project]))
+  return claims => {
+    const id = claimOf(claims, settings.project)
+    if (id === undefined) return 'no project'
+    if (typeof id !== 'string' || !PROJECT_ID.test(id)) return 'project is no id'
+    const scopes = scopesOf(claims)
+    const known = listed.get(id)
+    if (known !== undefined) return { id, plan: known.plan, environment: known.environment, scopes }
+    if (settings.projects === 'known' || unknown === undefined) return 'project not listed'
+    const plan = wordOf(claims, settings.plan, plans) ?? unknown.plan
+    const environment = wordOf(claims, settings.environment, environments) ?? unknown.environment
+    return { id, plan, environment, scopes }
+  }
+}
+
+/** A claim by its whole name, or else by a path: names of claims may be URLs. */
+function claimOf(claims: JWTPayload, name: string): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name]
+  let value: unknown = claims
+  for (const part of name.split('/')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined
+    value = (value as Readonly<Record<string, unknown>>)[part]
+  }
+  return value
+}
+
+function wordOf(
+  claims: JWTPayload,
+  name: string | undefined,
+  declared: readonly string[],
+): string | undefined {
+  const word = name === undefined ? undefined : claimOf(claims, name)
+  return typeof word === 'string' && declared.includes(word) ? word : undefined
+}
+
+/** `scope` is a text of words (RFC 8693 section 4.2), in some issuers' tokens a list; `scp` is Microsoft's and Okta's name. */
+function scopesOf({ scope, scp }: JWTPayload): string[] {
+  const words = [scope, scp].flatMap(value =>
+    typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? (value as unknown[]) : [],
+  )
+  return words.filter((word): word is string => typeof word === 'string' && word !== '')
+}
+
+/**
+ * True if an object of this JSON text has a name twice: readers differ in which value they keep (RFC 7519 section 4). Linear;
+ * anything for a text that is no JSON.
+ */
+export function hasDuplicateName(text: string): boolean {
+  const open: (Set<string> | undefined)[] = []
+  let last: string | undefined
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i]
+    if (char === '"') {
+      let end = i + 1
+      while (end < text.length && text[end] !== '"') end += text[end] === '\\' ? 2 : 1
+      last = text.slice(i, end + 1)
+      i = end
+    } else if (char === ':') {
+      const names = open.at(-1)
+      const name = last === undefined ? undefined : nameOf(last)
+      if (name === undefined || names === undefined) continue
+      if (names.has(name)) return true
+      names.add(name)
+    } else if (char === '{') open.push(new Set())
+    else if (char === '[') open.push(undefined)
+    else if (char === '}' || char === ']') open.pop()
+  }
+  return false
+}
+
+function nameOf(quoted: string): string | undefined {
+  if (!quoted.includes('\\')) return quoted.slice(1, -1)
+  try {
+    return JSON.parse(quoted) as string
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,117 @@
+/** Plugin: the project that a signed token names (JSON Web Token, RFC 7519), sent as `Authorization: Bearer …` (RFC 6750). */
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { Type } from 'typebox'
+import { Duration } from '../../../config/schema/duration.js'
+import { Word, when } from '../../../config/schema/fields.js'
+import { definePlugin, type WrongCredential } from '../../plugin.js'
+import { projectReader } from './claims.js'
+import { shareKeySet } from './key-set.js'
+import { isUrl, keySetFrom, sourceFault } from './key-source.js'
+import { VerifiedTokens } from './verified-tokens.js'
+import { Verifier, WrongToken } from './verifier.js'
+
+/** Asymmetric ones: with a shared secret, whoever checks tokens could make them. */
+const ALGORITHMS = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA'],
+] as const
+const BEARER = /^bearer +/i
+
+const Name = (description: string) => Type.String({ minLength: 1, maxLength: 1024, description })
+const Claim = (description: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 256,
+    description: `${description}: its name, or a path such as realm/id.`,
+  })
+const AUDIENCE = 'a text, or a list of up to 32'
+
+const schema = Type.Object({
+  issuer: Name('What the claim `iss` must be.'),
+  audience: Type.Unsafe<string | string[]>({
+    type: ['string', 'array'],
+    expected: AUDIENCE,
+    description: 'The claim `aud` must contain one of these.',
+    ...when(
+      { type: 'array' },
+      { minItems: 1, maxItems: 32, items: { type: 'string', minLength: 1, maxLength: 1024 } },
+      { minLength: 1, maxLength: 1024, expected: AUDIENCE },
+    ),
+  }),
+  jwks: Name("The issuer's public keys: a URL, or a file relative to gateway.yaml."),
+  algorithms: Type.Array(Word(ALGORITHMS, { description: 'An algorithm.' }), {
+    default: ['RS256', 'ES256'],
+    minItems: 1,
+    uniqueItems: true,
+    description: 'Accepted algorithms of signatures.',
+  }),
+  project: Claim('Claim with the id of the project'),
+  plan: Type.Optional(Claim('Claim with the plan of a project that projects.yaml does not list')),
+  environment: Type.Optional(Claim('Claim with its environment')),
+  projects: Word(['any', 'known'], {
+    default: 'any',
+    description: 'Which projects tokens may name: any, or those that projects.yaml lists.',
+  }),
+  clockTolerance: Duration({
+    default: '30s',
+    minimum: '0ms',
+    maximum: '10m',
+    description: 'How far the clocks of issuer and gateway may differ.',
+  }),
+  allowPrivate: Type.Boolean({
+    default: false,
+    description: 'Whether `jwks` may be at a private address, and plain http.',
+  }),
+})
+
+export const jwt = definePlugin({
+  name: 'jwt',
+  kind: 'identify',
+  verifies: true,
+  givesScopes: true,
+  challenge: () => 'Bearer',
+  schema,
+  create(config, tools) {
+    const { allowPrivate } = config
+    const fault = sourceFault(config.jwks, allowPrivate)
+    if (fault !== undefined) throw new Error(fault)
+    const jwks = isUrl(config.jwks) ? config.jwks : resolve(tools.folder, config.jwks)
+    // An issuer may be away for a while; a file that is wrong stays so.
+    if (!isUrl(jwks)) keySetFrom(readFileSync(jwks, 'utf8'))
+    let keys: ReturnType<typeof shareKeySet> | undefined
+    const verifier = new Verifier(
+      config,
+      async (header, token) => {
+        if (keys === undefined) throw new Error('only a running gateway reads the key set')
+        return keys.set.keyOf(header, token)
+      },
+      projectReader(config, tools),
+      new VerifiedTokens(),
+    )
+    const forget = () => verifier.forget()
+    return {
+      identify(facts) {
+        const field = facts.header('authorization')
+        if (field === undefined || !BEARER.test(field)) return undefined
+        const token = field.replace(BEARER, '').trim()
+        const project = verifier.projectOf(token)
+        return project instanceof Promise ? project.catch(error => wrongCredential(token, error)) : project
+      },
+      start() {
+        keys = shareKeySet(jwks, allowPrivate, tools.log)
+        keys.set.onRemoved.add(forget)
+      },
+      async close() {
+        keys?.set.onRemoved.delete(forget)
+        keys?.release()
+        keys = undefined
+      },
+    }
+  },
+})
+
+function wrongCredential(token: string, error: unknown): WrongCredential {
+  if (!(error instanceof WrongToken)) throw error
+  return { wrongCredential: token, reason: error.message }
+}

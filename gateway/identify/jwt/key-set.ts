@@ -1,0 +1,149 @@
+/**
+ * The keys of an issuer, kept up to date: read when the configuration comes into force, then every ten minutes, and when a
+ * token names a key that is not among them. While the issuer cannot be reached, the last good set stays.
+ */
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
+import type { Log } from '../../types.js'
+import { type KeySource, keySource } from './key-source.js'
+
+export type KeyOf = JWTVerifyGetKey
+
+/** Times in milliseconds. */
+const REFRESH = 600_000
+/** How often a file is looked at. */
+const LOOK = 2_000
+/** An unknown key leads to a request at most this often, or made-up tokens would be a flood for the issuer. */
+const UNKNOWN_KEY = 30_000
+/** Until there is a first set: doubled with each failure. */
+const [FIRST_RETRY, LAST_RETRY] = [500, 30_000]
+
+export class KeySet {
+  readonly #source: KeySource
+  readonly #name: string
+  readonly #log: Log
+  /** Called when a key that was trusted no longer is. */
+  readonly onRemoved = new Set<() => void>()
+  #keys: JSONWebKeySet['keys'] = []
+  #find: JWTVerifyGetKey | undefined
+  #reading: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+  #failures = 0
+  #askedForUnknown = Number.NEGATIVE_INFINITY
+  #isClosed = false
+
+  /** @param name for logs */
+  constructor(source: KeySource, name: string, log: Log) {
+    this.#source = source
+    this.#name = name
+    this.#log = log
+  }
+
+  start(): void {
+    void this.#read()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+  }
+
+  /** The key that a token names. Rejects with `JWKSNoMatchingKey`, or with another error if there is no set. */
+  readonly keyOf: KeyOf = async (header, token) => {
+    if (this.#find === undefined) await this.#reading
+    if (this.#find === undefined) throw new Error(`there is no key set of ${this.#name} yet`)
+    try {
+      return await this.#find(header, token)
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !(await this.#refreshedForUnknown())) throw error
+      return this.#find(header, token)
+    }
+  }
+
+  /** Reads the set again for a key that is not in it, unless that was done just now. False if it was not read. */
+  async #refreshedForUnknown(): Promise<boolean> {
+    if (this.#reading === undefined) {
+      const now = performance.now()
+      if (now - this.#askedForUnknown < UNKNOWN_KEY) return false
+      this.#askedForUnknown = now
+    }
+    await this.#read()
+    return true
+  }
+
+  #read(): Promise<void> {
+    this.#reading ??= this.#replace().finally(() => {
+      this.#reading = undefined
+      this.#schedule()
+    })
+    return this.#reading
+  }
+
+  async #replace(): Promise<void> {
+    try {
+      const set = await this.#source.read()
+      const find = createLocalJWKSet(set)
+      const texts = new Set(set.keys.map(key => JSON.stringify(key)))
+      const isRemoved = this.#keys.some(key => !texts.has(JSON.stringify(key)))
+      this.#keys = set.keys
+      this.#find = find
+      if (this.#failures > 0) this.#log.info({ jwks: this.#name }, 'the key set can be read again')
+      this.#failures = 0
+      if (isRemoved) for (const notify of this.onRemoved) notify()
+    } catch (error) {
+      this.#failures += 1
+      const kept = this.#find === undefined ? 'tokens cannot be checked' : 'the last good one stays'
+      // One line when it begins, and then one for each hour or so.
+      if (this.#failures === 1 || this.#failures % 64 === 0) {
+        this.#log.warn({ err: error, jwks: this.#name }, `a key set cannot be read: ${kept}`)
+      }
+    }
+  }
+
+  #schedule(): void {
+    if (this.#isClosed) return
+    clearTimeout(this.#timer)
+    const retry = Math.min(LAST_RETRY, FIRST_RETRY * 2 ** (this.#failures - 1))
+    const wait = this.#failures > 0 ? retry : this.#source.hasChanged === undefined ? REFRESH : LOOK
+    this.#timer = setTimeout(() => void this.#look(), wait).unref()
+  }
+
+  async #look(): Promise<void> {
+    const changed = await (this.#source.hasChanged?.() ?? Promise.resolve(true)).catch(() => true)
+    if (changed) await this.#read()
+    else this.#schedule()
+  }
+}
+
+interface Shared {
+  readonly set: KeySet
+  users: number
+}
+
+const shared = new Map<string, Shared>()
+
+/**
+ * The keys at an address for one more user, who must `release` them. Users share them, so that a reload keeps what is
+ * known, even while the issuer is away.
+ */
+export function shareKeySet(jwks: string, allowPrivate: boolean, log: Log): { set: KeySet; release(): void } {
+  const name = `${jwks} ${allowPrivate}`
+  let one = shared.get(name)
+  if (one === undefined) {
+    one = { set: new KeySet(keySource(jwks, allowPrivate), jwks, log), users: 0 }
+    shared.set(name, one)
+    one.set.start()
+  }
+  const { set } = one
+  one.users += 1
+  return {
+    set,
+    release() {
+      const left = shared.get(name)
+      if (left?.set !== set) return
+      left.users -= 1
+      if (left.users > 0) return
+      shared.delete(name)
+      set.close()
+    },
+  }
+}
