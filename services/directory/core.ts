@@ -97,11 +97,17 @@ export async function openCore({
   }
 }
 
-/** A wrong encryption key should fail the start, not the first request of an identity provider. */
+/**
+ * A wrong encryption key should fail the start, not the first request of an identity provider. A change of keys goes
+ * from the oldest directory to the newest.
+ */
 async function tryKey(store: Store, box: SecretBox): Promise<void> {
-  const tried = [await store.oldestDirectory(), await store.newestDirectory()]
+  const [oldest] = await store.directories('all', { offset: 0, limit: 1 })
+  const newest = await store.newestDirectory()
   try {
-    for (const directory of tried) if (directory) box.open(directory.scimSecret, directory.id, 'scim')
+    for (const directory of [oldest, newest]) {
+      if (directory) box.open(directory.scimSecret, directory.id, 'scim')
+    }
   } catch {
     throw new Error(
       'The stored secrets cannot be decrypted with this key: set ENCRYPTION_KEY, or DATA_DIR with its encryption.key, to what it was when they were stored. To change the key, write the new one before the old one, separated by a comma',

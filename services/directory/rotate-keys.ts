@@ -78,7 +78,7 @@ async function* everyDirectory(
   }
   let after: Directory | undefined
   do {
-    const page = await store.everyDirectory({ after, limit: batch })
+    const page = await store.directories('all', { after, offset: 0, limit: batch })
     for (const directory of page) yield { directory, place: present }
     after = page.length < batch ? undefined : page.at(-1)
   } while (after)

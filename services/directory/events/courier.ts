@@ -5,7 +5,7 @@ import type { QueuedEvent } from '../store/event-contract.js'
 import { createDelivery, type DeliveryParts } from './deliver.js'
 import type { Poster } from './post.js'
 import { queueOf } from './queue.js'
-import { webhooksOf } from './webhooks.js'
+import { webhooksOf } from './webhook.js'
 
 /** How often the outbox is searched for work of other processes or of an earlier run. */
 const pollMs = 5_000

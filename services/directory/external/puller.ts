@@ -1,8 +1,7 @@
 import { setInterval } from 'node:timers'
 import type { ServiceLog } from '../../log.js'
 import type { EventCallback } from '../events/event.js'
-import type { Store } from '../store/contract.js'
-import type { PullState } from '../store/pull-contract.js'
+import type { PullState, Store } from '../store/contract.js'
 import type { Pull, PullOptions } from './pull.js'
 
 /** Directories that one process pulls at a time, so that a slow or failing one does not hold up others. */

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { ExternalService } from '../external/service.js'
+import { linkSeconds } from '../limits.js'
 import { linkSchema, type NewConsentLink, newLinkSchema } from '../schemas/directory.js'
-import { linkSeconds } from '../schemas/directory-fields.js'
 import { startedSchema } from '../schemas/events.js'
 import { text } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'

@@ -99,7 +99,9 @@ export function readTenantProduct(request: Request): Required<DirectoryScope> {
 }
 
 /** Where a query's directories are looked up. */
-export type Lookup = Pick<Store, 'directory' | 'directories'>
+export interface Lookup extends Pick<Store, 'directory'> {
+  directories(scope: DirectoryScope, page: ListPage): Promise<Directory[]>
+}
 
 /** Also finds removed directories with undelivered events; by tenant and product only if no present one matches. */
 export const withDeleted = (store: Store): Lookup => ({

@@ -9,9 +9,8 @@ import { errorBody, ScimError } from '../scim/error.js'
 import { attributeValue, isObject } from '../scim/json.js'
 import { namings } from '../scim/naming.js'
 import type { ListParameters } from '../scim/question.js'
-import type { SecretBox } from '../secrets.js'
+import { fits, goodOnes, hashKey, type SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
-import { admit } from '../sync/admission.js'
 import { runBulk } from '../sync/bulk.js'
 import type { ScimAnswer, ScimIntake, ScimRequest } from '../sync/intake.js'
 import {
@@ -210,3 +209,26 @@ const isNames = (value: JsonValue): value is string[] => Array.isArray(value) &&
 const textOf = (body: JsonObject, name: string) => read(body, name, 'a string', isText)
 const integerOf = (body: JsonObject, name: string) => read(body, name, 'a whole number', isInteger)
 const nameListOf = (body: JsonObject, name: string) => read(body, name, 'a list of attribute names', isNames)
+
+/**
+ * The directory that a SCIM secret opens. Checked in this order: the directory exists (404), the secret is its current
+ * one or an old one that is still valid after a rotation (401), the directory is active (403). Throws ScimError.
+ */
+async function admit(
+  store: Store,
+  box: SecretBox,
+  directoryId: string,
+  secret: string | undefined,
+): Promise<Directory> {
+  const directory = await store.directory(directoryId)
+  if (!directory) throw new ScimError(404, 'There is no directory with this id.')
+  const { id, scimSecret, oldScimSecrets } = directory
+  const sealed = [scimSecret, ...goodOnes(oldScimSecrets).map(old => old.secret)]
+  const hashes = sealed.map(each => hashKey(box.open(each, id, 'scim')))
+  // Every secret is compared, so that the time taken does not reveal which one was close.
+  if (secret === undefined || !hashes.map(hash => fits(secret, hash)).includes(true)) {
+    throw new ScimError(401, 'The header "Authorization: Bearer <secret>" is missing or its secret is wrong.')
+  }
+  if (directory.deactivated) throw new ScimError(403, 'This directory is deactivated.')
+  return directory
+}

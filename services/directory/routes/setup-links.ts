@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from 'typebox'
 import type { DirectoryCore } from '../core.js'
+import { maxSetupLinks, setupLinkSeconds } from '../limits.js'
 import {
   type LinkLifetime,
   lifetimeOf,
@@ -8,7 +9,6 @@ import {
   type SetupLinkView,
   setupLinkSchema,
 } from '../schemas/directory.js'
-import { maxSetupLinks, setupLinkSeconds } from '../schemas/directory-fields.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import { hashKey, newSecret } from '../secrets.js'
 import type { SetupLink } from '../store/link-contract.js'

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { refusedTarget, type TargetRules } from '../events/target.js'
-import { sealHeaders, sealWebhook } from '../events/webhook.js'
-import { webhookOf, webhooksOf } from '../events/webhooks.js'
-import { type Directory, type EventName, eventNames, type NamedWebhook, type Webhook } from '../model.js'
+import { sealHeaders, sealWebhook, webhookOf, webhooksOf } from '../events/webhook.js'
 import {
   maxNameLength,
   maxOldSecrets,
@@ -10,7 +8,8 @@ import {
   minKeyBytes,
   minSecretLength,
   overlapSeconds,
-} from '../schemas/directory-fields.js'
+} from '../limits.js'
+import { type Directory, type EventName, eventNames, type NamedWebhook, type Webhook } from '../model.js'
 import type { NewWebhook, WebhookChange } from '../schemas/webhooks.js'
 import { newSecret, type SecretBox } from '../secrets.js'
 import { line, tooManyHeaders, wrongHeaderValue } from './body.js'

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { hastenAll } from '../events/courier.js'
 import { queueOf } from '../events/queue.js'
-import { isOwed, webhookOf, webhooksOf } from '../events/webhooks.js'
+import { isOwed, webhookOf, webhooksOf } from '../events/webhook.js'
 import {
   type DeadLetterView,
   deadLetterSchema,

@@ -3,8 +3,14 @@ import type { DirectoryCore } from '../core.js'
 import { testMessage } from '../events/message.js'
 import { queueOf } from '../events/queue.js'
 import type { TargetRules } from '../events/target.js'
-import { viewWebhook, type WebhookView } from '../events/webhook.js'
-import { webhookOf, webhooksOf, withoutWebhook, withWebhook } from '../events/webhooks.js'
+import {
+  viewWebhook,
+  type WebhookView,
+  webhookOf,
+  webhooksOf,
+  withoutWebhook,
+  withWebhook,
+} from '../events/webhook.js'
 import { type Directory, type EventName, eventNames, type NamedWebhook } from '../model.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import {

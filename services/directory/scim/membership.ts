@@ -4,7 +4,7 @@ import { ScimError } from './error.js'
 import type { Filter } from './filter.js'
 import { attributeValue, isObject } from './json.js'
 import type { PatchStep } from './patch-path.js'
-import { requireText } from './resource.js'
+import { requireText } from './schema.js'
 
 /**
  * The requested change of a group's members: emptied first if `reset`, then removals, then additions, with the `display`

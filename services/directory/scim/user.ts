@@ -4,8 +4,7 @@ import type { UserView } from '../schemas/people.js'
 import { userUrn } from './attributes.js'
 import { ScimError } from './error.js'
 import { countValues, isObject } from './json.js'
-import { readResource, requireText } from './resource.js'
-import { userAttributes } from './schema.js'
+import { readResource, requireText, userAttributes } from './schema.js'
 
 /**
  * Validates a whole user and brings it into the form that is stored. A body that does not say whether the user is

@@ -10,7 +10,6 @@ import type {
 } from '../model.js'
 import type { EventStore, QueuedEvent } from './event-contract.js'
 import type { LinkStore, SetupLinkStore } from './link-contract.js'
-import type { PullStore } from './pull-contract.js'
 
 /**
  * The state of one directory. Every change names the head it was computed from, and is refused if another change was
@@ -23,7 +22,7 @@ export interface Head {
   readonly sequence: number
 }
 
-/** One step of a change. `terms` are the lookup terms of a resource (scim/terms.ts). */
+/** One step of a change. `terms` are the lookup terms of a resource (scim/filter-query.ts). */
 export type Write =
   | { readonly kind: 'create' | 'replace'; readonly resource: Resource; readonly terms: readonly string[] }
   /** Memberships of a deleted user or group go with it. */
@@ -81,17 +80,7 @@ export interface DirectoryStore {
   createDirectory(directory: Directory): Promise<void>
   directory(id: string): Promise<Directory | undefined>
   /** In order of creation, then id. */
-  directories(scope: DirectoryScope, page: ListPage): Promise<Directory[]>
-  /** Of all products, after a place, in order of creation, then id. */
-  everyDirectory(page: {
-    readonly after: ListPlace | undefined
-    readonly limit: number
-  }): Promise<Directory[]>
-  /**
-   * The first and the last directory that were created, to try the encryption keys on: a change of keys goes from one
-   * to the other.
-   */
-  oldestDirectory(): Promise<Directory | undefined>
+  directories(scope: DirectoryScope | 'all', page: ListPage): Promise<Directory[]>
   newestDirectory(): Promise<Directory | undefined>
   /** False, with nothing changed, when the directory is no longer as in `before`, or `announcement` has a stale head. */
   replaceDirectory(before: Directory, after: Directory, announcement?: Announcement): Promise<boolean>
@@ -147,3 +136,61 @@ export interface Store extends DirectoryStore, EventStore, LinkStore, SetupLinkS
 
 /** Resources that one call of `purgeSome` deletes. */
 export const purgeBatch = 250
+
+/** The state of the last or current pull of an external directory. Times are ISO 8601, UTC. */
+export interface PullState {
+  readonly outcome: 'running' | 'complete' | 'incomplete' | 'refused' | 'failed'
+  readonly started: string
+  readonly finished: string | null
+  /** What an operator needs to know, in sentences; null when all went well. */
+  readonly problem: string | null
+  /** Where the users came from in the last pull that could read them; null before that. */
+  readonly usersFrom: 'users' | 'members' | null
+  readonly counts: PullCounts
+}
+
+export interface PullCounts {
+  readonly users: ResourceCounts
+  readonly groups: ResourceCounts
+  readonly memberships: { readonly added: number; readonly removed: number }
+}
+
+export interface ResourceCounts {
+  readonly created: number
+  readonly updated: number
+  readonly deleted: number
+}
+
+/** A claim on one directory's pull. Times are epoch ms. */
+export interface PullClaim {
+  readonly now: number
+  /** When the lease is to end. */
+  readonly until: number
+  /** Only if no pull began after this time. */
+  readonly idleSince?: number | undefined
+}
+
+/** The database operations for pulls of external providers; part of the Store. */
+export interface PullStore {
+  /** Adds the directory to the list of those that are pulled, unless it is there already. */
+  enlistPull(directoryId: string): Promise<void>
+  pulledDirectories(): Promise<string[]>
+  /**
+   * Leases a directory's pull to this process and returns its fence; undefined when another process holds it, or it is
+   * not due or not enlisted.
+   */
+  claimPull(directoryId: string, claim: PullClaim): Promise<number | undefined>
+  /**
+   * Stores the state and keeps the lease until that time (epoch ms; 0 gives it back). False, with nothing changed,
+   * when another process has taken the lease.
+   */
+  reportPull(
+    directoryId: string,
+    fence: number,
+    report: { until: number; state: PullState },
+  ): Promise<boolean>
+  /** By directory, without those never pulled. `until` is the end of the last lease (epoch ms). */
+  pullStates(
+    directoryIds: readonly string[],
+  ): Promise<Map<string, { readonly state: PullState; readonly until: number }>>
+}

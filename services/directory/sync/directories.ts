@@ -1,7 +1,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { createMutex } from '../../storage/mutex.js'
 import { toEvents, viewConnection } from '../events/event.js'
-import { webhookOf, webhooksOf, withWebhook } from '../events/webhooks.js'
+import { webhookOf, webhooksOf, withWebhook } from '../events/webhook.js'
 import type { Directory } from '../model.js'
 import { DirectoryStoreUnavailable, type Store } from '../store/contract.js'
 import type { QueuedEvent } from '../store/event-contract.js'

@@ -3,7 +3,7 @@ import type { Resource, ResourceType } from '../../model.js'
 import type { Store } from '../contract.js'
 import { guarded, type ReportFault } from '../guarded.js'
 import { createCommitter } from './commit.js'
-import { byAge, connectMongodb, placedAfter, scoped } from './connection.js'
+import { connectMongodb, readPage, scoped } from './connection.js'
 import { createDirectoryStore } from './directories.js'
 import type { ResourceDocument } from './documents.js'
 import { createEventStore } from './events.js'
@@ -64,15 +64,12 @@ export async function openMongodb(
       const found = await resources.find(among, { projection: { _id: 1 } }).toArray()
       return new Set(found.map(document => document._id))
     },
-    resources: async (scope, type, { after, offset, limit }) => {
-      const found = resources.find({ ...scoped(scope), type, ...placedAfter(after) })
-      return (await found.sort(byAge).skip(offset).limit(limit).toArray()).map(toResource)
-    },
+    resources: async (scope, type, page) =>
+      (await readPage(resources, { ...scoped(scope), type }, page)).map(toResource),
     count: (directoryId, type) => resources.countDocuments({ directory: directoryId, type }),
     async scan({ directoryId, type, terms, after, limit }) {
-      const among = terms && { terms: { $in: [...terms] } }
-      const found = resources.find({ directory: directoryId, type, ...among, ...placedAfter(after) })
-      return (await found.sort(byAge).limit(limit).toArray()).map(toResource)
+      const which = { directory: directoryId, type, ...(terms && { terms: { $in: [...terms] } }) }
+      return (await readPage(resources, which, { after, offset: 0, limit })).map(toResource)
     },
 
     async members(groupId, { after, offset, limit }) {

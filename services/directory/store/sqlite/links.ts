@@ -1,4 +1,4 @@
-import { maxNewTokens, maxSetupLinks } from '../../schemas/directory-fields.js'
+import { maxNewTokens, maxSetupLinks } from '../../limits.js'
 import type { LinkStore, SetupLink, SetupLinkStore } from '../link-contract.js'
 import type { Sql } from './sql.js'
 

@@ -6,20 +6,27 @@ import type { GroupMember } from '../../model.js'
 import type { Head, Store } from '../contract.js'
 import { guarded, type ReportFault } from '../guarded.js'
 import { createCheckpoints, otherConnection } from './checkpoints.js'
-import { deletedSchema } from './deleted.js'
-import { createDirectoryStore } from './directories.js'
+import { createDirectoryStore, directorySchema } from './directories.js'
 import { eventSchema } from './event-tables.js'
 import { createEventStore } from './events.js'
 import { createGroup, type Disk } from './group-commit.js'
 import { createLinkStore, createSetupLinkStore, linkSchema, setupLinkSchema } from './links.js'
 import { createPullStore, pullSchema } from './pulls.js'
-import { applyChange, type ResourceRow, scanAll, scanTerms, sqliteSchema, toResource } from './resources.js'
-import { type Sql, scoped } from './sql.js'
+import {
+  applyChange,
+  type ResourceRow,
+  resourceSchema,
+  scanAll,
+  scanTerms,
+  selectResources,
+  toResource,
+} from './resources.js'
+import { page, type Sql, scoped } from './sql.js'
 
 /** Lower versions are those of builds before the first release. */
 const tables: Tables = {
   one: 'resources',
-  create: [sqliteSchema, eventSchema, deletedSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'),
+  create: [directorySchema, resourceSchema, eventSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'),
   version: 4,
 }
 
@@ -63,8 +70,12 @@ export function openSqlite(
     return changes
   }
   const all = <Row>(sql: string, ...values: unknown[]): Row[] => prepared(sql).all(values) as Row[]
-  const one = <Row>(sql: string, ...values: unknown[]): Row | undefined =>
-    prepared(sql).get(values) as Row | undefined
+  const one = <Row>(sql: string, ...values: unknown[]): Row | undefined => {
+    const row = prepared(sql).get(values) as (Row & { _metadata?: unknown }) | undefined
+    // How long it took; libsql adds this to single rows only.
+    delete row?._metadata
+    return row
+  }
 
   const together = <Result>(work: () => Result): Result => atomically(db, work)
   const sql: Sql = { run, all, one, together }
@@ -100,10 +111,7 @@ export function openSqlite(
     ...createLinkStore(writing),
     ...createSetupLinkStore(writing),
 
-    head: async id => {
-      const row = one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id)
-      return row && { version: row.version, sequence: row.sequence }
-    },
+    head: async id => one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id),
     async commit(directoryId, head, change) {
       const { result, durable } = group.join(() => applyChange(sql, directoryId, head, change))
       return result ? { durable } : undefined
@@ -112,7 +120,7 @@ export function openSqlite(
     async resource(scope, type, id) {
       const { where, values } = scoped(scope)
       const row = one<ResourceRow>(
-        `SELECT * FROM resources WHERE id = ? AND ${where} AND type = ?`,
+        `${selectResources} WHERE id = ? AND ${where} AND type = ?`,
         id,
         ...values,
         type,
@@ -121,7 +129,7 @@ export function openSqlite(
     },
     resourcesById: async (directoryId, type, ids) =>
       all<ResourceRow>(
-        `SELECT * FROM resources WHERE id IN (SELECT value FROM json_each(?)) AND +directory_id = ? AND +type = ?`,
+        `${selectResources} WHERE id IN (SELECT value FROM json_each(?)) AND +directory_id = ? AND +type = ?`,
         ...[JSON.stringify(ids), directoryId, type],
       ).map(toResource),
     idsAmong: async (directoryId, type, ids) =>
@@ -131,15 +139,10 @@ export function openSqlite(
           ...[JSON.stringify(ids), directoryId, type],
         ).map(row => row.id),
       ),
-    async resources(scope, type, { after, offset, limit }) {
+    async resources(scope, type, wanted) {
       const { where, values } = scoped(scope)
-      return all<ResourceRow>(
-        `SELECT * FROM resources WHERE ${where} AND type = ? ${after ? 'AND (created, id) > (?, ?)' : ''}
-         ORDER BY created, id LIMIT ? OFFSET ?`,
-        ...[...values, type],
-        ...(after ? [after.created, after.id] : []),
-        ...[limit, offset],
-      ).map(toResource)
+      const condition = { where: `${where} AND type = ?`, values: [...values, type] }
+      return page<ResourceRow>(sql, selectResources, condition, wanted).map(toResource)
     },
     count: async (directoryId, type) =>
       one<{ n: number }>(
@@ -154,7 +157,7 @@ export function openSqlite(
         `SELECT user_id AS userId, COALESCE(display, label) AS label FROM memberships JOIN resources ON id = user_id
          WHERE group_id = ? AND user_id > ? ORDER BY user_id LIMIT ? OFFSET ?`,
         ...[groupId, after?.id ?? '', limit, offset],
-      ).map(({ userId, label }) => ({ userId, label })),
+      ),
     membersAmong: async (groupId, userIds) =>
       new Map(
         all<{ user_id: string; display: string | null }>(
