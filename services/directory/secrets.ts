@@ -16,6 +16,9 @@ export const newSecret = (): string => randomBytes(32).toString('base64url')
 /** SHA-256 of a key. Keys are random, so a slow password hash would add nothing. */
 export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
 
+/** The hash under which the token of a link is stored. */
+export const hashOfToken = (token: string): string => hashKey(token).toString('base64url')
+
 /** Compares a presented key with a hash in constant time. */
 export const fits = (presented: string, hash: Buffer): boolean => timingSafeEqual(hashKey(presented), hash)
 

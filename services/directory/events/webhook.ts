@@ -1,4 +1,5 @@
 import type { Directory, EventName, NamedWebhook, SealedHeader, Webhook } from '../model.js'
+import type { DirectoryView } from '../schemas/directory.js'
 import type { SecretBox } from '../secrets.js'
 import { goodOnes, overlapOf } from '../secrets.js'
 import { firstWebhook } from './queue.js'
@@ -116,20 +117,13 @@ function reseal(box: SecretBox, directoryId: string, webhook: NamedWebhook): Nam
   }
 }
 
-/** A webhook as the management API shows it within its directory, with its secret in clear. */
-export interface WebhookView {
-  endpoint: string
-  secret: string
-  old_secret_valid_until?: string
-}
-
 /** A webhook as its directory's view shows it. */
 export const viewWebhook = (
   box: SecretBox,
   directoryId: string,
   webhookId: string,
   { endpoint, secret, oldSecrets }: Webhook,
-): WebhookView => ({
+): DirectoryView['webhook'] => ({
   endpoint,
   secret: box.open(secret, directoryId, secretField(webhookId)),
   ...overlapOf(oldSecrets),

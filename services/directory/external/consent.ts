@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
-import { hashKey, newSecret } from '../secrets.js'
-import type { ConsentLink, LinkStore } from '../store/link-contract.js'
+import { hashOfToken, newSecret } from '../secrets.js'
+import type { ConsentLink, LinkStore } from '../store/contract.js'
 import type { ProviderConnection } from './connection.js'
 import { ConnectionError } from './error.js'
 
@@ -35,7 +35,6 @@ export interface ConsentParts {
   readonly states: StateSigner
 }
 
-const hashOf = (token: string): string => hashKey(token).toString('base64url')
 /** Each consent has its own cookie, so that two tabs do not interfere. */
 const cookieNameOf = (browser: string): string => `sluice_consent_${browser.slice(0, 12)}`
 
@@ -51,14 +50,14 @@ export function createConsent({ store, connection, states }: ConsentParts): Cons
       await connection.requirePossible(directoryId)
       const token = newSecret()
       const now = Date.now()
-      await store.addLink({ hash: hashOf(token), directoryId, until: now + lifeMs }, now)
+      await store.addLink({ hash: hashOfToken(token), directoryId, until: now + lifeMs }, now)
       return { token, until: now + lifeMs }
     },
 
     async begin(token, redirectUrl) {
-      const { hash: link, directoryId } = await held(hashOf(token))
+      const { hash: link, directoryId } = await held(hashOfToken(token))
       const value = newSecret()
-      const browser = hashOf(value)
+      const browser = hashOfToken(value)
       const state = states.sign({ directoryId, link, browser })
       const authorizationUrl = await connection.authorizationUrl(directoryId, redirectUrl, state)
       return { authorizationUrl, cookie: { name: cookieNameOf(browser), value } }
@@ -74,7 +73,7 @@ export function createConsent({ store, connection, states }: ConsentParts): Cons
       }
       const { directoryId, link, browser } = bound
       const cookieName = cookieNameOf(browser)
-      if (!trusted && hashOf(cookies.get(cookieName) ?? '') !== browser) {
+      if (!trusted && hashOfToken(cookies.get(cookieName) ?? '') !== browser) {
         throw new ConnectionError(
           403,
           'This is not the browser that started the consent, or it does not accept cookies: open the link again here.',

@@ -21,17 +21,8 @@ import { identifier } from './body.js'
 import { endpoint, pageQuery } from './describe.js'
 import { changeDirectory, readDirectory, rotateScimSecret } from './directory-input.js'
 import { viewDirectories, viewDirectory } from './directory-view.js'
-import {
-  baseUrlOf,
-  HttpError,
-  param,
-  query,
-  type Reply,
-  type Request,
-  resource,
-  type Server,
-} from './http.js'
-import { findDirectory, readOn, readTenantProduct } from './paging.js'
+import { baseUrlOf, param, query, type Reply, type Request, resource, type Server } from './http.js'
+import { findDirectory, noDirectory, readOn, readTenantProduct } from './paging.js'
 
 export type DirectoryParts = Pick<DirectoryCore, 'store' | 'box' | 'courier' | 'directories'> & {
   readonly baseUrl: string | undefined
@@ -40,7 +31,7 @@ export type DirectoryParts = Pick<DirectoryCore, 'store' | 'box' | 'courier' | '
 
 const tag = 'Directories'
 const data = refTo(directorySchema)
-const list = listOf(directorySchema)
+const listed = listOf(directorySchema)
 const path = ['directoryId']
 
 /** The spec's endpoints 1 to 3, and change, removal, secret rotation and the list of a product. */
@@ -48,30 +39,25 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
   const { store, box, baseUrl, webhookTargets, courier, directories } = parts
 
   const viewParts = (request: Request) => ({ store, box, baseUrl: baseUrlOf(request, baseUrl) })
-  const answer = async (request: Request, directory: Directory): Promise<object> => ({
-    data: await viewDirectory(viewParts(request), directory),
-    error: null,
-  })
-  const answerList = async (request: Request, reply: Reply, scope: DirectoryScope): Promise<object> => {
+  const view = (request: Request, directory: Directory) => viewDirectory(viewParts(request), directory)
+  const list = async (request: Request, reply: Reply, scope: DirectoryScope): Promise<object> => {
     const read = (page: Parameters<Store['directories']>[1]) => store.directories(scope, page)
     const { items, more } = await readOn(request, reply, baseUrl, read, directory => directory)
-    return { data: await viewDirectories(viewParts(request), items), error: null, ...more }
+    return { data: await viewDirectories(viewParts(request), items), ...more }
   }
-  const find = (request: Request): Promise<Directory> => findDirectory(store, param(request, 'directoryId'))
   const change = async (request: Request, next: (directory: Directory) => Directory): Promise<object> => {
     const changed = await directories.change(param(request, 'directoryId'), next)
     if (!changed) throw noDirectory()
-    return answer(request, changed)
+    return view(request, changed)
   }
 
   resource(server, '/', {
     POST: endpoint(
       { tag, summary: 'Create a directory', body: refTo(newDirectorySchema), data, status: 201 },
-      async (request, reply) => {
+      async request => {
         const directory = readDirectory(request.body as NewDirectory, box, webhookTargets)
         await store.createDirectory(directory)
-        reply.code(201)
-        return answer(request, directory)
+        return view(request, directory)
       },
     ),
     GET: endpoint(
@@ -79,10 +65,10 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         tag,
         summary: 'List the directories of a tenant and product',
         query: { tenant: name, product: name, ...pageQuery },
-        data: list,
+        data: listed,
         paged: true,
       },
-      async (request, reply) => answerList(request, reply, readTenantProduct(request)),
+      async (request, reply) => list(request, reply, readTenantProduct(request)),
     ),
   })
   resource(server, '/product', {
@@ -91,18 +77,18 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         tag,
         summary: 'List the directories of a product, whatever their tenant',
         query: { product: name, ...pageQuery },
-        data: list,
+        data: listed,
         paged: true,
       },
       async (request, reply) =>
-        answerList(request, reply, {
+        list(request, reply, {
           product: identifier(query(request, 'product'), 'The query parameter product'),
         }),
     ),
   })
   resource(server, '/:directoryId', {
     GET: endpoint({ tag, summary: 'Read a directory', path, data }, async request =>
-      answer(request, await find(request)),
+      view(request, await findDirectory(store, param(request, 'directoryId'))),
     ),
     PATCH: endpoint(
       {
@@ -138,7 +124,6 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       async request => {
         if (!(await directories.remove(param(request, 'directoryId')))) throw noDirectory()
         await purgeRemoved(store)
-        return { data: null, error: null }
       },
     ),
   })
@@ -158,5 +143,3 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
     ),
   })
 }
-
-const noDirectory = (): HttpError => new HttpError(404, 'There is no directory with this id.')

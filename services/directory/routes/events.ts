@@ -29,7 +29,7 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
       },
       async () => {
         courier.processEvents()
-        return { data: { message: 'Processing started' }, error: null }
+        return { message: 'Processing started' }
       },
     ),
   })

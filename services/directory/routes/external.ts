@@ -7,6 +7,7 @@ import { text } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
 import { endpoint } from './describe.js'
 import { baseUrlOf, HttpError, param, query, type Request, resource, type Server } from './http.js'
+import { findDirectory } from './paging.js'
 
 export interface ExternalRouteParts {
   readonly external: ExternalService
@@ -31,21 +32,18 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
         data: linkSchema,
         status: 201,
       },
-      async (request, reply) => {
+      async request => {
         const { lifetime_seconds: seconds = linkSeconds.standard } = request.body as NewConsentLink
         const { token, until } = await consent.link(param(request, 'directoryId'), seconds * 1000)
         const url = `${external.authorizeUrl(baseUrlOf(request, baseUrl))}?link=${token}`
-        reply.code(201)
-        return { data: { url, expires_at: new Date(until).toISOString() }, error: null }
+        return { url, expires_at: new Date(until).toISOString() }
       },
     ),
     DELETE: endpoint(
       { tag, summary: "End all of the directory's links", path: ['directoryId'], data: Type.Null() },
       async request => {
-        const id = param(request, 'directoryId')
-        if (!(await store.directory(id))) throw new HttpError(404, 'There is no directory with this id.')
+        const { id } = await findDirectory(store, param(request, 'directoryId'))
         await store.dropLinks(id)
-        return { data: null, error: null }
       },
     ),
   })
@@ -77,15 +75,14 @@ export function addSyncExternal(server: Server, { external, store }: ExternalRou
         if (directoryId !== undefined) await requireConnected(store, directoryId, allowDeletions)
         else if (allowDeletions) throw new HttpError(400, 'allowDeletions=true needs a directoryId.')
         await external.puller.begin(directoryId, { allowDeletions })
-        return { data: { message: 'Sync started' }, error: null }
+        return { message: 'Sync started' }
       },
     ),
   })
 }
 
 async function requireConnected(store: Store, directoryId: string, isSpecial: boolean): Promise<void> {
-  const directory = await store.directory(directoryId)
-  if (!directory) throw new HttpError(404, 'There is no directory with this id.')
+  const directory = await findDirectory(store, directoryId)
   const last = (await store.pullStates([directoryId])).get(directoryId)
   if (isSpecial && last?.state.outcome === 'running' && last.until > Date.now()) {
     throw new HttpError(

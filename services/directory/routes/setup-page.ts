@@ -2,10 +2,10 @@ import { answerErrors, HttpError } from '../../http/errors.js'
 import type { DirectoryCore } from '../core.js'
 import { maxNewTokens, maxOldOfLinks } from '../limits.js'
 import type { Directory } from '../model.js'
-import { goodOnes } from '../secrets.js'
+import { goodOnes, hashOfToken } from '../secrets.js'
 import { renderRefusal, renderSetupPage, setupHeaders } from '../setup/page.js'
 import { providerOf } from '../setup/steps.js'
-import type { SetupLink } from '../store/link-contract.js'
+import type { SetupLink } from '../store/contract.js'
 import { rotateScimSecret } from './directory-input.js'
 import {
   baseUrlOf,
@@ -17,7 +17,6 @@ import {
   resource,
   type Server,
 } from './http.js'
-import { hashOfLink } from './setup-links.js'
 
 export type SetupPageParts = Pick<DirectoryCore, 'store' | 'box' | 'directories' | 'log'> & {
   readonly baseUrl: string | undefined
@@ -46,7 +45,7 @@ export function addSetupPage(
   })
 
   async function open(request: Request): Promise<Opened> {
-    const link = await store.setupLink(hashOfLink(query(request, 'link') ?? ''), Date.now())
+    const link = await store.setupLink(hashOfToken(query(request, 'link') ?? ''), Date.now())
     const directory = link && (await store.directory(link.directoryId))
     if (link && directory) return { link, directory }
     throw new HttpError(403, 'This link is unknown or has expired: ask for a new one.')
