@@ -9,7 +9,7 @@ import { startRetention } from './events/retention.js'
 import { type ExternalService, startExternal } from './external/service.js'
 import { bounds } from './external/settings.js'
 import { createMetrics, type DirectoryMetrics } from './metrics.js'
-import { createSecretBox, encryptionKey, type SecretBox } from './secrets.js'
+import { createSecretBox, encryptionKeys, type SecretBox } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { openStore } from './store/open.js'
@@ -46,7 +46,7 @@ export async function openCore({
 }): Promise<DirectoryCore> {
   const settings = readSettings(env)
   openFolder(settings.dataDir)
-  const keys = settings.encryptionKeys ?? [encryptionKey(settings.dataDir)]
+  const keys = encryptionKeys(settings)
   const box = createSecretBox(keys)
   const health = createStoreHealth({ name: 'directory', log })
   const store = await openStore({ ...settings, reportFault: health.failed })

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { resealWebhooks } from './events/webhook.js'
 import { resealTokens } from './external/connection.js'
 import type { Directory } from './model.js'
-import { createSecretBox, encryptionKey, type SecretBox } from './secrets.js'
+import { createSecretBox, encryptionKeys, type SecretBox } from './secrets.js'
 import { readSettings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { databaseFile, openStore } from './store/open.js'
@@ -33,7 +33,7 @@ export async function rotateKeys({ env }: { readonly env: NodeJS.ProcessEnv }): 
   if (mongodbUrl === '' && !existsSync(databaseFile(dataDir))) {
     throw new Error(`DATA_DIR ${dataDir} holds no directory.db: set it, or MONGODB_URL, as for the gateway`)
   }
-  const box = createSecretBox(settings.encryptionKeys ?? [encryptionKey(dataDir)])
+  const box = createSecretBox(encryptionKeys(settings))
   const store = await openStore(settings)
   try {
     return await rotateAll(store, box)

@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Type } from 'typebox'
-import type { DirectoryCore } from '../core.js'
 import { firstWebhook, queueOf } from '../events/queue.js'
-import type { TargetRules } from '../events/target.js'
 import type { Directory, DirectoryScope } from '../model.js'
 import {
   type DirectoryChange,
@@ -21,13 +19,17 @@ import { identifier } from './body.js'
 import { endpoint, pageQuery } from './describe.js'
 import { changeDirectory, readDirectory, rotateScimSecret } from './directory-input.js'
 import { viewDirectories, viewDirectory } from './directory-view.js'
-import { baseUrlOf, param, query, type Reply, type Request, resource, type Server } from './http.js'
+import {
+  baseUrlOf,
+  param,
+  query,
+  type Reply,
+  type Request,
+  type RouteParts,
+  resource,
+  type Server,
+} from './http.js'
 import { findDirectory, noDirectory, readOn, readTenantProduct } from './paging.js'
-
-export type DirectoryParts = Pick<DirectoryCore, 'store' | 'box' | 'courier' | 'directories'> & {
-  readonly baseUrl: string | undefined
-  readonly webhookTargets: TargetRules
-}
 
 const tag = 'Directories'
 const data = refTo(directorySchema)
@@ -35,8 +37,8 @@ const listed = listOf(directorySchema)
 const path = ['directoryId']
 
 /** The spec's endpoints 1 to 3, and change, removal, secret rotation and the list of a product. */
-export function addDirectories(server: Server, parts: DirectoryParts): void {
-  const { store, box, baseUrl, webhookTargets, courier, directories } = parts
+export function addDirectories(server: Server, parts: RouteParts): void {
+  const { store, box, baseUrl, courier, directories } = parts
 
   const viewParts = (request: Request) => ({ store, box, baseUrl: baseUrlOf(request, baseUrl) })
   const view = (request: Request, directory: Directory) => viewDirectory(viewParts(request), directory)
@@ -55,7 +57,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
     POST: endpoint(
       { tag, summary: 'Create a directory', body: refTo(newDirectorySchema), data, status: 201 },
       async request => {
-        const directory = readDirectory(request.body as NewDirectory, box, webhookTargets)
+        const directory = readDirectory(request.body as NewDirectory, parts)
         await store.createDirectory(directory)
         return view(request, directory)
       },
@@ -103,7 +105,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       async request => {
         let isOther = false
         const changed = await change(request, directory => {
-          const after = changeDirectory(directory, request.body as DirectoryChange, box, webhookTargets)
+          const after = changeDirectory(directory, request.body as DirectoryChange, parts)
           isOther = !isDeepStrictEqual(after.webhook, directory.webhook)
           return after
         })

@@ -1,24 +1,26 @@
 import { Type } from 'typebox'
-import type { ExternalService } from '../external/service.js'
 import { linkSeconds } from '../limits.js'
 import { linkSchema, type NewConsentLink, newLinkSchema } from '../schemas/directory.js'
 import { startedSchema } from '../schemas/events.js'
 import { text } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
 import { endpoint } from './describe.js'
-import { baseUrlOf, HttpError, param, query, type Request, resource, type Server } from './http.js'
+import {
+  baseUrlOf,
+  HttpError,
+  param,
+  query,
+  type Request,
+  type RouteParts,
+  resource,
+  type Server,
+} from './http.js'
 import { findDirectory } from './paging.js'
-
-export interface ExternalRouteParts {
-  readonly external: ExternalService
-  readonly store: Store
-  readonly baseUrl: string | undefined
-}
 
 const tag = 'External provider'
 
 /** One-time links to the consent of a directory's admin. Part of the management API. */
-export function addConsentLinks(server: Server, { external, store, baseUrl }: ExternalRouteParts): void {
+export function addConsentLinks(server: Server, { external, store, baseUrl }: RouteParts): void {
   const { consent } = external
   resource(server, '/:directoryId/consent-link', {
     POST: endpoint(
@@ -50,7 +52,7 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
 }
 
 /** The spec's endpoint 9. Part of the management API. */
-export function addSyncExternal(server: Server, { external, store }: ExternalRouteParts): void {
+export function addSyncExternal(server: Server, { external, store }: RouteParts): void {
   resource(server, '/cron/sync-external', {
     POST: endpoint(
       {

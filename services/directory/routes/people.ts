@@ -12,11 +12,19 @@ import {
 } from '../schemas/people.js'
 import { viewGroup, viewListedGroup, viewMembers } from '../scim/group.js'
 import { viewUser } from '../scim/user.js'
-import type { Store } from '../store/contract.js'
 import { byEmail, byName, lookUp } from '../sync/lookup.js'
 import { allMembers, hasMoreMembers, listedMembers } from '../sync/members.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
-import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
+import {
+  HttpError,
+  param,
+  query,
+  type Reply,
+  type Request,
+  type RouteParts,
+  resource,
+  type Server,
+} from './http.js'
 import { readOn, readScope } from './paging.js'
 
 const tag = 'Users and groups'
@@ -30,7 +38,7 @@ const userQuery = {
 const groupQuery = { name: wanted('Only groups of this name, in any letter case'), ...listQuery }
 
 /** The spec's endpoints 4 to 8: users, groups and members as integrators read them. */
-export function addPeople(server: Server, store: Store, baseUrl: string | undefined): void {
+export function addPeople(server: Server, { store, baseUrl }: RouteParts): void {
   const list = async (
     request: Request,
     reply: Reply,

@@ -1,15 +1,16 @@
 import { answerErrors } from '../../http/errors.js'
 import { sourceOf } from '../../http/server.js'
-import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
+import { refuseWrongKeys } from '../../http/wrong-keys.js'
+import { isJsonObject } from '../../json.js'
+import { hashKey, isOneOf } from '../../keys.js'
 import type { ServiceLog } from '../../log.js'
-import type { DirectoryMetrics } from '../metrics.js'
 import type { Directory, JsonObject, JsonValue, ResourceType } from '../model.js'
 import { scimBulkSchema, scimPatchSchema, scimResourceSchema, scimSearchSchema } from '../schemas/scim.js'
 import { errorBody, ScimError } from '../scim/error.js'
-import { attributeValue, isObject } from '../scim/json.js'
+import { attributeValue } from '../scim/json.js'
 import { namings } from '../scim/naming.js'
 import type { ListParameters } from '../scim/question.js'
-import { fits, goodOnes, hashKey, type SecretBox } from '../secrets.js'
+import { goodOnes, type SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
 import { runBulk } from '../sync/bulk.js'
 import type { ScimAnswer, ScimIntake, ScimRequest } from '../sync/intake.js'
@@ -26,27 +27,18 @@ import {
   type Reply,
   type Request,
   type RouteHandler,
+  type RouteParts,
   resource,
   type Server,
 } from './http.js'
 import { addDiscovery, scimEndpoint } from './scim-describe.js'
 
-export interface ScimParts {
-  readonly store: Store
-  readonly box: SecretBox
-  readonly intake: ScimIntake
-  readonly baseUrl: string | undefined
-  readonly metrics: DirectoryMetrics
-  readonly wrongKey: CountWrongKey<'scim'>
-  readonly log: ServiceLog
-}
-
 export const scimPath = '/api/scim/v2.0'
 const mediaType = 'application/scim+json'
 
 /** The SCIM intake of each directory (RFC 7644), guarded by the directory's own secret. */
-export function addScim(server: Server, parts: ScimParts): void {
-  const { store, box, intake, baseUrl, metrics, wrongKey } = parts
+export function addScim(server: Server, parts: RouteParts, intake: ScimIntake): void {
+  const { store, box, baseUrl, metrics, wrongKey } = parts
   acceptJson(server, [mediaType, 'application/json'])
   answerScimErrors(server, parts.log)
 
@@ -172,7 +164,7 @@ function readAsked(request: Request): ListParameters {
 
 /** The list parameters in the body of a `.search` (RFC 7644, section 3.4.3). Throws ScimError 400. */
 function readSearch(body: unknown): ListParameters {
-  if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
+  if (!isJsonObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
   return {
     filter: textOf(body, 'filter'),
     sortBy: textOf(body, 'sortBy'),
@@ -225,8 +217,7 @@ async function admit(
   const { id, scimSecret, oldScimSecrets } = directory
   const sealed = [scimSecret, ...goodOnes(oldScimSecrets).map(old => old.secret)]
   const hashes = sealed.map(each => hashKey(box.open(each, id, 'scim')))
-  // Every secret is compared, so that the time taken does not reveal which one was close.
-  if (secret === undefined || !hashes.map(hash => fits(secret, hash)).includes(true)) {
+  if (secret === undefined || !isOneOf(secret, hashes)) {
     throw new ScimError(401, 'The header "Authorization: Bearer <secret>" is missing or its secret is wrong.')
   }
   if (directory.deactivated) throw new ScimError(403, 'This directory is deactivated.')

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from 'typebox'
-import type { DirectoryCore } from '../core.js'
 import { maxSetupLinks, setupLinkSeconds } from '../limits.js'
 import {
   type LinkLifetime,
@@ -14,7 +13,7 @@ import { listOf, refTo } from '../schemas/parts.js'
 import { hashOfToken, newSecret } from '../secrets.js'
 import type { SetupLink } from '../store/contract.js'
 import { endpoint } from './describe.js'
-import { baseUrlOf, HttpError, param, type Request, resource, type Server } from './http.js'
+import { baseUrlOf, HttpError, param, type Request, type RouteParts, resource, type Server } from './http.js'
 import { findDirectory } from './paging.js'
 
 export const setupPath = '/api/scim/setup'
@@ -23,10 +22,7 @@ const tag = 'Directories'
 const path = ['directoryId']
 
 /** Links to the page on which a customer's admin connects their provider. Part of the management API. */
-export function addSetupLinks(
-  server: Server,
-  { store, baseUrl }: Pick<DirectoryCore, 'store'> & { readonly baseUrl: string | undefined },
-): void {
+export function addSetupLinks(server: Server, { store, baseUrl }: RouteParts): void {
   const find = (request: Request) => findDirectory(store, param(request, 'directoryId'))
 
   resource(server, '/:directoryId/setup-links', {

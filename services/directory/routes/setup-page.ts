@@ -1,5 +1,4 @@
 import { answerErrors, HttpError } from '../../http/errors.js'
-import type { DirectoryCore } from '../core.js'
 import { maxNewTokens, maxOldOfLinks } from '../limits.js'
 import type { Directory } from '../model.js'
 import { goodOnes, hashOfToken } from '../secrets.js'
@@ -14,13 +13,10 @@ import {
   type Reply,
   type Request,
   type RouteHandler,
+  type RouteParts,
   resource,
   type Server,
 } from './http.js'
-
-export type SetupPageParts = Pick<DirectoryCore, 'store' | 'box' | 'directories' | 'log'> & {
-  readonly baseUrl: string | undefined
-}
 
 interface Opened {
   readonly link: SetupLink
@@ -31,10 +27,7 @@ interface Opened {
  * The page of a set-up link: whoever has the link acts as the customer's admin. Opening it shows no secret, so that a
  * preview of the link in a chat uses nothing up. Mounted at `setupPath`.
  */
-export function addSetupPage(
-  server: Server,
-  { store, box, directories, log, baseUrl }: SetupPageParts,
-): void {
+export function addSetupPage(server: Server, { store, box, directories, log, baseUrl }: RouteParts): void {
   server.addHook('onSend', async (_request, reply) => {
     reply.headers(setupHeaders)
   })

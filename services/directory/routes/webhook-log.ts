@@ -12,8 +12,8 @@ import {
 import { listOf, refTo } from '../schemas/parts.js'
 import type { DeadLetter, LogEntry } from '../store/event-contract.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
-import { type EventParts, readOneDirectory } from './events.js'
-import { HttpError, param, resource, type Server } from './http.js'
+import { readOneDirectory } from './events.js'
+import { HttpError, param, type RouteParts, resource, type Server } from './http.js'
 import { listOfScope, readScope, withDeleted } from './paging.js'
 
 const tag = 'Events'
@@ -21,7 +21,7 @@ const listQuery = { ...scopeQuery, ...pageQuery }
 const path = ['id']
 
 /** The log of webhook messages, and dead letters with their replay. */
-export function addWebhookLog(server: Server, parts: EventParts): void {
+export function addWebhookLog(server: Server, parts: RouteParts): void {
   const { store, courier } = parts
   const lookup = withDeleted(store)
   resource(server, '/events', {

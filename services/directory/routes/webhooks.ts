@@ -1,8 +1,6 @@
 import { Type } from 'typebox'
-import type { DirectoryCore } from '../core.js'
 import { testMessage } from '../events/message.js'
 import { queueOf } from '../events/queue.js'
-import type { TargetRules } from '../events/target.js'
 import { viewWebhook, webhookOf, webhooksOf, withoutWebhook, withWebhook } from '../events/webhook.js'
 import { type Directory, eventNames, type NamedWebhook } from '../model.js'
 import { listOf, refTo } from '../schemas/parts.js'
@@ -17,23 +15,16 @@ import {
   webhookTrialSchema,
 } from '../schemas/webhooks.js'
 import { endpoint } from './describe.js'
-import { param, type Request, resource, type Server } from './http.js'
+import { param, type Request, type RouteParts, resource, type Server } from './http.js'
 import { findDirectory } from './paging.js'
 import { changeWebhook, noWebhook, readWebhook } from './webhook-input.js'
-
-export type WebhookParts = Pick<
-  DirectoryCore,
-  'store' | 'box' | 'courier' | 'directories' | 'call' | 'settings'
-> & {
-  readonly webhookTargets: TargetRules
-}
 
 const tag = 'Webhooks'
 const data = refTo(webhookSchema)
 const path = ['directoryId', 'webhookId']
 
 /** The webhooks of a directory. Part of the management API. */
-export function addWebhooks(server: Server, parts: WebhookParts): void {
+export function addWebhooks(server: Server, parts: RouteParts): void {
   const { store, box, courier, directories, call, settings } = parts
 
   const directoryOf = (request: Request): string => param(request, 'directoryId')

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../json.js'
 import { limits } from '../limits.js'
 import type { JsonObject, JsonValue } from '../model.js'
 import {
@@ -9,7 +10,7 @@ import {
   enterpriseUrn,
 } from './attributes.js'
 import { ScimError } from './error.js'
-import { clean, isObject } from './json.js'
+import { clean } from './json.js'
 
 const extension: Attribute = {
   name: enterpriseUrn,
@@ -79,7 +80,7 @@ function conformSingle(value: JsonValue, attribute: Attribute, path: string): Js
       throw invalid(path, 'must be true or false')
     case 'complex': {
       const object = typeof value === 'string' && attributeOf(attribute.sub, 'value') ? { value } : value
-      if (!isObject(object)) throw invalid(path, 'must be an object')
+      if (!isJsonObject(object)) throw invalid(path, 'must be an object')
       return conform(object, attribute.sub ?? [], `${path}.`)
     }
   }
@@ -92,7 +93,7 @@ const invalid = (path: string, problem: string): ScimError =>
  * The checks that POST, PUT and a finished PATCH share for users and groups. Throws 400 invalidSyntax or invalidValue.
  */
 export function readResource(body: unknown, urn: string, attributes: readonly Attribute[]): JsonObject {
-  if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
+  if (!isJsonObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
   const raw = conform(clean(body) as JsonObject, attributes)
   return { schemas: [urn], ...raw }
 }

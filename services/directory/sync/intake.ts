@@ -1,7 +1,7 @@
+import { isJsonObject } from '../../json.js'
 import { limits } from '../limits.js'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { ScimError } from '../scim/error.js'
-import { isObject } from '../scim/json.js'
 import { namings } from '../scim/naming.js'
 import { readProjection } from '../scim/projection.js'
 import { type ListParameters, readQuestion } from '../scim/question.js'
@@ -164,6 +164,6 @@ export function createIntake(
 }
 
 function objectOf(body: unknown): JsonObject {
-  if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
+  if (!isJsonObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
   return body
 }
