@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isAdmitted, NOT_ADMITTED } from '../http/front.js'
-import { html } from '../http/html.js'
-import { pageKind } from '../http/page.js'
+import { html, pageKind } from '../http/page.js'
 
 interface StartOptions {
   readonly env: NodeJS.ProcessEnv

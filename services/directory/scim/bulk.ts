@@ -1,9 +1,9 @@
 import { isJsonObject } from '../../json.js'
 import { limits } from '../limits.js'
 import type { JsonObject, JsonValue, ResourceType } from '../model.js'
+import { namings } from './attributes.js'
 import { ScimError } from './error.js'
 import { attributeValue } from './json.js'
-import { namings } from './naming.js'
 
 /** One operation of a Bulk request (RFC 7644, section 3.7). `id` may be a reference such as `bulkId:x`. */
 export interface BulkOperation {

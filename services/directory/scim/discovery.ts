@@ -7,10 +7,10 @@ import {
   enterpriseAttributes,
   enterpriseUrn,
   groupUrn,
+  namings,
   userUrn,
 } from './attributes.js'
 import { ScimError } from './error.js'
-import { namings } from './naming.js'
 import { maxCount } from './question.js'
 
 const core = 'urn:ietf:params:scim:schemas:core:2.0'

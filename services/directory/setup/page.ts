@@ -1,5 +1,4 @@
-import { Html, html } from '../../http/html.js'
-import { pageKind } from '../../http/page.js'
+import { Html, html, pageKind } from '../../http/page.js'
 import { providers, type SetupProvider } from './steps.js'
 
 const style = `
