@@ -8,6 +8,7 @@ import type {
   ResourceType,
   Scope,
 } from '../model.js'
+import type { PullView } from '../schemas/directory.js'
 import type { EventStore, QueuedEvent } from './event-contract.js'
 
 /**
@@ -148,17 +149,8 @@ export interface PullState {
   readonly counts: PullCounts
 }
 
-export interface PullCounts {
-  readonly users: ResourceCounts
-  readonly groups: ResourceCounts
-  readonly memberships: { readonly added: number; readonly removed: number }
-}
-
-export interface ResourceCounts {
-  readonly created: number
-  readonly updated: number
-  readonly deleted: number
-}
+/** What a pull has changed. */
+export type PullCounts = Pick<PullView, 'users' | 'groups' | 'memberships'>
 
 /** A claim on one directory's pull. Times are epoch ms. */
 export interface PullClaim {

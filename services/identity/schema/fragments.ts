@@ -1,6 +1,6 @@
 /** What the fragments of a schema that meet at one path allow there: types, fixed values, and how an input shows them. */
 import { isJsonObject, type JsonObject, type JsonValue, jsonType, own } from '../../json.js'
-import type { Choice, Display } from './field.js'
+import { type Choice, DISPLAY, type Display } from './field.js'
 
 export type Type = 'boolean' | 'integer' | 'number' | 'string' | 'object' | 'array' | 'null'
 export type Types = ReadonlySet<Type>
@@ -200,23 +200,6 @@ export function impliedTypes(parts: readonly Fragment[]): Types {
   if (says('minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'))
     return new Set<Type>(['number'])
   return new Set<Type>(['string'])
-}
-
-const DISPLAY: Record<keyof Display, 'string' | 'number' | 'any'> = {
-  title: 'string',
-  description: 'string',
-  default: 'any',
-  format: 'string',
-  pattern: 'string',
-  minimum: 'number',
-  maximum: 'number',
-  exclusiveMinimum: 'number',
-  exclusiveMaximum: 'number',
-  minLength: 'number',
-  maxLength: 'number',
-  minItems: 'number',
-  maxItems: 'number',
-  'x-autocomplete': 'string',
 }
 
 /**

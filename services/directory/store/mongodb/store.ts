@@ -1,7 +1,5 @@
-import { mongodbFault } from '../../../storage/mongodb.js'
 import type { Resource, ResourceType } from '../../model.js'
 import type { Store } from '../contract.js'
-import { guarded, type ReportFault } from '../guarded.js'
 import { createCommitter } from './commit.js'
 import { connectMongodb, readPage, scoped } from './connection.js'
 import { createDirectoryStore } from './directories.js'
@@ -10,16 +8,15 @@ import { createEventStore } from './events.js'
 import { createLinkStore, createSetupLinkStore } from './links.js'
 import { createPullStore } from './pulls.js'
 
+export { mongodbFault } from '../../../storage/mongodb.js'
+
 const tombstoneMs = 60 * 60 * 1000
 
 /**
  * The MongoDB store: replica set, single server or a server that speaks MongoDB's protocol. It uses no transactions
  * and no change streams (see commit.ts for how a change is atomic all the same).
  */
-export async function openMongodb(
-  url: string,
-  { reportFault = () => undefined }: { readonly reportFault?: ReportFault | undefined } = {},
-): Promise<Store> {
+export async function openMongodb(url: string): Promise<Store> {
   const { client, collections } = await connectMongodb(url)
   const { commits, resources, memberships } = collections
   const committer = createCommitter(collections)
@@ -35,7 +32,7 @@ export async function openMongodb(
   }
   const ofEvents = createEventStore(collections, finishAbandoned)
 
-  const store: Store = {
+  return {
     ...ofDirectories,
     ...ofEvents,
     ...createPullStore(collections),
@@ -98,7 +95,6 @@ export async function openMongodb(
     },
     close: () => client.close(),
   }
-  return guarded(store, mongodbFault, reportFault)
 }
 
 function toResource(document: ResourceDocument): Resource {

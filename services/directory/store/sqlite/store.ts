@@ -1,10 +1,9 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import Database from 'libsql'
-import { atomically, openTables, sqliteFault, type Tables } from '../../../storage/sqlite.js'
+import { atomically, openTables, type Tables } from '../../../storage/sqlite.js'
 import type { GroupMember } from '../../model.js'
 import type { Head, Store } from '../contract.js'
-import { guarded, type ReportFault } from '../guarded.js'
 import { createCheckpoints, otherConnection } from './checkpoints.js'
 import { createDirectoryStore, directorySchema } from './directories.js'
 import { eventSchema } from './event-tables.js'
@@ -38,10 +37,7 @@ const tables: Tables = {
  * meanwhile. The cache is 16 MiB because each new resource is written to many places in the indexes. SQLite's own
  * checkpoint, here at 160 MiB of log, covers what checkpoints.ts could not do.
  */
-export function openSqlite(
-  file: string,
-  { reportFault = () => undefined }: { readonly reportFault?: ReportFault | undefined } = {},
-): Store {
+export function openSqlite(file: string): Store {
   // Created by us first, as SQLite's side files take over the mode of the database file.
   closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file)
@@ -104,7 +100,7 @@ export function openSqlite(
   /** Sees only what is on disk, so that no event is delivered that a crash could still take back. */
   const flushed = { ...writing, all: afterFlush(all), one: afterFlush(one) } as Sql
 
-  const store: Store = {
+  return {
     ...createDirectoryStore(writing),
     ...createEventStore(flushed),
     ...createPullStore(writing),
@@ -200,5 +196,4 @@ export function openSqlite(
       db.close()
     },
   }
-  return guarded(store, sqliteFault, reportFault)
 }
