@@ -150,7 +150,7 @@ export function createEventStore(sql: Sql): EventStore {
     deadLetters: async (scope, wanted) =>
       page<DeadRow>(sql, dead, scoped(scope), wanted, 'failed').map(toDeadLetter),
     async deadLetter(id) {
-      const row = one<DeadRow>(`${dead} WHERE id = ?`, id)
+      const [row] = all<DeadRow>(`${dead} WHERE id = ?`, id)
       return row && toDeadLetter(row)
     },
     deleteDeadLetter: async id => run('DELETE FROM dead_letters WHERE id = ?', id) === 1,
@@ -166,7 +166,7 @@ export function createEventStore(sql: Sql): EventStore {
     webhookLog: async (scope, wanted) =>
       page<LogRow>(sql, log, scoped(scope), wanted, 'created').map(toLogEntry),
     async webhookLogEntry(id) {
-      const row = one<LogRow>(`${log} WHERE id = ?`, id)
+      const [row] = all<LogRow>(`${log} WHERE id = ?`, id)
       return row && toLogEntry(row)
     },
     async deleteWebhookLog(scope) {

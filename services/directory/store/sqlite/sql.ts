@@ -5,6 +5,7 @@ export interface Sql {
   /** Returns the number of rows changed. */
   run(sql: string, ...values: unknown[]): number
   all<Row>(sql: string, ...values: unknown[]): Row[]
+  /** The driver adds `_metadata` to the row, so `all` reads rows that are passed on whole. */
   one<Row>(sql: string, ...values: unknown[]): Row | undefined
   /** Runs the work as one write transaction, and returns its result. */
   together<Result>(work: () => Result): Result

@@ -66,12 +66,8 @@ export function openSqlite(file: string): Store {
     return changes
   }
   const all = <Row>(sql: string, ...values: unknown[]): Row[] => prepared(sql).all(values) as Row[]
-  const one = <Row>(sql: string, ...values: unknown[]): Row | undefined => {
-    const row = prepared(sql).get(values) as (Row & { _metadata?: unknown }) | undefined
-    // How long it took; libsql adds this to single rows only.
-    delete row?._metadata
-    return row
-  }
+  const one = <Row>(sql: string, ...values: unknown[]): Row | undefined =>
+    prepared(sql).get(values) as Row | undefined
 
   const together = <Result>(work: () => Result): Result => atomically(db, work)
   const sql: Sql = { run, all, one, together }
@@ -107,7 +103,10 @@ export function openSqlite(file: string): Store {
     ...createLinkStore(writing),
     ...createSetupLinkStore(writing),
 
-    head: async id => one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id),
+    head: async id => {
+      const row = one<Head>('SELECT version, sequence FROM directories WHERE id = ?', id)
+      return row && { version: row.version, sequence: row.sequence }
+    },
     async commit(directoryId, head, change) {
       const { result, durable } = group.join(() => applyChange(sql, directoryId, head, change))
       return result ? { durable } : undefined
@@ -115,7 +114,7 @@ export function openSqlite(file: string): Store {
 
     async resource(scope, type, id) {
       const { where, values } = scoped(scope)
-      const row = one<ResourceRow>(
+      const [row] = all<ResourceRow>(
         `${selectResources} WHERE id = ? AND ${where} AND type = ?`,
         id,
         ...values,
