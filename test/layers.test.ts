@@ -27,7 +27,6 @@ const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].m
 
 const SHARED_BY_SERVICES = [
   'environment.ts',
-  'ids.ts',
   'json.ts',
   'keys.ts',
   'log.ts',
@@ -118,7 +117,6 @@ const PLACES: Record<string, Row> = {
   'services/environment.ts': {},
   'services/login-names.ts': {},
   'services/storage': {},
-  'services/ids.ts': {},
   'services/json.ts': {},
   'services/keys.ts': { value: ['services/storage'] },
   'services/log.ts': {},

@@ -1,10 +1,10 @@
 /** Operations on identities, independent of the transport and the store. */
 
-import { idMaker } from '../ids.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from '../json.js'
 import type { FieldError } from './decode/messages.js'
 import { findProblems, type ParseResult, parseTraits } from './decode/parse.js'
 import type { Precondition } from './http.js'
+import { idMaker } from './ids.js'
 import type { Schemas } from './schema/files.js'
 import type { CompiledSchema } from './schema/schema.js'
 import type { Identifiers, IdentityStore, StoredIdentity, UniqueKeys } from './store/contract.js'

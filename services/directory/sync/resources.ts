@@ -1,11 +1,17 @@
-import { idMaker } from '../../ids.js'
+import { randomUUID } from 'node:crypto'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
 import { ScimError } from '../scim/error.js'
 import { termOf, termsOf } from '../scim/filter-query.js'
 import type { Store, Write } from '../store/contract.js'
 
-/** Ids of the same time are adjacent in an index, so that a new one is written next to the last one. */
-const newId = idMaker(Date.now)
+/**
+ * A UUID of version 7 (RFC 9562, section 5.7): ids of the same time are adjacent in an index, so that a new one is
+ * written next to the last one.
+ */
+function newId(now: string): string {
+  const time = Date.parse(now).toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
+}
 
 export function newResource(
   directory: Directory,
@@ -14,7 +20,7 @@ export function newResource(
   now: string,
 ): Resource {
   const { id: directoryId, tenant, product } = directory
-  const identity = { type, id: newId(), directoryId, tenant, product }
+  const identity = { type, id: newId(now), directoryId, tenant, product }
   return { ...identity, created: now, modified: now, label: labelOf(raw), raw }
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'libsql'
 import t, { type Test } from 'tap'
+import { idMaker } from '../../../services/identity/ids.js'
 import {
   type Identifiers,
   IdentifierTaken,
@@ -12,7 +13,6 @@ import {
 } from '../../../services/identity/store/contract.js'
 import { openMongoStore } from '../../../services/identity/store/mongodb.js'
 import { openSqliteStore } from '../../../services/identity/store/sqlite.js'
-import { idMaker } from '../../../services/ids.js'
 import { mongoUrl } from '../../helpers/mongo.js'
 
 /** The error for an identifier that another identity has. */
