@@ -25,9 +25,15 @@ const WORDS = [
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
-const SHARED_BY_SERVICES = ['environment.ts', 'json.ts', 'log.ts', 'login-names.ts', 'storage', 'http'].map(
-  name => `services/${name}`,
-)
+const SHARED_BY_SERVICES = [
+  'environment.ts',
+  'json.ts',
+  'keys.ts',
+  'log.ts',
+  'login-names.ts',
+  'storage',
+  'http',
+].map(name => `services/${name}`)
 
 /** The only file for OpenTelemetry's packages. They are optional, so it is only imported dynamically. */
 const OTEL_HOME = 'gateway/observe/tracing/otel.ts'
@@ -112,6 +118,7 @@ const PLACES: Record<string, Row> = {
   'services/login-names.ts': {},
   'services/storage': {},
   'services/json.ts': {},
+  'services/keys.ts': { value: ['services/storage'] },
   'services/log.ts': {},
   // The HTTP edge of all: who is believed, how bodies are read and errors answered, what pages look like.
   'services/http': { types: ['services/log.ts'] },

@@ -1,5 +1,6 @@
-/** Determines which types the fragments of a schema allow at one path. */
+/** What the fragments of a schema that meet at one path allow there: types, fixed values, and how an input shows them. */
 import { isJsonObject, type JsonObject, type JsonValue, jsonType, own } from '../../json.js'
+import { type Choice, DISPLAY, type Display } from './field.js'
 
 export type Type = 'boolean' | 'integer' | 'number' | 'string' | 'object' | 'array' | 'null'
 export type Types = ReadonlySet<Type>
@@ -123,4 +124,96 @@ function has(types: Types, type: Type): boolean {
 
 function conflict(all: readonly Types[]): string {
   return `is declared with different types (${all.map(types => [...types].join(' or ')).join('; ')})`
+}
+
+/** The values that all fragments of one path allow; undefined when any value is allowed. */
+export function agreedChoices(fragments: readonly Fragment[], resolve: ResolveSchema): Choice[] | undefined {
+  const found = fragments.map(({ schema, role }) => ({ role, choices: choicesOf(schema, resolve) }))
+  const always = found.filter(({ role, choices }) => role === 'always' && choices)
+  if (always.length > 0) {
+    const [first, ...rest] = always.map(({ choices }) => choices)
+    return [...(first ?? [])]
+      .filter(([key]) => rest.every(other => other?.has(key)))
+      .map(([, choice]) => choice)
+  }
+  // Branches limit the values only when nothing outside them allows more; the test of an `if` limits nothing.
+  const branches = found.filter(({ role }) => role !== 'test')
+  if (found.some(({ role }) => role === 'always') || branches.some(({ choices }) => !choices))
+    return undefined
+  const union = new Map(branches.flatMap(({ choices }) => [...(choices ?? [])]))
+  return union.size > 0 ? [...union.values()] : undefined
+}
+
+/**
+ * One fragment's allowed values, by their JSON text, with titles from branches such as `{const, title}`; undefined
+ * when any value is allowed.
+ */
+function choicesOf(
+  schema: JsonValue | undefined,
+  resolve: ResolveSchema,
+): Map<string, { value: JsonValue; label: string }> | undefined {
+  if (!isJsonObject(schema)) return undefined
+  const values = own(schema, 'enum')
+  const fixed = own(schema, 'const')
+  const title = own(schema, 'title')
+  const listed = fixed !== undefined ? [fixed] : Array.isArray(values) ? values : undefined
+  let choices =
+    listed &&
+    new Map(
+      listed.map(value => {
+        const label = fixed !== undefined && typeof title === 'string' ? title : textOf(value)
+        return [JSON.stringify(value), { value, label }]
+      }),
+    )
+  const narrow = (other: typeof choices) => {
+    const before = choices
+    choices = other && before ? new Map([...other].filter(([key]) => before.has(key))) : (before ?? other)
+  }
+  for (const part of [referenced(schema, resolve), ...list(schema, 'allOf')]) narrow(choicesOf(part, resolve))
+  for (const key of ['anyOf', 'oneOf']) {
+    const branches = list(schema, key).map(part => choicesOf(part, resolve))
+    if (branches.length > 0 && branches.every(branch => branch !== undefined)) {
+      narrow(new Map(branches.flatMap(branch => [...branch])))
+    }
+  }
+  return choices
+}
+
+/** The text a form sends for an allowed value. */
+export function textOf(value: JsonValue): string {
+  if (typeof value === 'string') return value
+  return value === null ? '' : JSON.stringify(value)
+}
+
+/** True when some fragment declares a type or properties, which fixed values then only narrow. */
+export function isTyped(parts: readonly Fragment[]): boolean {
+  return parts.some(({ schema }) => Object.hasOwn(schema, 'type') || Object.hasOwn(schema, 'properties'))
+}
+
+/** Without a declared type, keywords imply it; a schema without any of them takes text. */
+export function impliedTypes(parts: readonly Fragment[]): Types {
+  const says = (...keywords: string[]) =>
+    parts.some(({ schema }) => keywords.some(key => Object.hasOwn(schema, key)))
+  if (says('properties', 'required', 'additionalProperties', 'patternProperties'))
+    return new Set<Type>(['object'])
+  if (says('items', 'minItems', 'maxItems', 'uniqueItems')) return new Set<Type>(['array'])
+  if (says('minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'))
+    return new Set<Type>(['number'])
+  return new Set<Type>(['string'])
+}
+
+/**
+ * The display attributes of the fragments of one path. The first statement wins: a fragment's own come before those it
+ * refers to.
+ */
+export function displayOf(parts: readonly Fragment[]): Display {
+  const display: Record<string, JsonValue> = {}
+  for (const { schema } of parts.filter(({ role }) => role === 'always')) {
+    for (const [key, type] of Object.entries(DISPLAY)) {
+      const value = own(schema, key)
+      if (value === undefined || Object.hasOwn(display, key)) continue
+      if (type === 'any' || typeof value === type) display[key] = value
+    }
+  }
+  return display as Display
 }
