@@ -9,10 +9,15 @@ import { didYouMean } from './arguments.js'
 import { CONFIG, defineCommand, type ExitCode, NO_OPERANDS, Unusable } from './command.js'
 import { quiet } from './config.js'
 import type { Io } from './io.js'
-import { endpointLimits, type LimitsOf, limitsByColumn, limitsOfProject } from './limits.js'
-import { writeEndpointLimits, writeLimits } from './limits-table.js'
-import { type Finding, formatFinding } from './lint/finding.js'
-import { lint } from './lint/lint.js'
+import {
+  endpointLimits,
+  type LimitsOf,
+  limitsByColumn,
+  limitsOfProject,
+  writeEndpointLimits,
+  writeLimits,
+} from './limits.js'
+import { type Finding, formatFinding, lint } from './lint/lint.js'
 import { count } from './text.js'
 
 export const check = defineCommand({

@@ -1,16 +1,21 @@
 /** Checks that a schema cannot express: names that must exist, be unique, or cover everything. Pure. */
 
-import type { Path } from '../problem.js'
-import { type FileFault, placeText, type Readable, unknownName } from '../readable.js'
+import { type Path, placeText, unknownName } from '../problem.js'
 import { quotaFaults, windowFaults } from '../schema/quota.js'
-import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type RulesPolicy } from '../types.js'
+import {
+  type AccessPolicy,
+  type FileFault,
+  isProjectLimits,
+  type ProjectLimitsPolicy,
+  type Readable,
+  type RulesPolicy,
+} from '../types.js'
 import { reservedNameFault } from '../words/reserved-names.js'
 import { checkColumns } from './columns.js'
 import { EMBEDDED_SERVICES } from './embedded.js'
 import { checkListeners } from './listen-host.js'
 import { checkPlans } from './plans.js'
-import { checkAccess, checkRules } from './rules.js'
-import { checkShares } from './shares.js'
+import { checkAccess, checkRules, checkShares } from './rules.js'
 
 /** Every fault that only shows when all documents are checked together. */
 export function checkConfig(read: Readable): FileFault[] {

@@ -1,6 +1,6 @@
-/** Describes sets of plans and environments in words. */
+/** Columns of the tables of limits, each a plan in an environment: groups of them, and what they are called. */
 import { listed } from '../problem.js'
-import { columnName, type PlanWords } from '../words/words.js'
+import { columnName, columnsOf, type PlanWords } from '../words/words.js'
 
 /** Longer lists of plans are shortened to their number and the first few names. */
 const MOST_NAMED = 6
@@ -41,4 +41,22 @@ function countedPlans(plans: readonly string[]): string {
   const named =
     plans.length > MOST_NAMED ? [...plans.slice(0, FIRST_NAMED), `${plans.length - FIRST_NAMED} more`] : plans
   return `${NUMBERS[plans.length] ?? plans.length} plans (${listed(named, 'and')})`
+}
+
+/** Groups columns with the same text, in the order of the plans. */
+export function groupColumns(words: PlanWords, textOf: (column: string) => string): Map<string, Set<string>> {
+  const groups = new Map<string, Set<string>>()
+  for (const column of columnsOf([{}], words)) {
+    const text = textOf(column)
+    groups.set(text, (groups.get(text) ?? new Set()).add(column))
+  }
+  return groups
+}
+
+/** The words of two configurations, those of the first before others. */
+export function bothWords(one: PlanWords, other: PlanWords): PlanWords {
+  return {
+    plans: [...new Set([...one.plans, ...other.plans])],
+    environments: [...new Set([...one.environments, ...other.environments])],
+  }
 }

@@ -1,8 +1,7 @@
 /** Every plan and environment must be in exactly one row of what is enforced. Pure. */
 
-import type { Path } from '../problem.js'
-import { type FileFault, placeText, type Readable } from '../readable.js'
-import type { ProjectLimitsPolicy } from '../types.js'
+import { type Path, placeText } from '../problem.js'
+import type { FileFault, ProjectLimitsPolicy, Readable } from '../types.js'
 import { columnsOf, type PlanWords } from '../words/words.js'
 import { describeColumns } from './column-text.js'
 

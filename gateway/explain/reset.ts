@@ -1,7 +1,7 @@
 /** Resets one counter, and logs it. */
 import { listed } from '../../config/problem.js'
 import type { CounterName } from '../admin/inspect.js'
-import type { OverrideReason } from '../admin/override-reason.js'
+import type { OverrideReason } from '../admin/overrides.js'
 import type { Configuration } from '../configured/load.js'
 import { projectOf } from '../configured/projects.js'
 import type { Counters } from '../decide/dry-run.js'

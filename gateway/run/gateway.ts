@@ -1,11 +1,10 @@
 /** Assembles a running gateway around what takes its requests: reload, admin port, drain. */
 
 import { urlOf } from '../../config/words/address.js'
-import { startAdmin } from '../admin/server.js'
+import { Health, startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { serviceDocuments } from '../explain/inspect.js'
-import { Health } from '../observe/health.js'
 import { reportModes } from '../overrides/mode.js'
 import { overrideRoutes } from '../overrides/routes.js'
 import { type Host, type HostOptions, processHost } from './host.js'

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/load.js'
 import type { Gateway } from '../../config/schema/gateway.js'
 import { urlsOf } from '../../config/schema/upstream.js'
+import type { Configuration } from '../configured/load.js'
 import type { BackendEvents } from '../forward/backend.js'
 import { Backends } from '../forward/backends.js'
 import { causeOf } from '../forward/failure.js'
@@ -16,6 +17,7 @@ import { mostStalls, Stalls } from '../http1/stalls.js'
 import type { Upstream } from '../pipeline/parts.js'
 import type { Log } from '../types.js'
 import { callerFields } from './caller-fields.js'
+import { ServiceFailure } from './reload.js'
 
 interface Opened {
   readonly upstream: Upstream
@@ -173,6 +175,22 @@ export interface EmbeddedService {
   readonly url: string
   /** Other processes of this machine reach its address too: it answers only requests with this secret. */
   readonly secret: string
+}
+
+/** Starts those embedded services of a configuration that do not run yet; returns all of them by name. */
+export async function startEmbedded(
+  { config }: Configuration,
+  embedded: (name: string) => Promise<EmbeddedService>,
+): Promise<ReadonlyMap<string, EmbeddedService>> {
+  const services = new Map<string, EmbeddedService>()
+  for (const [name, upstream] of Object.entries(config.gateway.upstreams)) {
+    if (!('embedded' in upstream)) continue
+    const service = await embedded(upstream.embedded).catch(error => {
+      throw new ServiceFailure(name, error)
+    })
+    services.set(upstream.embedded, service)
+  }
+  return services
 }
 
 /** The settings of every upstream; `serviceOf` returns an embedded service by its name. */

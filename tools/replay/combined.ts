@@ -3,8 +3,7 @@
  * (httpd.apache.org/docs/2.4/logs.html; nginx.org/en/docs/http/ngx_http_log_module.html).
  */
 
-import { trafficOfRequest } from './logged-request.js'
-import type { Format } from './traffic.js'
+import { type Format, trafficOfRequest } from './traffic.js'
 
 const LINE = /^([^[\]"]{1,600}) \[([^\]]{20,40})\] "((?:[^"\\]|\\.)*)" (\d{3})(?: |$)/
 const REQUEST = /^([A-Z]{1,30}) (\S+)(?: HTTP\/\d(?:\.\d)?)?$/

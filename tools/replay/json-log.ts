@@ -1,8 +1,7 @@
 /** Access logs in JSON: Envoy's, and any other whose fields are named by `--map`. */
 import { didYouMean } from '../arguments.js'
 import { Unusable } from '../command.js'
-import { type LoggedRequest, trafficOfRequest } from './logged-request.js'
-import type { Format, LoggedFacts } from './traffic.js'
+import { type Format, type LoggedFacts, type LoggedRequest, trafficOfRequest } from './traffic.js'
 
 /** The JSON fields by the part of a request that they contain. */
 export type FieldNames = ReadonlyMap<string, readonly string[]>

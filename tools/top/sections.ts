@@ -1,7 +1,6 @@
 /** The tables of `sluice top`. */
 import type {
   LiveClosest,
-  LiveOutcomes,
   LiveProject,
   LiveRule,
   LiveSlots,
@@ -44,33 +43,31 @@ function section<Row>({ title, columns, rows }: Written<Row>) {
   }
 }
 
-const refusals = ({ rates, last_hour }: LiveRule) =>
-  (rates.limited + rates.would_limit) * 3600 + (last_hour?.limited ?? 0) + (last_hour?.would_limit ?? 0)
-const rate = (outcome: keyof LiveOutcomes) => ({
-  cell: ({ rates }: LiveRule) => rates[outcome],
-  by: ({ rates }: LiveRule) => rates[outcome],
+/** A column of numbers, which it can be sorted by. */
+const numbers = <Row>(title: string, of: (row: Row) => number): GridColumn<Row> => ({
+  title,
+  cell: of,
+  by: of,
 })
 
+const refusals = ({ rates, last_hour }: LiveRule) =>
+  (rates.limited + rates.would_limit) * 3600 + (last_hour?.limited ?? 0) + (last_hour?.would_limit ?? 0)
 const rules = section<LiveRule>({
   title: 'Rules',
   rows: ({ rules }) => rules,
   columns: [
     { title: 'RULE', cell: ({ id }) => id },
     { title: 'MODE', cell: modeText },
-    { title: 'REFUSED/S', ...rate('limited'), by: refusals },
-    { title: 'WOULD/S', ...rate('would_limit') },
+    { title: 'REFUSED/S', cell: ({ rates }) => rates.limited, by: refusals },
+    numbers('WOULD/S', ({ rates }) => rates.would_limit),
     {
       title: 'HOUR',
       cell: ({ last_hour: hour }) => (hour === null ? '-' : hour.limited + hour.would_limit),
       by: ({ last_hour: hour }) => (hour === null ? 0 : hour.limited + hour.would_limit),
     },
-    {
-      title: 'ALLOWED/S',
-      cell: ({ rates }) => rates.allowed + rates.near,
-      by: ({ rates }) => rates.allowed + rates.near,
-    },
-    { title: 'NEAR/S', ...rate('near') },
-    { title: 'ERROR/S', ...rate('error') },
+    numbers('ALLOWED/S', ({ rates }) => rates.allowed + rates.near),
+    numbers('NEAR/S', ({ rates }) => rates.near),
+    numbers('ERROR/S', ({ rates }) => rates.error),
     { title: 'WHERE', cell: ({ src }) => src },
   ],
 })
@@ -81,11 +78,11 @@ const projects = section<LiveProject>({
   columns: [
     { title: 'PROJECT', cell: ({ id }) => id },
     { title: 'PLAN', cell: ({ plan }) => plan },
-    { title: 'REQUESTS/S', cell: ({ rates }) => rates.requests, by: ({ rates }) => rates.requests },
-    { title: 'REFUSED/S', cell: ({ rates }) => rates.refused, by: ({ rates }) => rates.refused },
-    { title: 'WOULD/S', cell: ({ rates }) => rates.would_refuse, by: ({ rates }) => rates.would_refuse },
-    { title: 'HOUR', cell: one => one.last_hour.requests, by: one => one.last_hour.requests },
-    { title: 'REFUSED', cell: one => one.last_hour.refused, by: one => one.last_hour.refused },
+    numbers('REQUESTS/S', ({ rates }) => rates.requests),
+    numbers('REFUSED/S', ({ rates }) => rates.refused),
+    numbers('WOULD/S', ({ rates }) => rates.would_refuse),
+    numbers('HOUR', one => one.last_hour.requests),
+    numbers('REFUSED', one => one.last_hour.refused),
     { title: 'ENVIRONMENT', cell: ({ environment }) => environment },
   ],
 })
@@ -101,8 +98,8 @@ const closest = section<LiveClosest>({
       cell: ({ used, quota }) => percent(used / quota),
       by: ({ used, quota }) => used / quota,
     },
-    { title: 'USED', cell: ({ used }) => used, by: ({ used }) => used },
-    { title: 'OF', cell: ({ quota }) => quota, by: ({ quota }) => quota },
+    numbers('USED', ({ used }) => used),
+    numbers('OF', ({ quota }) => quota),
     { title: 'RESET', cell: ({ reset_ms }) => ageText(reset_ms), by: ({ reset_ms }) => reset_ms },
     { title: 'KEY', cell: ({ key }) => key },
     { title: 'MODE', cell: ({ mode }) => mode },
@@ -114,7 +111,7 @@ const slots = section<LiveSlots>({
   rows: ({ slots }) => slots,
   columns: [
     { title: 'RULE', cell: ({ rule }) => rule },
-    { title: 'HELD', cell: ({ held }) => held, by: ({ held }) => held },
+    numbers('HELD', ({ held }) => held),
     { title: 'OLDEST', cell: one => ageText(one.oldest_ms), by: one => one.oldest_ms },
   ],
 })
@@ -129,8 +126,8 @@ const upstreams = section<Address>({
     { title: 'UPSTREAM', cell: ({ name }) => name },
     { title: 'ADDRESS', cell: ({ address }) => address },
     { title: 'STATE', cell: ({ state }) => (state === 'ok' ? 'ok' : 'LEFT OUT') },
-    { title: 'REQUESTS', cell: one => one.in_flight, by: one => one.in_flight },
-    { title: 'WEBSOCKETS', cell: one => one.web_sockets, by: one => one.web_sockets },
+    numbers('REQUESTS', one => one.in_flight),
+    numbers('WEBSOCKETS', one => one.web_sockets),
   ],
 })
 

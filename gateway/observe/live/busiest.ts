@@ -1,6 +1,6 @@
 /** Requests by project: exact for the projects that matter, and bounded however many names arrive. */
 import type { Project } from '../../types.js'
-import { allRequests, REQUEST } from './requests.js'
+import { allRequests, REQUEST } from './outcomes.js'
 import { LiveTally, STEPS } from './tally.js'
 
 /** A project that is counted. */

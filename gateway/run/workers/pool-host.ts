@@ -8,13 +8,13 @@ import type { Configuration } from '../../configured/load.js'
 import { Failure } from '../../errors.js'
 import { Metrics } from '../../observe/metrics.js'
 import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
-import { startEmbedded } from '../core.js'
+
 import type { InForce } from '../generation.js'
 import type { Host, HostOptions } from '../host.js'
+import { startEmbedded } from '../upstreams.js'
 import { version } from '../version.js'
-import { changeAll } from './change.js'
 import { PushedOverrides } from './overrides.js'
-import { WorkerQuestions } from './questions.js'
+import { changeAll, WorkerQuestions } from './questions.js'
 import { type Member, WorkerPool } from './worker-pool.js'
 
 export interface PoolOptions extends HostOptions {

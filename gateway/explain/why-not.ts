@@ -1,15 +1,10 @@
 /** Why a request falls into one bucket and not into others that match its path. Pure. */
-import type { Condition, Facts, Project } from '../types.js'
-import { type Pattern, parsePattern } from './pattern.js'
-import { type EndpointRule, isExempt, type Table } from './policy.js'
-import { PathTrie } from './trie.js'
 
-export interface PassedBucket {
-  readonly bucket: string
-  readonly pattern: string
-  /** `no-quota`: the bucket is not in the table that counts for this project. */
-  readonly why: 'method' | 'less-specific' | 'no-quota'
-}
+import { type Pattern, parsePattern } from '../policy/pattern.js'
+import { type EndpointRule, isExempt, type Table } from '../policy/policy.js'
+import { PathTrie } from '../policy/trie.js'
+import type { Facts, Project } from '../types.js'
+import type { PassedBucket, PassedRule } from './explanation.js'
 
 /**
  * Patterns that match the path but did not take the request, each with its reason.
@@ -34,15 +29,6 @@ export function passedBuckets(
       .filter(pattern => matches({ ...pattern, method: undefined }, facts))
       .map(pattern => ({ bucket, pattern: pattern.text, why: whyNot(bucket, pattern) })),
   )
-}
-
-export interface PassedRule {
-  readonly rule: string
-  readonly pattern: string
-  /** `read`: GET, HEAD and OPTIONS are exempt. `when`: it looks at other requests. */
-  readonly why: 'method' | 'read' | 'when'
-  /** The condition of `when` that does not hold; null if `when` is not the reason. */
-  readonly unmet: Condition['on'] | null
 }
 
 /** Endpoint rules that look at the request's path although they did not match, each with its reason. */

@@ -1,10 +1,16 @@
-/** The log of a gateway process, and which of its faults it survives. */
-
+/** What the environment tells a gateway process, its log, and which of its faults it survives. */
+import { readVariable } from '../../config/environment.js'
 import { Failure } from '../errors.js'
-import { boundedLog } from '../observe/bounded-log.js'
 import { type ClosableLog, createLog, isLogLevel, LOG_LEVELS, type LogLevel } from '../observe/log.js'
+import { boundedLog } from '../observe/log-limits.js'
 import type { Log } from '../types.js'
-import { variable } from './variable.js'
+
+/** The value of a variable, or of the file that `NAME_FILE` names; '' when neither is given. @throws {Failure} */
+export function variable(name: string, env: NodeJS.ProcessEnv): string {
+  const found = readVariable(name, env)
+  if (found && 'fault' in found) throw new Failure(found.fault)
+  return found?.value ?? ''
+}
 
 /** The log on stdout, at LOG_LEVEL; `worker` is the id of a process that shares it. @throws {Failure} */
 export function openLog(worker?: number): ClosableLog {

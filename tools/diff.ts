@@ -1,11 +1,11 @@
 /** `sluice diff`: what a changed configuration would change for its clients. */
 
-import { compare, isSame, type PolicyDifference } from '../../gateway/explain/difference/compare.js'
-import { type ChangeSentence, sentencesOf } from '../../gateway/explain/difference/sentences.js'
-import { defineCommand } from '../command.js'
-import { loadInput } from '../config.js'
-import type { Io } from '../io.js'
-import { printable, wrap } from '../text.js'
+import { compare, isSame, type PolicyDifference } from '../gateway/explain/difference/compare.js'
+import { type ChangeSentence, sentencesOf } from '../gateway/explain/difference/sentences.js'
+import { defineCommand } from './command.js'
+import { loadInput } from './config.js'
+import type { Io } from './io.js'
+import { printable, wrap } from './text.js'
 
 export const diff = defineCommand({
   name: 'diff',

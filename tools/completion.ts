@@ -1,8 +1,95 @@
-/** The scripts that complete commands, one for each shell. */
-import { type DeclaredCommand, type DeclaredOption, GENERAL_OPTIONS, isPath } from './declared.js'
+/** `sluice completion`: a script that lets a shell complete commands and options, made from the commands' declarations. */
+import { listed } from '../config/problem.js'
+import { didYouMean } from './arguments.js'
+import { type Command, defineCommand, Unusable } from './command.js'
+import { COMMANDS } from './commands.js'
+import { printable } from './text.js'
+
+const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
+
+export const completion = defineCommand({
+  name: 'completion',
+  summary: 'Print a script that completes commands in your shell',
+  operands: { usage: 'bash|zsh|fish', least: 1, most: 1 },
+  options: {},
+  details:
+    'The script belongs to this version: print it again after an update, or let the shell run it when it starts.',
+  example: `source <(sluice completion bash)          # in ~/.bashrc
+source <(sluice completion zsh)           # in ~/.zshrc, after compinit
+sluice completion fish > ~/.config/fish/completions/sluice.fish`,
+  async run({ positionals: [shell = ''] }, io) {
+    const found = Object.entries(SCRIPTS).find(([name]) => name === shell)
+    if (found === undefined) {
+      const names = Object.keys(SCRIPTS)
+      throw new Unusable(
+        `There is no completion for "${printable(shell)}", only for ${listed(names, 'and')}.${didYouMean(shell, names)}`,
+      )
+    }
+    io.out(found[1](await declaredCommands()))
+    return 0
+  },
+})
+
+interface DeclaredOption {
+  /** With its dashes. */
+  readonly names: readonly string[]
+  readonly help: string
+  /** The placeholder for its value; undefined if it takes none. */
+  readonly value: string | undefined
+  /** The values it accepts, if its placeholder lists them. */
+  readonly choices: readonly string[]
+  readonly multiple: boolean
+}
+
+interface DeclaredCommand {
+  readonly name: string
+  readonly summary: string
+  /** Words it accepts besides options, such as `rotate`. */
+  readonly words: readonly string[]
+  readonly takesFiles: boolean
+  readonly options: readonly DeclaredOption[]
+}
+
+async function declaredCommands(): Promise<DeclaredCommand[]> {
+  const commands = await Promise.all(COMMANDS.map(entry => entry.load()))
+  const names = commands.map(({ name }) => name)
+  const help = { name: 'help', summary: 'Explain a command', words: names, takesFiles: false, options: [] }
+  return [...commands.map(declared), help]
+}
+
+/** The general options, which may be given instead of a command. */
+const GENERAL_OPTIONS = ['--help', '--version']
+
+/** True when file names should be offered. */
+const isPath = (placeholder: string): boolean => /\b(PATH|FILE|DIR|OLD|NEW)\b/.test(placeholder)
+
+function declared({ name, summary, operands, options }: Command): DeclaredCommand {
+  const own = Object.entries(options).map(([option, about]): DeclaredOption => {
+    return {
+      names: [...(about.short === undefined ? [] : [`-${about.short}`]), `--${option}`],
+      help: about.help,
+      value: about.type === 'string' ? about.value : undefined,
+      choices: about.type === 'string' ? wordsOf(about.value) : [],
+      multiple: about.type === 'string' && about.multiple === true,
+    }
+  })
+  const help = { names: ['-h', '--help'], help: 'this text', value: undefined, choices: [], multiple: false }
+  return {
+    name,
+    summary,
+    words: wordsOf(operands.usage),
+    takesFiles: isPath(operands.usage),
+    options: [...own, help],
+  }
+}
+
+/** The literal words in a usage; placeholders are written in capitals. */
+function wordsOf(usage: string): string[] {
+  return usage.match(/(?<![\w.'-])[a-z][a-z-]*(?![\w.'-])/g) ?? []
+}
 
 /** A script for bash 4 or newer: `source <(sluice completion bash)`. */
-export function bashScript(commands: readonly DeclaredCommand[]): string {
+function bashScript(commands: readonly DeclaredCommand[]): string {
   return `# Completion of sluice for bash. In ~/.bashrc: source <(sluice completion bash)
 _sluice() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} words
@@ -47,7 +134,7 @@ function bashOffer({ choices }: DeclaredOption, value: string): string {
 }
 
 /** A script for fish: `sluice completion fish | source`. */
-export function fishScript(commands: readonly DeclaredCommand[]): string {
+function fishScript(commands: readonly DeclaredCommand[]): string {
   return `# Completion of sluice for fish: sluice completion fish > ~/.config/fish/completions/sluice.fish
 complete -c sluice -f
 complete -c sluice -n __fish_use_subcommand -l help -d 'this text'
@@ -80,7 +167,7 @@ function fishArgument({ names, help, value, choices }: DeclaredOption): string {
 const fishQuoted = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`
 
 /** A script for zsh: sourced, or as the file `_sluice` in a folder of `fpath`. */
-export function zshScript(commands: readonly DeclaredCommand[]): string {
+function zshScript(commands: readonly DeclaredCommand[]): string {
   return `#compdef sluice
 # Completion of sluice for zsh. In ~/.zshrc, after compinit: source <(sluice completion zsh)
 _sluice() {
