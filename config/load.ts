@@ -2,8 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkCertificates, resolveCertificates } from './checks/certificates.js'
-import { checkConfig } from './checks/checks.js'
-import { withEmbeddedCookies } from './checks/embedded.js'
+import { checkConfig, withEmbeddedCookies } from './checks/checks.js'
 import { expand } from './environment.js'
 import {
   ConfigFiles,
@@ -103,26 +102,17 @@ class Loader {
     const policies = files.filter((file): file is PolicyFile => file.kind !== ACCESS)
 
     const locate = (file: string, path: Path): Place => this.#place(file, path)
-    const read = {
-      gatewayFile,
-      projectsFile,
-      gateway,
-      projects,
-      planWords,
-      policies,
-      access,
+    const found = { gatewayFile, projectsFile, policies, access, locate }
+    const faults = checkConfig({
+      ...{ ...found, gateway, projects, planWords },
       written: this.#written,
       bucketsKnown: this.#bucketsKnown,
-      locate,
       variablesOf: (file: string, path: Path) => this.#variablesOf(file, path),
-    }
-    for (const { file, ...fault } of checkConfig(read)) this.#report(file, fault)
-
-    const found = gateway &&
-      projects &&
-      planWords && { gatewayFile, projectsFile, gateway, projects, planWords, policies, access, locate }
-    if (found === undefined || this.#problems.length > 0) return { problems: this.#problems.sort(byPlace) }
-    return { config: found }
+    })
+    for (const { file, ...fault } of faults) this.#report(file, fault)
+    if (!gateway || !projects || !planWords || this.#problems.length > 0)
+      return { problems: this.#problems.sort(byPlace) }
+    return { config: { ...found, gateway, projects, planWords } }
   }
 
   /** Every *.yaml of the folder that is valid by itself. */

@@ -1,6 +1,6 @@
 /** Checks that a schema cannot express: names that must exist, be unique, or cover everything. Pure. */
-
 import { type Path, placeText, unknownName } from '../problem.js'
+import type { Gateway } from '../schema/gateway.js'
 import { quotaFaults, windowFaults } from '../schema/quota.js'
 import {
   type AccessPolicy,
@@ -12,7 +12,6 @@ import {
 } from '../types.js'
 import { reservedNameFault } from '../words/reserved-names.js'
 import { checkColumns } from './columns.js'
-import { EMBEDDED_SERVICES } from './embedded.js'
 import { checkListeners } from './listen-host.js'
 import { checkPlans } from './plans.js'
 import { checkAccess, checkRules, checkShares } from './rules.js'
@@ -170,4 +169,21 @@ class Owners {
     const where = placeText(this.#read.locate(owner.file, owner.path))
     this.faults.push({ file, path, message: `${this.#what}${shown} is already used at ${where}.` })
   }
+}
+
+/** Each with the cookies by which it recognises its users. */
+const SERVICES: Readonly<Record<string, readonly string[]>> = {
+  directory: [],
+  identity: ['sluice_identity'],
+  welcome: [],
+}
+
+export const EMBEDDED_SERVICES: ReadonlySet<string> = new Set(Object.keys(SERVICES))
+
+/** Adds the cookies of the services that are upstreams to the credentials, so that no operator has to list them. */
+export function withEmbeddedCookies(gateway: Gateway): Gateway {
+  const { upstreams, credentials } = gateway
+  const used = Object.values(upstreams).flatMap(one => ('embedded' in one ? [one.embedded] : []))
+  const cookies = new Set([...credentials.cookies, ...used.flatMap(name => SERVICES[name] ?? [])])
+  return { ...gateway, credentials: { ...credentials, cookies: [...cookies] } }
 }

@@ -10,7 +10,7 @@ import type { Counters } from '../decide/dry-run.js'
 import type { HeldSlots, Slots } from '../decide/held-slots.js'
 import { NotFound } from '../errors.js'
 import { methodsOf } from '../policy/policy.js'
-import type { Project } from '../types.js'
+import type { Project, Rule } from '../types.js'
 import { countersOf } from './counters.js'
 import { explainedForNow } from './explained.js'
 import { type Reset, type ResetOptions, reset } from './reset.js'
@@ -63,9 +63,7 @@ export function policyOf(loaded: Configuration, of: PolicyOf): object {
   const buckets = [...(table?.rules.values() ?? [])].map(rule => ({
     bucket: rule.id,
     patterns: patterns.get(rule.id) ?? [],
-    mode: rule.mode,
-    ...explainedForNow(rule),
-    ...(rule.share && { enforceFor: `${rule.share.percent}%` }),
+    ...modeOf(rule),
     ...rule.config,
     onStoreError: rule.onStoreError,
     src: `${rule.source.file}:${rule.source.line}`,
@@ -74,9 +72,7 @@ export function policyOf(loaded: Configuration, of: PolicyOf): object {
     methods: methodsOf({ rule, match }),
     rule: rule.id,
     kind: rule.kind,
-    mode: rule.mode,
-    ...explainedForNow(rule),
-    ...(rule.share && { enforceFor: `${rule.share.percent}%` }),
+    ...modeOf(rule),
     match,
     key: rule.key,
     missing: rule.missing,
@@ -98,4 +94,9 @@ function columnAsked({ config }: Configuration, asked: Omit<Project, 'id'>): Omi
   check('plan', asked.plan, plans)
   check('environment', asked.environment, environments)
   return asked
+}
+
+function modeOf(rule: Rule) {
+  const share = rule.share && { enforceFor: `${rule.share.percent}%` }
+  return { mode: rule.mode, ...explainedForNow(rule), ...share }
 }

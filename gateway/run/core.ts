@@ -22,6 +22,7 @@ import { boundedLog } from '../observe/log-limits.js'
 import { Metrics } from '../observe/metrics.js'
 import { Redactor } from '../observe/redact.js'
 import { ForwardingWatch, type UntrustedForwarding, warnOf } from '../observe/untrusted-forwarding.js'
+import { watchVitals } from '../observe/watched.js'
 import type { Runtime } from '../overrides/runtime.js'
 import type { Log } from '../types.js'
 import { Generation, type InForce, type Lasting } from './generation.js'
@@ -156,7 +157,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     },
     listen.tls && { ...listen.tls, log },
   )
-  metrics.watch({
+  watchVitals(metrics.series, {
     connections: () => listener.connections,
     loopDelay,
     backends: () => upstreams.load(),

@@ -5,6 +5,7 @@ import { Health, startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { serviceDocuments } from '../explain/inspect.js'
+import { watchKeys } from '../observe/watched.js'
 import { reportModes } from '../overrides/mode.js'
 import { overrideRoutes } from '../overrides/routes.js'
 import { type Host, type HostOptions, processHost } from './host.js'
@@ -44,7 +45,7 @@ export async function startGateway(
   const { runtime } = overrides
   const health = new Health(() => host.trouble)
   metrics.policyLoaded(first.compiled.policy.revision)
-  metrics.watchKeys(() => wrongKeys.counts())
+  watchKeys(metrics.series, () => wrongKeys.counts())
   const reloader = new Reloader({
     first,
     load,

@@ -4,7 +4,6 @@
  */
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/load.js'
-import type { Gateway } from '../../config/schema/gateway.js'
 import { urlsOf } from '../../config/schema/upstream.js'
 import type { Configuration } from '../configured/load.js'
 import type { BackendEvents } from '../forward/backend.js'
@@ -200,28 +199,33 @@ export function upstreamSettings(
 ): UpstreamSettings[] {
   const { upstreams, fingerprintHeaders } = config.gateway
   const { proxyHeaders, countedHeaders } = callerFields(config)
-  return Object.entries(upstreams).map(([name, written]) => ({
-    name,
-    urls: 'embedded' in written ? [serviceOf(written.embedded).url] : urlsOf(written),
-    ca: 'ca' in written && written.ca !== undefined ? readFileSync(written.ca, 'utf8') : undefined,
-    connections: 'embedded' in written ? undefined : written.connections,
-    maxBody: 'embedded' in written ? undefined : written.maxBody,
-    methodOverride: 'embedded' in written ? undefined : written.methodOverride,
-    timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
-    service: serviceKeys(written, serviceOf),
-    fingerprintHeaders,
-    proxyHeaders,
-    countedHeaders,
-  }))
-}
+  const headers = { fingerprintHeaders, proxyHeaders, countedHeaders }
+  return Object.entries(upstreams).map(([name, written]): UpstreamSettings => {
+    if ('embedded' in written) {
+      const { url, secret } = serviceOf(written.embedded)
+      return {
+        name,
+        urls: [url],
 
-/** How a service knows this gateway; undefined for any other upstream. */
-function serviceKeys(
-  written: Gateway['upstreams'][string],
-  serviceOf: (name: string) => EmbeddedService,
-): UpstreamSettings['service'] {
-  if ('embedded' in written) return { secret: serviceOf(written.embedded).secret }
-  return written.secret === undefined ? undefined : { secret: written.secret }
+        timeouts: EMBEDDED_TIMEOUTS,
+        service: { secret },
+        ...headers,
+      }
+    }
+    const { ca, connections, maxBody, methodOverride, timeouts, secret } = written
+    return {
+      name,
+      urls: urlsOf(written),
+      ca: ca === undefined ? undefined : readFileSync(ca, 'utf8'),
+      connections,
+      maxBody,
+      methodOverride,
+      timeouts: timeoutsOf(timeouts),
+      // How a service knows this gateway.
+      service: secret === undefined ? undefined : { secret },
+      ...headers,
+    }
+  })
 }
 
 function timeoutsOf({
