@@ -1,7 +1,7 @@
 /** The effective limits, as data and as tables: by plan and environment, of one project, and of the endpoint rules. */
 import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { describeColumns, groupColumns } from '../config/checks/column-text.js'
+import { describeColumns, groupColumns } from '../config/checks/columns.js'
 import { isProjectLimits } from '../config/load.js'
 import { listed } from '../config/problem.js'
 import type { RuleEntry } from '../config/schema/policy.js'

@@ -3,7 +3,7 @@
  * limits.
  */
 
-import { describeColumns } from '../../config/checks/column-text.js'
+import { describeColumns } from '../../config/checks/columns.js'
 import type { Path } from '../../config/problem.js'
 import { patternsOf } from '../../config/words/bucket.js'
 import { columnsOf } from '../../config/words/words.js'

@@ -1,6 +1,6 @@
 /** What differs in effect between two configurations: comments, order and names of files do not count. */
 
-import { bothWords, describeColumns, groupColumns } from '../../../config/checks/column-text.js'
+import { bothWords, describeColumns, groupColumns } from '../../../config/checks/columns.js'
 import { isProjectLimits } from '../../../config/load.js'
 import type { ProjectEntry } from '../../../config/schema/projects.js'
 import type { BucketConfig } from '../../../config/words/bucket.js'

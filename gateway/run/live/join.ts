@@ -16,7 +16,6 @@ import type { StepCounts } from '../../observe/live/live.js'
 import { allRequests, OUTCOMES, REQUEST } from '../../observe/live/outcomes.js'
 import { STEP_MS } from '../../observe/live/tally.js'
 import type { BackendState } from '../upstreams.js'
-import { mergeBackends } from '../workers/merge.js'
 import type { ProcessPart } from './part.js'
 import { rulesOf } from './rules.js'
 
@@ -116,6 +115,26 @@ export function joinUpstreams(parts: readonly ProcessPart[]): LiveUpstream[] {
     name,
     addresses: backends.filter(({ upstream }) => upstream === name).map(addressOf),
   }))
+}
+
+/** One entry per address: requests are added up; it counts as ejected when any worker has ejected it. */
+export function mergeBackends(all: readonly (readonly BackendState[])[]): BackendState[] {
+  const merged = new Map<string, BackendState>()
+  for (const backend of all.flat()) {
+    const address = JSON.stringify([backend.upstream, backend.backend])
+    const before = merged.get(address)
+    merged.set(address, before === undefined ? backend : together(before, backend))
+  }
+  return [...merged.values()]
+}
+
+function together(one: BackendState, other: BackendState): BackendState {
+  return {
+    ...one,
+    ejected: one.ejected || other.ejected,
+    requests: one.requests + other.requests,
+    webSockets: one.webSockets + other.webSockets,
+  }
 }
 
 function addressOf({ backend, ejected, requests, webSockets }: BackendState) {

@@ -10,16 +10,15 @@ import type { OverrideReason } from '../../admin/overrides.js'
 import type { Configuration } from '../../configured/load.js'
 import type { Slots } from '../../decide/held-slots.js'
 import { Unreachable } from '../../errors.js'
-import { MOST_SLOTS, policyOf } from '../../explain/inspect.js'
-import type { Reset } from '../../explain/reset.js'
+import { MOST_SLOTS, policyOf, type Reset } from '../../explain/inspect.js'
 import type { StepCounts } from '../../observe/live/live.js'
-import type { MetricsSnapshot } from '../../observe/series.js'
+import { type MetricsSnapshot, mergeSnapshots } from '../../observe/series.js'
 import type { Texts } from '../../overrides/stored-form.js'
+import { mergeBackends } from '../live/join.js'
 import type { AnsweredParts } from '../live/live-data.js'
 import type { ProcessPart } from '../live/part.js'
 import type { BackendState } from '../upstreams.js'
 import { Disconnected } from './channel.js'
-import { mergeBackends, mergeSlots, WorkerSeries } from './merge.js'
 import type { Member, WorkerPool } from './worker-pool.js'
 
 const PATIENCE_MS = 5_000
@@ -168,4 +167,45 @@ export function within<T>(ms: number, answer: Promise<T>, { pid }: Member): Prom
     const timer = setTimeout(() => reject(error), ms)
     answer.then(resolve, reject).finally(() => clearTimeout(timer))
   })
+}
+
+/** The `most` oldest slots of all workers. */
+export function mergeSlots(all: readonly Slots[], most: number): Slots {
+  const slots = all.flatMap(one => one.slots).sort((one, other) => other.age_ms - one.age_ms)
+  return { total: all.reduce((sum, { total }) => sum + total, 0), slots: slots.slice(0, most) }
+}
+
+/** The series of all workers. The counts of a worker remain after it has ended, because a counter must not fall. */
+export class WorkerSeries {
+  /** The last report of each worker, by its id. */
+  readonly #last = new Map<number, MetricsSnapshot>()
+  #ended: readonly MetricsSnapshot[] = []
+
+  /** Records a worker's report. */
+  report(worker: number, snapshot: MetricsSnapshot): void {
+    this.#last.set(worker, snapshot)
+  }
+
+  /** A worker has ended: the counts of its last report are kept. */
+  ended(worker: number): void {
+    const last = this.#last.get(worker)
+    if (last !== undefined) this.#ended = [...this.#ended, lasting(last)]
+    this.#last.delete(worker)
+  }
+
+  /** The response to a scrape; `own` are the supervisor's series. */
+  async text(own: MetricsSnapshot): Promise<string> {
+    const folding = this.#ended
+    if (folding.length > 1) {
+      const folded = await mergeSnapshots(folding).snapshot()
+      // A concurrent scrape may already have replaced it.
+      if (this.#ended[0] === folding[0]) this.#ended = [folded, ...this.#ended.slice(folding.length)]
+    }
+    return mergeSnapshots([own, ...this.#ended, ...this.#last.values()]).text()
+  }
+}
+
+/** The snapshot without gauges, which end with their process. */
+function lasting(snapshot: MetricsSnapshot): MetricsSnapshot {
+  return snapshot.filter(({ type }) => type === 'counter' || type === 'histogram')
 }

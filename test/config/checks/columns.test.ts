@@ -1,5 +1,5 @@
 import t from 'tap'
-import { describeColumns } from '../../../config/checks/column-text.js'
+import { describeColumns } from '../../../config/checks/columns.js'
 import { columnsOf, type Selector } from '../../../config/words/words.js'
 
 t.test('the plans and environments of a rule are described in one line, however many there are', async t => {
