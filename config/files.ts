@@ -106,7 +106,7 @@ function isPolicyName(name: string): boolean {
  * The policy files of a folder, as paths within it and sorted. Those of folders in it are not read, but probably meant to
  * be. Throws the file system's error.
  */
-export function policyNames(folder: string): string[] {
+function policyNames(folder: string): string[] {
   const names = readdirSync(folder)
   return [...names, ...names.flatMap(name => namesWithin(folder, name))].filter(isPolicyName).sort()
 }

@@ -178,7 +178,7 @@ const SERVICES: Readonly<Record<string, readonly string[]>> = {
   welcome: [],
 }
 
-export const EMBEDDED_SERVICES: ReadonlySet<string> = new Set(Object.keys(SERVICES))
+const EMBEDDED_SERVICES: ReadonlySet<string> = new Set(Object.keys(SERVICES))
 
 /** Adds the cookies of the services that are upstreams to the credentials, so that no operator has to list them. */
 export function withEmbeddedCookies(gateway: Gateway): Gateway {

@@ -65,7 +65,7 @@ export function unknownHostFault(id: string): string | undefined {
 }
 
 /** Reports the ids in `named` that do not exist, each at its place in the list at `path`. */
-export function unknownProjects(
+function unknownProjects(
   named: readonly string[] = [],
   projects: readonly ProjectEntry[],
   path: Path,

@@ -66,7 +66,7 @@ export interface UnreadRequest {
   readonly at: number
 }
 
-export function accessRecord(event: Finished, redactor: Redactor): AccessRecord {
+function accessRecord(event: Finished, redactor: Redactor): AccessRecord {
   const { facts, project, verdict, status, error } = event
   return {
     v: 1,
@@ -92,7 +92,7 @@ export function accessRecord(event: Finished, redactor: Redactor): AccessRecord 
 }
 
 /** The access record of something refused before there was a request. */
-export function unreadRecord({ id, code, network, at }: UnreadRequest): AccessRecord {
+function unreadRecord({ id, code, network, at }: UnreadRequest): AccessRecord {
   return {
     v: 1,
     ts: new Date(at).toISOString(),

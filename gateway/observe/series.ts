@@ -11,7 +11,7 @@ interface Cell {
 /** One level of maps per label; the last one holds the cells. */
 type Level = Map<string, Level | Cell>
 
-export class CellCounter {
+class CellCounter {
   readonly #names: readonly string[]
   readonly #root: Level = new Map()
   readonly #cells: Cell[] = []
@@ -62,7 +62,7 @@ export interface HistogramValue {
   readonly value: number
 }
 
-export class CellHistogram {
+class CellHistogram {
   readonly #name: string
   readonly #bounds: readonly number[]
   readonly #label: string | undefined

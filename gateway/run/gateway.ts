@@ -95,7 +95,7 @@ export async function startGateway(
 }
 
 /** Plain data, fit for JSON; dates are written as ISO 8601. */
-export async function describeState(
+async function describeState(
   host: Pick<Host, 'inForce' | 'backends' | 'untrustedForwarding' | 'overrides' | 'workers'>,
   { needsRestart, last }: Pick<Reloader, 'needsRestart' | 'last'>,
 ): Promise<object> {

@@ -14,7 +14,7 @@ export class RefusedCall extends Error {
 const KEY = 'sluice-admin-key'
 
 /** Kept for this tab only, until it is closed. */
-export const adminKey = {
+const adminKey = {
   get: () => sessionStorage.getItem(KEY) ?? '',
   set: (key: string) => sessionStorage.setItem(KEY, key),
 }

@@ -87,7 +87,7 @@ startKeyPrompt(() => connection.connect())
 startQuestions()
 connection.connect()
 
-export function showNumbers({ rates, in_flight, slots }: LiveSnapshot): void {
+function showNumbers({ rates, in_flight, slots }: LiveSnapshot): void {
   setText(find('now-requests'), rate(rates.requests))
   setText(find('now-refused'), rate(rates.refused))
   setText(find('now-would'), rate(rates.would_refuse))

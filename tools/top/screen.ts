@@ -23,7 +23,7 @@ export interface Canvas {
 const LEAST_ROWS = 2
 
 /** The overall state, one line for each aspect. */
-export function headLines(snapshot: LiveSnapshot, origin: string, { columns, style }: Canvas): string[] {
+function headLines(snapshot: LiveSnapshot, origin: string, { columns, style }: Canvas): string[] {
   const { rates, reload, store, missing } = snapshot
   const line = (text: string, mark?: Style) => {
     const fitting = cut(printable(text), columns)

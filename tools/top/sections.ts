@@ -24,7 +24,7 @@ const LEAST_TEXT = 8
 const LEAST_FIRST = 24
 
 /** A heading and a line for each row; columns that do not fit are omitted from the right. */
-export function grid<Row>(
+function grid<Row>(
   columns: readonly GridColumn<Row>[],
   rows: readonly Row[],
   width: number,

@@ -12,7 +12,7 @@ export interface CountedProject {
 /** Projects kept when there are too many: first the most refused, then the busiest. */
 const STAY = { refused: 256, all: 768 } as const
 /** Largest number of projects counted at the same time. */
-export const MOST_PROJECTS = 1024
+const MOST_PROJECTS = 1024
 
 /**
  * Heavy hitters: when there are too many projects, those with the fewest requests and refusals in the last hour are

@@ -8,7 +8,7 @@ export const KINDS = 5
 export const STEP_MS = 10_000
 export const STEPS = 360
 /** Looks kept for rates: more than ten seconds' worth, at one look a second. */
-export const LOOKS = 13
+const LOOKS = 13
 
 /** The last hour of one thing: 7,200 bytes. */
 class Hour {
@@ -164,6 +164,6 @@ export class Timeline {
   }
 }
 
-export function stepOf(time: number): number {
+function stepOf(time: number): number {
   return Math.floor(time / STEP_MS)
 }

@@ -183,7 +183,7 @@ function storeOf(redis: string, parts: readonly ProcessPart[]): LiveSnapshot['st
   }
 }
 
-export class Changes {
+class Changes {
   #known:
     | { readonly former: Former; readonly loaded: Configuration; readonly changes: LiveChanges }
     | undefined

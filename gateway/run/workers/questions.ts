@@ -161,7 +161,7 @@ export async function changeAll(
 }
 
 /** Rejects when a worker takes longer to answer. */
-export function within<T>(ms: number, answer: Promise<T>, { pid }: Member): Promise<T> {
+function within<T>(ms: number, answer: Promise<T>, { pid }: Member): Promise<T> {
   return new Promise((resolve, reject) => {
     const error = new Error(`Worker ${pid} has not answered within ${ms / 1000} s.`)
     const timer = setTimeout(() => reject(error), ms)
@@ -170,13 +170,13 @@ export function within<T>(ms: number, answer: Promise<T>, { pid }: Member): Prom
 }
 
 /** The `most` oldest slots of all workers. */
-export function mergeSlots(all: readonly Slots[], most: number): Slots {
+function mergeSlots(all: readonly Slots[], most: number): Slots {
   const slots = all.flatMap(one => one.slots).sort((one, other) => other.age_ms - one.age_ms)
   return { total: all.reduce((sum, { total }) => sum + total, 0), slots: slots.slice(0, most) }
 }
 
 /** The series of all workers. The counts of a worker remain after it has ended, because a counter must not fall. */
-export class WorkerSeries {
+class WorkerSeries {
   /** The last report of each worker, by its id. */
   readonly #last = new Map<number, MetricsSnapshot>()
   #ended: readonly MetricsSnapshot[] = []
