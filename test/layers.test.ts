@@ -82,7 +82,7 @@ const PLACES: Record<string, Row> = {
   // On a port of its own; what it reports is injected.
   'gateway/admin': { value: [...WORDS, 'services/http/api-page.ts'] },
   // Runs in a browser: knows the types of the data it gets, and no code of the gateway.
-  'gateway/ui': { types: ['gateway/admin'] },
+  'gateway/ui': { types: ['gateway/admin', 'gateway/explain/explanation.ts'] },
   // Knows all rooms; only this folder starts the services.
   'gateway/run': {
     value: [
@@ -138,7 +138,7 @@ const HOMES: Record<string, readonly string[]> = {
   pino: ['gateway/observe/log.ts'],
   'prom-client': ['gateway/observe/series.ts', 'services/directory/metrics.ts'],
   ...Object.fromEntries(OTEL.map(name => [`@opentelemetry/${name}`, [OTEL_HOME]])),
-  yaml: ['config/yaml.ts'],
+  yaml: ['config/yaml.ts', 'config/yaml-text.ts'],
   ajv: ['config/validate.ts', 'services/directory/routes/body.ts', 'services/identity/decode/validate.ts'],
   'ajv-formats': ['services/identity/decode/validate.ts'],
   fastify: ['gateway/admin/server.ts', 'services/http/server.ts'],

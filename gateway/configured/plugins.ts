@@ -6,8 +6,7 @@ import { type Config, problemAt } from '../../config/load.js'
 import { formatProblem, type Path, type Problem } from '../../config/problem.js'
 import { Failure } from '../errors.js'
 import { contained } from '../identify/identify.js'
-import { boundedLog } from '../observe/bounded-log.js'
-import { observeAll } from '../observe/observers.js'
+import { boundedLog } from '../observe/log-limits.js'
 import type { Identifier, Limiter, Observer, Tools } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
@@ -131,4 +130,25 @@ function named<P extends { readonly name: string }>(plugins: readonly P[], name:
 function problemOf(config: Config, name: string, path: Path, error: unknown): Problem {
   const message = `The plugin "${name}" could not be created: ${messageOf(error)}`
   return problemAt(config, config.gatewayFile, path, message)
+}
+
+/** An observer and the name of its plugin. */
+interface NamedObserver {
+  readonly name: string
+  readonly observer: Observer
+}
+
+/** Calls each observer; one that throws is logged and does not affect the others. */
+function observeAll(observers: readonly NamedObserver[], log: Log): Observer {
+  return {
+    finished(event) {
+      for (const { name, observer } of observers) {
+        try {
+          observer.finished(event)
+        } catch (error) {
+          log.warn({ err: error, plugin: name }, 'an observer failed')
+        }
+      }
+    },
+  }
 }

@@ -8,8 +8,7 @@ import { chargeOf } from '../decide/store/meters.js'
 import { type Answer, costOf } from '../decide/store/store.js'
 import type { Project, Reading, Rule } from '../types.js'
 import { explainedCounter, explainedForNow } from './explained.js'
-import type { Parts } from './facts.js'
-import { missingNames, questionOf } from './named-counter.js'
+import { missingNames, type Parts, questionOf } from './named-counter.js'
 
 /** Counters that are read at once before requests get their turn. */
 const AT_ONCE = 20
