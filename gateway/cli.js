@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The entry that package.json names as the command; the commands themselves are in tools/. */
-import { holdHangups } from './run/signals.js'
+import { holdHangups } from './run/hangup.js'
 
 if (process.argv[2] === 'serve') holdHangups()
 // Loaded only now, because it takes a while.

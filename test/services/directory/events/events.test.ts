@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { signatureHeaders } from '../../../../services/directory/events/call.js'
+import { signatureHeaders } from '../../../../services/directory/events/sign.js'
 import { isPublicAddress, refusedTarget } from '../../../../services/directory/events/target.js'
 import { mongoUrl } from '../../../helpers/mongo.js'
 import { waitUntil } from '../../../helpers/wait.js'

@@ -1,28 +1,6 @@
-/**
- * Signals: SIGHUP, and the end of a gateway. During the start SIGHUP would end the process, so it is held before the other
- * modules are loaded; this file imports none.
- */
+/** The end of a gateway: requests under way may finish, then everything is closed, in this order. */
 import type { ClosableLog } from '../observe/log.js'
-
-let isHeld = false
-let received = false
-let handle = (): unknown => {
-  received = true
-  return undefined
-}
-
-/** From now on SIGHUP does not end the process, but is remembered until there is a handler. */
-export function holdHangups(): void {
-  if (!isHeld) process.on('SIGHUP', () => handle())
-  isHeld = true
-}
-
-/** Calls `handler` on each SIGHUP, and at once if there has been one that nobody handled. */
-export function onHangup(handler: () => unknown): void {
-  handle = handler
-  if (received) handle()
-  received = false
-}
+import { onHangup } from './hangup.js'
 
 interface DrainedParts {
   readonly log: ClosableLog
