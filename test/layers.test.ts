@@ -14,10 +14,13 @@ interface Row {
   readonly dynamic?: readonly string[]
 }
 
+/** The types that the rooms exchange. */
+const TYPES = ['gateway/types.ts', 'gateway/demand.ts', 'gateway/verdict.ts']
+
 /** What every room knows: the closed lists of words, and the types and errors that rooms pass to each other. */
 const WORDS = [
   'config/words',
-  'gateway/types.ts',
+  ...TYPES,
   'gateway/compiled-rule.ts',
   'gateway/message.ts',
   'gateway/errors.ts',
@@ -40,11 +43,13 @@ const OTEL_HOME = 'gateway/observe/tracing/otel.ts'
 
 const PLACES: Record<string, Row> = {
   'config/words': {},
-  'gateway/types.ts': { types: ['config/words', 'gateway/compiled-rule.ts'] },
-  'gateway/compiled-rule.ts': { types: ['gateway/types.ts'] },
-  'gateway/errors.ts': { types: ['gateway/types.ts'] },
+  ...Object.fromEntries(
+    TYPES.map(file => [file, { types: [...TYPES, 'config/words', 'gateway/compiled-rule.ts'] }]),
+  ),
+  'gateway/compiled-rule.ts': { types: TYPES },
+  'gateway/errors.ts': { types: TYPES },
   'gateway/message.ts': { types: ['gateway/errors.ts'] },
-  'gateway/plugin.ts': { value: ['config/schema'], types: ['gateway/types.ts'] },
+  'gateway/plugin.ts': { value: ['config/schema'], types: TYPES },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
   // For tests of plugins: the same code as in a gateway, so that the tests show what a gateway would do.
   'gateway/testing.ts': { value: [...WORDS, 'gateway/decide', 'gateway/listen', 'config'] },

@@ -11,7 +11,8 @@ import type { RuntimeEntry } from '../overrides/access-entry.js'
 import { type AnswerSettings, answer, REQUEST_ID, refusal } from '../pipeline/answer.js'
 import type { AccessMatch, Ruling } from '../policy/access.js'
 import { methodsOf, type Policy } from '../policy/policy.js'
-import type { Facts, Matched, Outcome, Reading, Rule, Verdict } from '../types.js'
+import type { Facts, Matched, Rule } from '../types.js'
+import type { Outcome, Reading, Verdict } from '../verdict.js'
 import type { ExplainedAccess, ExplainedAnswer, ExplainedCounter, ExplainedRule } from './explanation.js'
 
 /** For a request that no rule has decided. */

@@ -1,15 +1,8 @@
 /** An explanation of a request, as plain data: the answer to `POST /explain`, and what `sluice explain` prints. */
-import type {
-  AccessAction,
-  Calendar,
-  Condition,
-  KeyPart,
-  Mode,
-  Outcome,
-  Project,
-  Share,
-  StoreName,
-} from '../types.js'
+
+import type { Calendar } from '../demand.js'
+import type { AccessAction, Condition, KeyPart, Mode, Project, Share } from '../types.js'
+import type { Outcome, StoreName } from '../verdict.js'
 
 /** Plain data, fit for JSON. */
 export interface Explanation {

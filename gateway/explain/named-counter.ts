@@ -8,7 +8,8 @@ import { PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { Question, Questions } from '../decide/question.js'
 import { GatewayError, Unnamed } from '../errors.js'
 import { readWritten } from '../listen/written.js'
-import type { Facts, Outcome, Project, Rule } from '../types.js'
+import type { Facts, Project, Rule } from '../types.js'
+import type { Outcome } from '../verdict.js'
 
 /** The parts of a request that a question gives, by name. */
 export type Parts = Omit<CounterName, 'rule' | 'project'>

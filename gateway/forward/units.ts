@@ -1,5 +1,5 @@
 /** Durations and numbers as people read them. */
-import type { Calendar } from '../types.js'
+import type { Calendar } from '../demand.js'
 
 /** Longest first: length in seconds, name, and abbreviation. */
 const UNITS = [

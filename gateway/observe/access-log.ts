@@ -4,7 +4,8 @@
  */
 import { CATALOGUE, type ErrorCode } from '../errors.js'
 import type { Observer } from '../plugin.js'
-import type { Finished, Judgement, Log } from '../types.js'
+import type { Log } from '../types.js'
+import type { Finished, Judgement } from '../verdict.js'
 import { LINES_PER_SECOND, LineBudget } from './log-limits.js'
 import { clientIds } from './record.js'
 import type { AccessRecord } from './record-types.js'

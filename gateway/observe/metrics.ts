@@ -1,6 +1,7 @@
 /** The gateway's own series. */
 import type { Observer } from '../plugin.js'
-import type { Finished, Outcome, Project } from '../types.js'
+import type { Project } from '../types.js'
+import type { Finished, Outcome } from '../verdict.js'
 import { methodLabel, outcomeLabel } from './labels.js'
 import { type MetricsSnapshot, Series } from './series.js'
 

@@ -1,5 +1,6 @@
 /** The decision record: the one log line of a verdict. Pure. */
-import type { Facts, Finished, Outcome, Rule, Source } from '../types.js'
+import type { Facts, Rule, Source } from '../types.js'
+import type { Finished, Outcome } from '../verdict.js'
 import type { Beside, Counter, Decision, DecisionRecord } from './record-types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 

@@ -7,7 +7,7 @@ import { rateLimitFields } from '../../gateway/forward/fields.js'
 import { rejectionOf } from '../../gateway/forward/reject.js'
 import { factsOf } from '../../gateway/listen/written.js'
 import { builtIn } from '../../gateway/plugins.js'
-import type { Verdict } from '../../gateway/types.js'
+import type { Verdict } from '../../gateway/verdict.js'
 import { quiet } from '../../tools/config.js'
 import { Simulation } from '../../tools/replay/simulation.js'
 

@@ -1,5 +1,6 @@
 /** Counts the results of the traffic under one policy, beside those of another policy and of the log. */
-import type { Facts, Mode, Outcome } from '../../gateway/types.js'
+import type { Facts, Mode } from '../../gateway/types.js'
+import type { Outcome } from '../../gateway/verdict.js'
 import { isoTime } from '../log/intake.js'
 import type {
   ChangedRequests,

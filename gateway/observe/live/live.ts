@@ -1,6 +1,7 @@
 /** Live data of this process: rates, the last hour by rule and project, and counters close to a limit. */
 import type { Observer } from '../../plugin.js'
-import type { Finished, Mode } from '../../types.js'
+import type { Mode } from '../../types.js'
+import type { Finished } from '../../verdict.js'
 import type { Redactor } from '../redact.js'
 import { Busiest } from './busiest.js'
 import { Closest } from './closest.js'

@@ -1,5 +1,5 @@
 /** What becomes of requests, and the outcomes of each rule, which are added up from the cells of the metrics. */
-import type { Finished } from '../../types.js'
+import type { Finished } from '../../verdict.js'
 import { LiveTally } from './tally.js'
 
 /** Indexes of a tally of requests. Would-be refusals are also counted under the actual outcome. */

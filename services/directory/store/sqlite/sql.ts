@@ -27,12 +27,12 @@ export function put(
 }
 
 /** A WHERE condition, with its values. */
-export interface Condition {
+export interface SqlCondition {
   readonly where: string
   readonly values: readonly unknown[]
 }
 
-export function scoped(scope: Scope | DirectoryScope | 'all'): Condition {
+export function scoped(scope: Scope | DirectoryScope | 'all'): SqlCondition {
   if (scope === 'all') return { where: 'TRUE', values: [] }
   if ('directoryId' in scope) return { where: 'directory_id = ?', values: [scope.directoryId] }
   const { tenant, product } = scope
@@ -45,7 +45,7 @@ export function scoped(scope: Scope | DirectoryScope | 'all'): Condition {
 export function page<Row>(
   { all }: Sql,
   select: string,
-  { where, values }: Condition,
+  { where, values }: SqlCondition,
   { after, offset, limit }: ListPage,
   newestBy?: 'created' | 'failed',
 ): Row[] {
