@@ -2,10 +2,17 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkCertificates, resolveCertificates } from './checks/certificates.js'
-import { checkConfig } from './checks/checks.js'
-import { withEmbeddedCookies } from './checks/embedded.js'
+import { checkConfig, withEmbeddedCookies } from './checks/checks.js'
 import { expand } from './environment.js'
-import { ConfigFiles, fileBeside, gatewayFileOf, reasonOf } from './files.js'
+import {
+  ConfigFiles,
+  fileBeside,
+  gatewayFileOf,
+  markOf,
+  reasonOf,
+  type Sources,
+  whyNotRead,
+} from './files.js'
 import {
   formatPath,
   listed,
@@ -15,15 +22,13 @@ import {
   type Problem,
   type UnplacedProblem,
 } from './problem.js'
-import { ACCESS, accessSchema } from './schema/access.js'
-import { type Gateway, gatewaySchema } from './schema/gateway.js'
+import { ACCESS } from './schema/access.js'
+import type { Gateway } from './schema/gateway.js'
 import type { PluginSchemas } from './schema/plugin.js'
-import { projectLimitsSchema, ruleFileSchema } from './schema/policy.js'
-import { type ProjectEntry, projectsSchema } from './schema/projects.js'
+import type { ProjectEntry } from './schema/projects.js'
 import { quoted } from './sentences.js'
-import { markOf, type Sources, whyNotRead } from './sources.js'
 import type { AccessPolicy, Config, PolicyFile } from './types.js'
-import { createValidator, type Validator } from './validate.js'
+import { type Validator, type Validators, validatorsOf } from './validate.js'
 import { PROJECT_LIMITS } from './words/bucket.js'
 import { ENVIRONMENTS, PLANS, type PlanWords } from './words/words.js'
 import { parseYaml, type YamlFile } from './yaml.js'
@@ -49,30 +54,6 @@ export function loadConfig(path: string, options: ConfigOptions): LoadedConfig {
   const loader = new Loader(options)
   const loaded = loader.load(gatewayFileOf(path))
   return { ...loaded, sources: loader.sources }
-}
-
-interface Validators {
-  readonly gateway: Validator
-  readonly projects: Validator
-  /** By the kind of the policy file. */
-  readonly policies: ReadonlyMap<string, Validator>
-}
-
-/** Cached because compiling schemas takes tens of milliseconds, during which a reload would block requests. */
-const compiled = new WeakMap<PluginSchemas, Validators>()
-
-function validatorsOf(plugins: PluginSchemas): Validators {
-  const present = compiled.get(plugins)
-  if (present !== undefined) return present
-  const policies = new Map([[PROJECT_LIMITS, createValidator(projectLimitsSchema)]])
-  for (const [kind, schema] of Object.entries(plugins.limit)) {
-    if (kind !== PROJECT_LIMITS) policies.set(kind, createValidator(ruleFileSchema(kind, schema)))
-  }
-  policies.set(ACCESS, createValidator(accessSchema))
-  const gateway = createValidator(gatewaySchema(plugins))
-  const validators = { gateway, projects: createValidator(projectsSchema), policies }
-  compiled.set(plugins, validators)
-  return validators
 }
 
 class Loader {
@@ -121,26 +102,17 @@ class Loader {
     const policies = files.filter((file): file is PolicyFile => file.kind !== ACCESS)
 
     const locate = (file: string, path: Path): Place => this.#place(file, path)
-    const read = {
-      gatewayFile,
-      projectsFile,
-      gateway,
-      projects,
-      planWords,
-      policies,
-      access,
+    const found = { gatewayFile, projectsFile, policies, access, locate }
+    const faults = checkConfig({
+      ...{ ...found, gateway, projects, planWords },
       written: this.#written,
       bucketsKnown: this.#bucketsKnown,
-      locate,
       variablesOf: (file: string, path: Path) => this.#variablesOf(file, path),
-    }
-    for (const { file, ...fault } of checkConfig(read)) this.#report(file, fault)
-
-    const found = gateway &&
-      projects &&
-      planWords && { gatewayFile, projectsFile, gateway, projects, planWords, policies, access, locate }
-    if (found === undefined || this.#problems.length > 0) return { problems: this.#problems.sort(byPlace) }
-    return { config: found }
+    })
+    for (const { file, ...fault } of faults) this.#report(file, fault)
+    if (!gateway || !projects || !planWords || this.#problems.length > 0)
+      return { problems: this.#problems.sort(byPlace) }
+    return { config: { ...found, gateway, projects, planWords } }
   }
 
   /** Every *.yaml of the folder that is valid by itself. */

@@ -1,4 +1,4 @@
-/** Problems of a configuration: where they are, and a sentence for the operator. */
+/** Problems of a configuration: where they are, sentences for the operator, and names that were probably meant. */
 
 /** Where a value stands in a document: keys and list positions from the root. */
 export type Path = readonly (string | number)[]
@@ -95,3 +95,20 @@ export function listProblems(problems: readonly Problem[]): string {
 export function countProblems(count: number): string {
   return count === 1 ? '1 problem' : `${count} problems`
 }
+
+/** `policies/a.yaml:7`. */
+export const placeText = ({ file, line }: Place): string => `${file}:${line}`
+
+/** At most this many names are compared with a misspelt one or listed. */
+const MOST_NAMES = 1000
+
+/** The sentence about a name that does not exist, with what was probably meant. */
+export function unknownName(what: string, name: string, known: ReadonlySet<string>): string {
+  const names = [...known].slice(0, MOST_NAMES)
+  const meant = nearest(name, names)
+  if (meant !== undefined) return `Unknown ${what} "${name}". Did you mean "${meant}"?`
+  const others = known.size > LISTED ? ` There are ${known.size}.` : ` Must be ${listed(names)}.`
+  return `Unknown ${what} "${name}".${known.size === 0 ? ' None is defined.' : others}`
+}
+
+const LISTED = 100

@@ -1,6 +1,5 @@
-/** The loader's result. */
-
-import { formatPath, type Path, type Place, type Problem } from './problem.js'
+/** The loader's result, and what the checks of a whole configuration read and find. */
+import { formatPath, type Path, type Place, type Problem, type UnplacedProblem } from './problem.js'
 import type { ACCESS, AccessDocument } from './schema/access.js'
 import type { Gateway } from './schema/gateway.js'
 import type { ProjectLimitsDocument, RuleFile } from './schema/policy.js'
@@ -56,4 +55,26 @@ export function problemAt(
   message: string,
 ): Problem {
   return { ...config.locate(file, path), path: formatPath(path), message }
+}
+
+/** The documents as read; undefined for a document that has problems of its own. */
+export interface Readable {
+  readonly gatewayFile: string
+  readonly projectsFile: string
+  readonly gateway: Gateway | undefined
+  readonly projects: readonly ProjectEntry[] | undefined
+  readonly planWords: PlanWords | undefined
+  /** The data of well-formed files, by file, whether or not it is valid. */
+  readonly written: ReadonlyMap<string, unknown>
+  readonly policies: readonly PolicyFile[]
+  readonly access: readonly AccessPolicy[]
+  /** False while a file that may define buckets is not valid. */
+  readonly bucketsKnown: boolean
+  locate(file: string, path: Path): Place
+  /** The environment variables that a value came from: messages must not quote such a value. */
+  variablesOf(file: string, path: Path): readonly string[]
+}
+
+export interface FileFault extends UnplacedProblem {
+  readonly file: string
 }

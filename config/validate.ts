@@ -1,5 +1,6 @@
 /**
- * Checks plain data against a schema, fills in defaults, and explains faults in plain English. The only user of ajv.
+ * Checks plain data against a schema, fills in defaults, and explains faults in plain English; the validators of all
+ * files. The only user of ajv.
  */
 import { Ajv } from 'ajv'
 import type { DataValidationCxt } from 'ajv/dist/types/index.js'
@@ -16,9 +17,15 @@ import {
   isTls12Cipher,
 } from './formats.js'
 import type { UnplacedProblem } from './problem.js'
+import { ACCESS, accessSchema } from './schema/access.js'
 import { type DurationBounds, durationWithin } from './schema/duration.js'
+import { gatewaySchema } from './schema/gateway.js'
 import { type PercentBounds, percentWithin } from './schema/percent.js'
+import type { PluginSchemas } from './schema/plugin.js'
+import { projectLimitsSchema, ruleFileSchema } from './schema/policy.js'
+import { projectsSchema } from './schema/projects.js'
 import { faultOf, type VariablesOf } from './sentences.js'
+import { PROJECT_LIMITS } from './words/bucket.js'
 
 /** Maps by the word that abbreviates them. */
 type Shorthand = Readonly<Record<string, object>>
@@ -42,6 +49,31 @@ export function createValidator(schema: TSchema): Validator {
     // A value that violates two keywords is reported once.
     return [...new Map(faults.map(fault => [JSON.stringify(fault), fault])).values()]
   }
+}
+
+/** The validators of all files. */
+export interface Validators {
+  readonly gateway: Validator
+  readonly projects: Validator
+  /** By the kind of the policy file. */
+  readonly policies: ReadonlyMap<string, Validator>
+}
+
+/** Cached because compiling schemas takes tens of milliseconds, during which a reload would block requests. */
+const validators = new WeakMap<PluginSchemas, Validators>()
+
+export function validatorsOf(plugins: PluginSchemas): Validators {
+  const present = validators.get(plugins)
+  if (present !== undefined) return present
+  const policies = new Map([[PROJECT_LIMITS, createValidator(projectLimitsSchema)]])
+  for (const [kind, schema] of Object.entries(plugins.limit)) {
+    if (kind !== PROJECT_LIMITS) policies.set(kind, createValidator(ruleFileSchema(kind, schema)))
+  }
+  policies.set(ACCESS, createValidator(accessSchema))
+  const gateway = createValidator(gatewaySchema(plugins))
+  const made = { gateway, projects: createValidator(projectsSchema), policies }
+  validators.set(plugins, made)
+  return made
 }
 
 /** Shared, because each instance compiles the meta-schema again, which takes longer than most of our schemas. */

@@ -1,18 +1,19 @@
-/** One YAML 1.2 document as plain data, with the place of every value. The only user of package `yaml`. */
-
-import type { Document, ParsedNode } from 'yaml'
-import { Composer, CST, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, Parser } from 'yaml'
+/** One YAML 1.2 document as plain data, with the place of every value. With `yaml-text.ts` the only user of package `yaml`. */
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type ParsedNode } from 'yaml'
 import type { Expanded } from './environment.js'
-import { Mark } from './marks.js'
 import type { Path, UnplacedProblem } from './problem.js'
-import { mistakeAmong } from './yaml-mistakes.js'
+import {
+  compose,
+  MAX_ALIASES,
+  MAX_DEPTH,
+  mistakeAmong,
+  TOO_DEEP,
+  TOO_MANY_ALIASES,
+  TooMuch,
+} from './yaml-text.js'
 
-const MAX_DEPTH = 64
-const MAX_ALIASES = 100
 const MAX_ALIASED_NODES = 10_000
 const MAX_SYNTAX_FAULTS = 10
-const TOO_DEEP = `Nested deeper than ${MAX_DEPTH} levels.`
-const TOO_MANY_ALIASES = `More than ${MAX_ALIASES} aliases, counting those inside aliased values. Write them out.`
 /** Keys that would read or write an object's prototype in some consumer. */
 export const UNSAFE_KEYS = new Set(['__proto__', 'constructor', 'prototype'])
 
@@ -55,6 +56,50 @@ export function parseYaml(text: string, expand: (scalar: string) => Expanded): Y
       const mark = reader.marks.nearest(path)
       return mark.depth === path.length ? mark.variables : []
     },
+  }
+}
+
+/** Position of a value in the text, in a tree of the document's shape, so that a look-up costs only its depth. */
+class Mark {
+  /** Offset of the value's key; for a list item, of the list. */
+  readonly key: number
+  /** Offset of the value; for an alias, of the value it refers to. */
+  value: number
+  readonly depth: number
+  /** Environment variables that the value came from. */
+  variables: readonly string[] = []
+  readonly #parent: Mark | undefined
+  readonly #name: string | number
+  #parts: Map<string, Mark> | undefined
+
+  constructor(key: number, value: number, parent?: Mark, name: string | number = '') {
+    this.key = key
+    this.value = value
+    this.depth = parent === undefined ? 0 : parent.depth + 1
+    this.#parent = parent
+    this.#name = name
+    if (parent !== undefined) {
+      parent.#parts ??= new Map()
+      parent.#parts.set(String(name), this)
+    }
+  }
+
+  /** Keys and list positions from the root. */
+  get path(): Path {
+    const path: (string | number)[] = []
+    for (let mark: Mark = this; mark.#parent !== undefined; mark = mark.#parent) path.push(mark.#name)
+    return path.reverse()
+  }
+
+  /** The mark at `path` below this one, or else its nearest ancestor in the document. */
+  nearest(path: Path): Mark {
+    let mark: Mark = this
+    for (const part of path) {
+      const next = mark.#parts?.get(String(part))
+      if (next === undefined) return mark
+      mark = next
+    }
+    return mark
   }
 }
 
@@ -185,85 +230,5 @@ class Reader {
     return expanded.value
   }
 }
-
-/** Thrown for text that is nested too deeply, or has too many aliases, before anything is made of it. */
-class TooMuch extends Error {
-  readonly offset: number
-
-  constructor(message: string, offset: number) {
-    super(message)
-    this.offset = offset
-  }
-}
-
-/**
- * Like the package's `parseAllDocuments`, but lexes the text only once, checking its depth and aliases on the
- * way. @throws {TooMuch}
- */
-function compose(text: string): Document.Parsed[] {
-  // The package's own check of unique keys takes quadratic time; #map checks them instead.
-  const composer = new Composer({ version: '1.2', strict: true, uniqueKeys: false, prettyErrors: false })
-  return [...composer.compose(tokensOf(text))]
-}
-
-function* tokensOf(text: string): Generator<CST.Token> {
-  const parser = new Parser()
-  for (const lexeme of boundedLexemes(text)) yield* parser.next(lexeme)
-  yield* parser.end()
-}
-
-/**
- * Limits the depth: the package's composer recurses, so text nested a hundred thousand levels deep would crash the
- * process. Limits the aliases: hundreds of thousands would take seconds until they are refused.
- */
-function* boundedLexemes(text: string): Generator<string> {
-  let offset = 0
-  let flow = 0
-  let indicators = 0
-  let aliases = 0
-  let lineStart = true
-  const indents: number[] = []
-  for (const lexeme of new Lexer().lex(text)) {
-    const type = CST.tokenType(lexeme)
-    if (lineStart) {
-      const indent = type === 'space' ? lexeme.length : 0
-      while ((indents.at(-1) ?? -1) >= indent) indents.pop()
-      indents.push(indent)
-    }
-    lineStart = type === 'newline'
-    switch (type) {
-      case 'flow-map-start':
-      case 'flow-seq-start':
-        flow += 1
-        break
-      case 'flow-map-end':
-      case 'flow-seq-end':
-        flow -= 1
-        break
-      case 'seq-item-ind':
-      case 'map-value-ind':
-      case 'explicit-key-ind':
-        indicators += 1
-        break
-      case 'alias':
-        aliases += 1
-        indicators = 0
-        if (aliases > MAX_ALIASES) throw new TooMuch(TOO_MANY_ALIASES, offset)
-        break
-      case 'space':
-      case 'anchor':
-      case 'tag':
-        break
-      default:
-        indicators = 0
-    }
-    if (Math.max(flow, indicators, indents.length) > MAX_DEPTH) throw new TooMuch(TOO_DEEP, offset)
-    if (!ZERO_WIDTH.has(lexeme)) offset += lexeme.length
-    yield lexeme
-  }
-}
-
-/** Markers that the lexer inserts between tokens; they are not in the text. */
-const ZERO_WIDTH = new Set<string>([CST.DOCUMENT, CST.FLOW_END, CST.SCALAR])
 
 const sentence = (text: string): string => (/[.?!]$/.test(text) ? text : `${text}.`)

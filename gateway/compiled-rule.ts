@@ -1,5 +1,8 @@
 /** Rules and demands that are made once, with room for what requests make of them. */
-import type { Check, Demand, Reading, Rule } from './types.js'
+
+import type { Demand } from './demand.js'
+import type { Check, Rule } from './types.js'
+import type { Reading } from './verdict.js'
 
 /**
  * A rule with its `made`, which a copy by spreading leaves behind: what was made of one rule must not serve another. So

@@ -1,25 +1,14 @@
 /** The types of a plugin; the package's public entry. */
 import type { Static, TSchema } from 'typebox'
-import type { Check, Demand, Facts, Finished, Log, Project, Rule } from './types.js'
+import type { Demand } from './demand.js'
+import type { Check, Facts, Log, Project, Rule } from './types.js'
+import type { Finished } from './verdict.js'
 
 export { type Static, Type } from 'typebox'
 export { Duration } from '../config/schema/duration.js'
-export type {
-  Calendar,
-  Check,
-  Demand,
-  Facts,
-  Finished,
-  Log,
-  MeterDemand,
-  Outcome,
-  Project,
-  Reading,
-  Rule,
-  UpstreamAnswer,
-  Verdict,
-  Window,
-} from './types.js'
+export type { Calendar, Demand, MeterDemand, UpstreamAnswer, Window } from './demand.js'
+export type { Check, Facts, Log, Project, Rule } from './types.js'
+export type { Finished, Outcome, Reading, Verdict } from './verdict.js'
 
 /** What the gateway hands a plugin. */
 export interface Tools {

@@ -4,8 +4,9 @@ import { formatPath } from '../config/problem.js'
 import { type Gateway, gatewaySchema } from '../config/schema/gateway.js'
 import { createValidator } from '../config/validate.js'
 import { MemoryStore } from './decide/store/memory.js'
+import type { Demand } from './demand.js'
 import { readWritten } from './listen/written.js'
-import type { Demand, Facts } from './types.js'
+import type { Facts } from './types.js'
 
 /** A request described in a test. */
 export interface WrittenRequest {

@@ -35,3 +35,16 @@ function read(file: string, name: string): Buffer {
   }
   throw new Error(`The file named by ${name}_FILE is larger than 64 KiB`)
 }
+
+/** A variable that holds a whole number; `unset` when it is not set. Throws an Error with a sentence. */
+export function wholeNumber(
+  env: NodeJS.ProcessEnv,
+  name: string,
+  { unit, largest, unset = 0 }: { readonly unit: string; readonly largest: number; readonly unset?: number },
+): number {
+  const text = env[name]
+  if (text === undefined || text === '') return unset
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : largest + 1
+  if (number > largest) throw new Error(`${name} must be a whole number of ${unit}, at most ${largest}`)
+  return number
+}

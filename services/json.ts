@@ -27,7 +27,7 @@ export function jsonType(value: JsonValue): JsonType {
 }
 
 /** True for a JSON object, false for arrays and null. */
-export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 

@@ -14,10 +14,13 @@ interface Row {
   readonly dynamic?: readonly string[]
 }
 
+/** The types that the rooms exchange. */
+const TYPES = ['gateway/types.ts', 'gateway/demand.ts', 'gateway/verdict.ts']
+
 /** What every room knows: the closed lists of words, and the types and errors that rooms pass to each other. */
 const WORDS = [
   'config/words',
-  'gateway/types.ts',
+  ...TYPES,
   'gateway/compiled-rule.ts',
   'gateway/message.ts',
   'gateway/errors.ts',
@@ -25,20 +28,28 @@ const WORDS = [
 ]
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
-const SHARED_BY_SERVICES = ['environment.ts', 'json.ts', 'log.ts', 'login-names.ts', 'storage', 'http'].map(
-  name => `services/${name}`,
-)
+const SHARED_BY_SERVICES = [
+  'environment.ts',
+  'json.ts',
+  'keys.ts',
+  'log.ts',
+  'login-names.ts',
+  'storage',
+  'http',
+].map(name => `services/${name}`)
 
 /** The only file for OpenTelemetry's packages. They are optional, so it is only imported dynamically. */
 const OTEL_HOME = 'gateway/observe/tracing/otel.ts'
 
 const PLACES: Record<string, Row> = {
   'config/words': {},
-  'gateway/types.ts': { types: ['config/words', 'gateway/compiled-rule.ts'] },
-  'gateway/compiled-rule.ts': { types: ['gateway/types.ts'] },
-  'gateway/errors.ts': { types: ['gateway/types.ts'] },
+  ...Object.fromEntries(
+    TYPES.map(file => [file, { types: [...TYPES, 'config/words', 'gateway/compiled-rule.ts'] }]),
+  ),
+  'gateway/compiled-rule.ts': { types: TYPES },
+  'gateway/errors.ts': { types: TYPES },
   'gateway/message.ts': { types: ['gateway/errors.ts'] },
-  'gateway/plugin.ts': { value: ['config/schema'], types: ['gateway/types.ts'] },
+  'gateway/plugin.ts': { value: ['config/schema'], types: TYPES },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
   // For tests of plugins: the same code as in a gateway, so that the tests show what a gateway would do.
   'gateway/testing.ts': { value: [...WORDS, 'gateway/decide', 'gateway/listen', 'config'] },
@@ -76,7 +87,7 @@ const PLACES: Record<string, Row> = {
   // On a port of its own; what it reports is injected.
   'gateway/admin': { value: [...WORDS, 'services/http/api-page.ts'] },
   // Runs in a browser: knows the types of the data it gets, and no code of the gateway.
-  'gateway/ui': { types: ['gateway/admin'] },
+  'gateway/ui': { types: ['gateway/admin', 'gateway/explain/explanation.ts'] },
   // Knows all rooms; only this folder starts the services.
   'gateway/run': {
     value: [
@@ -112,6 +123,7 @@ const PLACES: Record<string, Row> = {
   'services/login-names.ts': {},
   'services/storage': {},
   'services/json.ts': {},
+  'services/keys.ts': { value: ['services/storage'] },
   'services/log.ts': {},
   // The HTTP edge of all: who is believed, how bodies are read and errors answered, what pages look like.
   'services/http': { types: ['services/log.ts'] },
@@ -131,7 +143,7 @@ const HOMES: Record<string, readonly string[]> = {
   pino: ['gateway/observe/log.ts'],
   'prom-client': ['gateway/observe/series.ts', 'services/directory/metrics.ts'],
   ...Object.fromEntries(OTEL.map(name => [`@opentelemetry/${name}`, [OTEL_HOME]])),
-  yaml: ['config/yaml.ts'],
+  yaml: ['config/yaml.ts', 'config/yaml-text.ts'],
   ajv: ['config/validate.ts', 'services/directory/routes/body.ts', 'services/identity/decode/validate.ts'],
   'ajv-formats': ['services/identity/decode/validate.ts'],
   fastify: ['gateway/admin/server.ts', 'services/http/server.ts'],

@@ -9,10 +9,15 @@ import { didYouMean } from './arguments.js'
 import { CONFIG, defineCommand, type ExitCode, NO_OPERANDS, Unusable } from './command.js'
 import { quiet } from './config.js'
 import type { Io } from './io.js'
-import { endpointLimits, type LimitsOf, limitsByColumn, limitsOfProject } from './limits.js'
-import { writeEndpointLimits, writeLimits } from './limits-table.js'
-import { type Finding, formatFinding } from './lint/finding.js'
-import { lint } from './lint/lint.js'
+import {
+  endpointLimits,
+  type LimitsOf,
+  limitsByColumn,
+  limitsOfProject,
+  writeEndpointLimits,
+  writeLimits,
+} from './limits.js'
+import { type Finding, formatFinding, lint } from './lint/lint.js'
 import { count } from './text.js'
 
 export const check = defineCommand({
@@ -44,20 +49,24 @@ Exit code 0 when good, 1 when not. Warnings leave it at 0, except with --strict;
     'sluice check --config ./config --strict\nsluice check --table\nsluice check --project acme-production',
   async run({ values }, io) {
     const days = daysOf(values['report-only-days'])
-    if (values.json) return checkAsJson(values, days, io)
     const loaded = await loadTried(values.config, io.env)
-    if ('problems' in loaded) throw new Failure(listProblems(loaded.problems))
+    if ('problems' in loaded) {
+      if (!values.json) throw new Failure(listProblems(loaded.problems))
+      const findings = loaded.problems.map(problem => ({ severity: 'error', ...problem }))
+      io.out(`${JSON.stringify({ good: false, findings }, null, 2)}\n`)
+      return 1
+    }
     const limits = limitsAsked(loaded, values)
     const findings = lint(loaded, { now: Date.now(), reportOnlyDays: days })
-    for (const finding of findings) io.out(`${painted(finding, io)}\n`)
-    io.out(`${summaryOf(loaded, findings)}\n`)
-    if (limits !== undefined) {
-      for (const one of limits) writeLimits(one, io)
-      writeEndpointLimits(endpointLimits(loaded), io)
-    }
+    if (!values.json) writeFindings(loaded, findings, limits, io)
     const redis = values.connect ? await examined(loaded) : undefined
-    if (redis !== undefined) io.out(`${redis.text}\n`)
-    return redis?.counts === false ? 1 : exitCode(findings, values.strict)
+    const good = redis?.counts !== false
+    if (values.json) {
+      const { revision } = loaded.compiled.policy
+      const tables = limits && { limits, rules: endpointLimits(loaded) }
+      io.out(`${JSON.stringify({ good, revision, findings, redis, ...tables }, null, 2)}\n`)
+    } else if (redis !== undefined) io.out(`${redis.text}\n`)
+    return good ? exitCode(findings, values.strict) : 1
   },
 })
 
@@ -73,29 +82,19 @@ async function loadTried(
   return problems.length === 0 ? loaded : { problems, sources: loaded.sources }
 }
 
-interface Asked {
-  readonly config: string
-  readonly connect: boolean
-  readonly table: boolean
-  readonly project: string | undefined
-  readonly strict: boolean
-}
-
-async function checkAsJson(asked: Asked, reportOnlyDays: number, io: Io): Promise<ExitCode> {
-  const loaded = await loadTried(asked.config, io.env)
-  if ('problems' in loaded) {
-    const findings = loaded.problems.map(problem => ({ severity: 'error', ...problem }))
-    io.out(`${JSON.stringify({ good: false, findings }, null, 2)}\n`)
-    return 1
+function writeFindings(
+  loaded: Configuration,
+  findings: readonly Finding[],
+  limits: readonly LimitsOf[] | undefined,
+  io: Io,
+): void {
+  for (const finding of findings) {
+    io.out(`${io.style(finding.severity === 'warning' ? 'yellow' : 'dim', formatFinding(finding))}\n`)
   }
-  const limits = limitsAsked(loaded, asked)
-  const findings = lint(loaded, { now: Date.now(), reportOnlyDays })
-  const tables = limits && { limits, rules: endpointLimits(loaded) }
-  const { revision } = loaded.compiled.policy
-  const redis = asked.connect ? await examined(loaded) : undefined
-  const good = redis?.counts !== false
-  io.out(`${JSON.stringify({ good, revision, findings, redis, ...tables }, null, 2)}\n`)
-  return good ? exitCode(findings, asked.strict) : 1
+  io.out(`${summaryOf(loaded, findings)}\n`)
+  if (limits === undefined) return
+  for (const one of limits) writeLimits(one, io)
+  writeEndpointLimits(endpointLimits(loaded), io)
 }
 
 /** What the configured Redis is like; without one, each process counts for itself. */
@@ -105,7 +104,10 @@ function examined({ config }: Configuration): Promise<Examined> {
   return Promise.resolve({ counts: true, text: 'No Redis is configured: each process counts for itself.' })
 }
 
-function limitsAsked(loaded: Configuration, { table, project }: Asked): LimitsOf[] | undefined {
+function limitsAsked(
+  loaded: Configuration,
+  { table, project }: { readonly table: boolean; readonly project: string | undefined },
+): LimitsOf[] | undefined {
   if (project === undefined) return table ? limitsByColumn(loaded) : undefined
   const limits = limitsOfProject(loaded, project)
   if (limits !== undefined) return [limits]
@@ -116,12 +118,6 @@ function limitsAsked(loaded: Configuration, { table, project }: Asked): LimitsOf
 function daysOf(text: string): number {
   if (/^\d{1,5}$/.test(text)) return Number(text)
   throw new Unusable(`--report-only-days must be a whole number of days, but it is "${text}".`)
-}
-
-function painted(finding: Finding, io: Io): string {
-  return finding.severity === 'warning'
-    ? io.style('yellow', formatFinding(finding))
-    : io.style('dim', formatFinding(finding))
 }
 
 function summaryOf({ config, compiled }: Configuration, findings: readonly Finding[]): string {

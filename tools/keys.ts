@@ -1,5 +1,6 @@
 /** `sluice keys`: changes the key that encrypts stored secrets, while the gateway runs. */
-import { type Rotation, rotateKeys } from '../gateway/run/keys.js'
+
+import { Failure } from '../gateway/errors.js'
 import { defineCommand, Unusable } from './command.js'
 import { count, grouped, printable } from './text.js'
 
@@ -39,4 +40,27 @@ function text({ directories, reencrypted, unreadable, done }: Rotation): string 
   } else if (unreadable.length === 0)
     lines.push('All secrets are encrypted with the first key: older keys are no longer needed.')
   return `${lines.join('\n')}\n`
+}
+
+/** How a rotation ended. */
+interface Rotation {
+  readonly directories: number
+  readonly reencrypted: number
+  /** Ids of directories with a secret that none of the keys decrypts. */
+  readonly unreadable: readonly string[]
+  /** True when everything readable is encrypted with the first key. */
+  readonly done: boolean
+}
+
+/**
+ * Re-encrypts the directory service's stored secrets with the first key of ENCRYPTION_KEY; the service may be running
+ * meanwhile. @throws {Failure}
+ */
+async function rotateKeys(env: NodeJS.ProcessEnv): Promise<Rotation> {
+  const directory = await import('../services/directory/index.js')
+  try {
+    return await directory.rotateKeys({ env })
+  } catch (error) {
+    throw new Failure(`The keys cannot be rotated: ${(error as Error).message}.`, { cause: error })
+  }
 }

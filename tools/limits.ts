@@ -1,19 +1,30 @@
-/** The effective limits: by plan and environment, of one project, and of the endpoint rules. */
+/** The effective limits, as data and as tables: by plan and environment, of one project, and of the endpoint rules. */
+import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { describeColumns } from '../config/checks/column-text.js'
+import { describeColumns, groupColumns } from '../config/checks/columns.js'
 import { isProjectLimits } from '../config/load.js'
 import { listed } from '../config/problem.js'
 import type { RuleEntry } from '../config/schema/policy.js'
 import type { CountedBucket } from '../config/words/bucket.js'
+import { bucketOfTrial } from '../config/words/share.js'
 import { columnName, pluginConfig } from '../config/words/words.js'
 import type { Configuration } from '../gateway/configured/load.js'
-import { groupColumns } from '../gateway/explain/columns.js'
-import { costText, type Flood, quotaText, secondsText, whoseText } from '../gateway/explain/settings.js'
+import {
+  costText,
+  costTexts,
+  type Flood,
+  quotaText,
+  secondsText,
+  whoseText,
+  windowText,
+} from '../gateway/explain/settings.js'
 import { parsePattern } from '../gateway/policy/pattern.js'
 import type { BucketRule, Table } from '../gateway/policy/policy.js'
 import { extentOf, sampleRequestsOf } from '../gateway/policy/sample-requests.js'
 import type { Rule } from '../gateway/types.js'
+import type { Io } from './io.js'
 import { leaseSentence } from './lint/quotas.js'
+import { columns, grouped, table, wrap } from './text.js'
 
 /** A bucket with a quota, or with a trial beside one. */
 export type BucketLimit = Omit<CountedBucket, 'trial'> &
@@ -148,7 +159,7 @@ export function endpointLimits({ config }: Configuration): EndpointLimit[] {
 }
 
 /** `1 at a time`, `100 per 10 s, then blocked for 60 s`; for other plugins their settings as JSON. */
-export function limitText(kind: string, rule: RuleEntry): string {
+function limitText(kind: string, rule: RuleEntry): string {
   const { when, reads } = rule
   const whose = when === undefined ? '' : `, ${whoseText(when)}`
   return `${spendText(kind, rule)}${whose}${reads ? ', reads too' : ''}`
@@ -162,4 +173,65 @@ function spendText(kind: string, rule: RuleEntry): string {
   const { quota, blockFor } = flood
   const block = blockFor === undefined ? '' : `, then blocked for ${secondsText(blockFor)}`
   return `${quotaText(quota)}${costText(flood)}${block}`
+}
+
+export function writeLimits({ for: whom, buckets }: LimitsOf, io: Io): void {
+  io.out(`\n${io.style('bold', wrap(whom, io.columns))}\n`)
+  io.out(table(BUCKET_COLUMNS, buckets.map(rowOf), io.columns))
+  for (const limit of buckets) {
+    if (limit.falls_to !== undefined || limit.leases === undefined) continue
+    io.out(`${wrap(`${limit.bucket}: ${limit.leases}`, io.columns)}\n`)
+  }
+}
+
+const BUCKET_COLUMNS = [
+  ...columns(['Bucket'], ['per second', 'per minute']),
+  ...columns(['Notes', 'Written at']),
+]
+
+function rowOf(bucket: BucketLimit | Unlimited | Fallen): string[] {
+  if (bucket.falls_to !== undefined) {
+    const others = bucket.falls_to.map(other => other ?? 'no limit').join(', ')
+    return [bucket.bucket, '-', '-', `falls to ${others}`, '-']
+  }
+  const { src } = bucket
+  if (bucket.unlimited) return [bucket.bucket, '-', '-', unlimitedText(bucket), basename(src)]
+  const [second, minute] = [bucket.burst, bucket.sustained].map(requests => {
+    return requests === undefined ? '-' : grouped(requests)
+  }) as [string, string]
+  return [bucket.bucket, second, minute, notesOf(bucket), basename(src)]
+}
+
+function unlimitedText({ mode }: Unlimited): string {
+  return mode === 'report-only' ? `unlimited, ${mode}` : 'unlimited'
+}
+
+/** Whatever differs from the defaults. */
+function notesOf(limit: BucketLimit): string {
+  const { bucket, key, algorithm, lease, mode, enforceFor, windows = [], costs } = limit
+  const isTrial = bucketOfTrial(bucket) !== undefined
+  const notes = [
+    ...windows.map(windowText),
+    ...(costs === undefined ? [] : [`costs ${costTexts(costs).join(', ')}`]),
+    key === undefined ? '' : `by ${key.join(' + ')}`,
+    isTrial ? 'trial' : mode === 'report-only' ? mode : '',
+    enforceFor === undefined ? '' : `for ${enforceFor} of projects`,
+    algorithm === 'sliding-window' ? '' : algorithm,
+    lease ? 'lease' : '',
+  ]
+  return notes.filter(Boolean).join(', ') || '-'
+}
+
+export function writeEndpointLimits(limits: readonly EndpointLimit[], io: Io): void {
+  if (limits.length === 0) return
+  io.out(`\n${io.style('bold', 'Endpoint rules, for every project')}\n`)
+  const titles = columns(['Rule', 'Limit', 'Counted by', 'Mode', 'Written at'])
+  const rows = limits.map(({ rule, limit, key, mode, enforceFor, src }) => [
+    rule,
+    limit,
+    key.join(' + '),
+    enforceFor === undefined ? mode : `${mode} for ${enforceFor}`,
+    basename(src),
+  ])
+  io.out(table(titles, rows, io.columns))
 }

@@ -1,10 +1,9 @@
 /** Finds and runs the command of a command line, and returns its exit code. */
 
 import { version } from '../gateway/run/version.js'
-import { didYouMean, readArguments } from './arguments.js'
+import { commandHelp, didYouMean, generalHelp, readArguments } from './arguments.js'
 import { type Command, type ExitCode, Unusable } from './command.js'
 import { COMMANDS } from './commands.js'
-import { commandHelp, generalHelp } from './help.js'
 import type { Io } from './io.js'
 import { printable } from './text.js'
 

@@ -5,8 +5,7 @@ import { Failure } from '../gateway/errors.js'
 import { CONFIG, defineCommand, NO_OPERANDS, Unusable } from './command.js'
 import type { Io } from './io.js'
 import { GENERATED, readStarter, STARTER, type Starter, starterContents } from './starter/files.js'
-import { limitsText } from './starter/limit.js'
-import { addressOf, answers, leadsTo } from './starter/upstream.js'
+import { addressOf, answers, leadsTo, limitsText } from './starter/options.js'
 
 export const serve = defineCommand({
   name: 'serve',
@@ -36,7 +35,7 @@ With --upstream no files are read: it runs what "sluice init" would write. PORT,
     }
     const path = config ?? CONFIG.default
     if (!existsSync(path)) throw new Failure(missing(path))
-    if (watch) return (await import('./watch/serve-watched.js')).serveWatched(path, io)
+    if (watch) return (await import('./serve-watched.js')).serveWatched(path, io)
     const gateway = await import('../gateway/run/serve.js')
     await gateway.serve(path)
     return undefined

@@ -3,8 +3,7 @@
 import { GATEWAY_SECRET } from '../config/schema/upstream.js'
 import { Failure } from '../gateway/errors.js'
 import { listenFault } from '../gateway/run/listen-fault.js'
-import { openLog } from '../gateway/run/process-log.js'
-import { variable } from '../gateway/run/variable.js'
+import { openLog, variable } from '../gateway/run/process.js'
 import { defineCommand, NO_OPERANDS, Unusable } from './command.js'
 import type { Io } from './io.js'
 

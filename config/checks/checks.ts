@@ -1,16 +1,20 @@
 /** Checks that a schema cannot express: names that must exist, be unique, or cover everything. Pure. */
-
-import type { Path } from '../problem.js'
-import { type FileFault, placeText, type Readable, unknownName } from '../readable.js'
+import { type Path, placeText, unknownName } from '../problem.js'
+import type { Gateway } from '../schema/gateway.js'
 import { quotaFaults, windowFaults } from '../schema/quota.js'
-import { type AccessPolicy, isProjectLimits, type ProjectLimitsPolicy, type RulesPolicy } from '../types.js'
+import {
+  type AccessPolicy,
+  type FileFault,
+  isProjectLimits,
+  type ProjectLimitsPolicy,
+  type Readable,
+  type RulesPolicy,
+} from '../types.js'
 import { reservedNameFault } from '../words/reserved-names.js'
 import { checkColumns } from './columns.js'
-import { EMBEDDED_SERVICES } from './embedded.js'
 import { checkListeners } from './listen-host.js'
 import { checkPlans } from './plans.js'
-import { checkAccess, checkRules } from './rules.js'
-import { checkShares } from './shares.js'
+import { checkAccess, checkRules, checkShares } from './rules.js'
 
 /** Every fault that only shows when all documents are checked together. */
 export function checkConfig(read: Readable): FileFault[] {
@@ -165,4 +169,21 @@ class Owners {
     const where = placeText(this.#read.locate(owner.file, owner.path))
     this.faults.push({ file, path, message: `${this.#what}${shown} is already used at ${where}.` })
   }
+}
+
+/** Each with the cookies by which it recognises its users. */
+const SERVICES: Readonly<Record<string, readonly string[]>> = {
+  directory: [],
+  identity: ['sluice_identity'],
+  welcome: [],
+}
+
+const EMBEDDED_SERVICES: ReadonlySet<string> = new Set(Object.keys(SERVICES))
+
+/** Adds the cookies of the services that are upstreams to the credentials, so that no operator has to list them. */
+export function withEmbeddedCookies(gateway: Gateway): Gateway {
+  const { upstreams, credentials } = gateway
+  const used = Object.values(upstreams).flatMap(one => ('embedded' in one ? [one.embedded] : []))
+  const cookies = new Set([...credentials.cookies, ...used.flatMap(name => SERVICES[name] ?? [])])
+  return { ...gateway, credentials: { ...credentials, cookies: [...cookies] } }
 }

@@ -1,6 +1,6 @@
 /** The hosts of listeners, which of them are one address, and whether both ports can be opened as set. Pure. */
 import { isIP, isIPv4 } from 'node:net'
-import type { FileFault, Readable } from '../readable.js'
+import type { FileFault, Readable } from '../types.js'
 
 const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?$/i
 

@@ -1,9 +1,9 @@
 /** Checks that all plans and environments named in projects, rows, rules and `unknownProject` are declared. Pure. */
 
 import type { Path } from '../problem.js'
-import type { FileFault, Readable } from '../readable.js'
 import { DECLARED_WORD } from '../schema/fields.js'
 import { wrongValue } from '../sentences.js'
+import type { FileFault, Readable } from '../types.js'
 import { ENVIRONMENTS, PLANS, type PlanWords } from '../words/words.js'
 
 /** True where projects.yaml declares other words than the spec's. */

@@ -1,12 +1,17 @@
 /**
- * Checks of endpoint rules and access entries that a schema cannot express: they name existing projects, and a rule's
- * cost fits its quota. Pure.
+ * Checks of rules, access entries and shares that a schema cannot express: they name existing projects, a rule's cost
+ * fits its quota, and a share has an effect. Pure.
  */
-import type { Path, UnplacedProblem } from '../problem.js'
-import type { FileFault } from '../readable.js'
-import type { ProjectEntry } from '../schema/projects.js'
-import type { AccessPolicy, RulesPolicy } from '../types.js'
-import { unknownProjects } from './project-names.js'
+import { type Path, type UnplacedProblem, unknownName } from '../problem.js'
+import { HOST_NAME_PATTERN, type ProjectEntry } from '../schema/projects.js'
+import {
+  type AccessPolicy,
+  type FileFault,
+  isProjectLimits,
+  type PolicyFile,
+  type RulesPolicy,
+} from '../types.js'
+import { BY_CLIENT, BY_HOST } from '../words/words.js'
 
 /** @param projects undefined when the declared projects are not known */
 export function checkRules(
@@ -45,4 +50,53 @@ export function checkAccess(
       unknownProjects(rule.projects, projects, ['rules', i, 'projects']).map(fault => ({ file, ...fault })),
     ),
   )
+}
+
+const HOST_NAME = new RegExp(HOST_NAME_PATTERN)
+
+/** True for a host's name as projects and routes have it; false for patterns, capitals, and names with a port. */
+export const isHostName = (text: string): boolean => HOST_NAME.test(text)
+
+/** Why an entry or condition cannot name unknown callers by this id; undefined when it can, and for all other ids. */
+export function unknownHostFault(id: string): string | undefined {
+  if (id.startsWith(BY_CLIENT)) return `"${id}" is no project: name the address under "networks".`
+  if (!id.startsWith(BY_HOST) || isHostName(id.slice(BY_HOST.length))) return undefined
+  return `"${id}" stands for no requests: write the host's name in lowercase and without a port, such as "${BY_HOST}example.com".`
+}
+
+/** Reports the ids in `named` that do not exist, each at its place in the list at `path`. */
+function unknownProjects(
+  named: readonly string[] = [],
+  projects: readonly ProjectEntry[],
+  path: Path,
+): UnplacedProblem[] {
+  if (named.length === 0) return []
+  const known = new Set(projects.map(({ id }) => id))
+  return named.flatMap((id, i) => {
+    const fault = unknownHostFault(id)
+    if (fault === undefined && (known.has(id) || id.startsWith(BY_HOST))) return []
+    const message = fault ?? unknownName('project', id, new Set([...known, `${BY_HOST}NAME`]))
+    return { path: [...path, i], message }
+  })
+}
+
+type ShareFault = UnplacedProblem & { readonly file: string }
+
+/** Reports `enforceFor` in report-only mode, where it has no effect. */
+export function checkShares(policies: readonly PolicyFile[]): ShareFault[] {
+  return policies.flatMap(policy => {
+    const { file } = policy
+    if (isProjectLimits(policy)) return checkShare(policy.document, file, [])
+    return policy.document.rules.flatMap((rule, i) => checkShare(rule, file, ['rules', i]))
+  })
+}
+
+function checkShare(
+  { mode, enforceFor }: { readonly mode: string; readonly enforceFor?: number | undefined },
+  file: string,
+  path: UnplacedProblem['path'],
+): ShareFault[] {
+  if (mode === 'enforce' || enforceFor === undefined) return []
+  const message = `"enforceFor" has no effect with mode: report-only. Write mode: enforce, or remove enforceFor.`
+  return [{ file, path: [...path, 'enforceFor'], message }]
 }

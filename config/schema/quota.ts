@@ -77,7 +77,7 @@ const Trial = Type.Optional(
 )
 
 /** The keys of a whole quota. */
-export const quotaProperties = {
+const quotaProperties = {
   ...windowProperties,
   algorithm: Word(ALGORITHMS, { default: 'sliding-window', description: ALGORITHM_HELP }),
   lease: Type.Boolean({ default: false, description: LEASE_HELP }),

@@ -3,7 +3,7 @@ import { METHODS, validateHeaderName, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
 import type { FastifyPluginAsync } from 'fastify'
 import { UnknownQuestion } from '../errors.js'
-import { LONGEST_PROJECT } from './override-reason.js'
+import { LONGEST_PROJECT } from './overrides.js'
 import { sendProblem } from './problem.js'
 
 /** A hypothetical request. */

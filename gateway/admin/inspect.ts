@@ -3,7 +3,7 @@
  * counter.
  */
 import type { FastifyPluginAsync } from 'fastify'
-import { BY, LONGEST_PROJECT, type OverrideReason, WHY } from './override-reason.js'
+import { BY, LONGEST_PROJECT, type OverrideReason, WHY } from './overrides.js'
 import { answerRefusals, sendProblem } from './problem.js'
 
 /** Whose policy: a project's, or a plan's in an environment. */

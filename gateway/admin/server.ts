@@ -1,20 +1,18 @@
 /** The admin port: health, metrics and state; on loopback unless configured otherwise. The home file of fastify. */
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { Log } from '../types.js'
-import { type AccessOverrides, accessRoutes } from './access.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
 import { type Asked, explainRoute } from './explain.js'
-import { inputFault } from './input.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
 import { type LiveData, liveRoutes } from './live.js'
-import { type ModeOverrides, overrideRoutes } from './overrides.js'
+import { accessRoutes, type Overrides, overrideRoutes } from './overrides.js'
 import { pageRoutes, UI_PATH } from './page.js'
-import { refuseClient, sendError, sendProblem } from './problem.js'
+import { inputFault, refuseClient, sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
 import type { WrongKeys } from './wrong-keys.js'
 
-export interface AdminOptions {
+export interface AdminOptions extends Overrides {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
@@ -22,9 +20,7 @@ export interface AdminOptions {
   readonly key: string
   /** Throttles wrong keys. */
   readonly wrongKeys: WrongKeys
-  readonly health: {
-    readonly readiness: { readonly ready: true } | { readonly ready: false; readonly reason: string }
-  }
+  readonly health: Pick<Health, 'readiness'>
   /** Problems that do not stop the gateway from taking requests, one sentence each. */
   troubles(): readonly string[]
   readonly metrics: { readonly contentType: string; text(): Promise<string> }
@@ -35,11 +31,7 @@ export interface AdminOptions {
   /** What the gateway would do with a request, without charging anything. */
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
-  readonly access: AccessOverrides
   readonly live: LiveData
-  readonly modes: ModeOverrides
-  /** What was done on this port, the newest first. */
-  overrides(): Promise<readonly object[]>
   /** Addresses of the services' own documents, by service. */
   documents(): Readonly<Record<string, string>>
   readonly log: Log
@@ -136,7 +128,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   await app.register(inspectRoutes(options.inspected))
   await app.register(accessRoutes(options.access))
   await app.register(liveRoutes(options.live))
-  await app.register(overrideRoutes(options.overrides, options.modes))
+  await app.register(overrideRoutes(options))
   await app.listen({ host, port })
   const address = app.server.address()
   if (address === null || typeof address === 'string')
@@ -159,4 +151,34 @@ function isBelow(route: string, path: string): boolean {
   return (
     wanted.length === given.length && wanted.every((part, i) => part.startsWith(':') || part === given[i])
   )
+}
+
+export type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string }
+
+/** Starts unready; a process that can answer at all is alive, so liveness needs no state. */
+export class Health {
+  readonly #trouble: () => string | undefined
+  #isDraining = false
+  #readiness: Readiness = { ready: false, reason: 'starting: the listeners are not up yet' }
+
+  /** `trouble` says why a gateway that has started takes no requests just now. */
+  constructor(trouble: () => string | undefined = () => undefined) {
+    this.#trouble = trouble
+  }
+
+  /** The configuration is loaded and the listeners are up. Has no effect on a process that is draining. */
+  ready(): void {
+    if (!this.#isDraining) this.#readiness = { ready: true }
+  }
+
+  /** No new requests from now on: the process is about to end. */
+  draining(): void {
+    this.#isDraining = true
+    this.#readiness = { ready: false, reason: 'draining: finishing the requests under way' }
+  }
+
+  get readiness(): Readiness {
+    const reason = this.#readiness.ready ? this.#trouble() : undefined
+    return reason === undefined ? this.#readiness : { ready: false, reason }
+  }
 }

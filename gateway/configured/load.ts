@@ -1,10 +1,9 @@
 /** Loads files into a configuration that can be activated, or into the list of all its problems. */
 import { isDeepStrictEqual } from 'node:util'
-import { ConfigFiles, type FileContents } from '../../config/files.js'
+import { ConfigFiles, type FileContents, markOf, type Sources } from '../../config/files.js'
 import { type Config, loadConfig } from '../../config/load.js'
 import { readPluginList } from '../../config/plugin-list.js'
 import { listProblems, type Problem } from '../../config/problem.js'
-import { markOf, type Sources } from '../../config/sources.js'
 import { Failure } from '../errors.js'
 import type { Log } from '../types.js'
 import { type Compiled, compile } from './compile.js'

@@ -8,8 +8,7 @@ import { formatProblem, type Path, type Problem } from '../../config/problem.js'
 import { columnOfUnknown } from '../../config/words/words.js'
 import { Failure } from '../errors.js'
 import { type AskedIdentifier, contained } from '../identify/identify.js'
-import { boundedLog } from '../observe/bounded-log.js'
-import { observeAll } from '../observe/observers.js'
+import { boundedLog } from '../observe/log-limits.js'
 import type { Limiter, Observer, Tools } from '../plugin.js'
 import type { PluginSet } from '../plugins.js'
 import type { Log } from '../types.js'
@@ -133,4 +132,25 @@ function named<P extends { readonly name: string }>(plugins: readonly P[], name:
 function problemOf(config: Config, name: string, path: Path, error: unknown): Problem {
   const message = `The plugin "${name}" could not be created: ${messageOf(error)}`
   return problemAt(config, config.gatewayFile, path, message)
+}
+
+/** An observer and the name of its plugin. */
+interface NamedObserver {
+  readonly name: string
+  readonly observer: Observer
+}
+
+/** Calls each observer; one that throws is logged and does not affect the others. */
+function observeAll(observers: readonly NamedObserver[], log: Log): Observer {
+  return {
+    finished(event) {
+      for (const { name, observer } of observers) {
+        try {
+          observer.finished(event)
+        } catch (error) {
+          log.warn({ err: error, plugin: name }, 'an observer failed')
+        }
+      }
+    },
+  }
 }

@@ -1,5 +1,5 @@
 /** Who an id stands for: a configured project, or an unknown caller. */
-import { unknownHostFault } from '../../config/checks/project-names.js'
+import { unknownHostFault } from '../../config/checks/rules.js'
 import { networkText, parseAddress } from '../../config/words/address.js'
 import {
   BY_CLIENT,

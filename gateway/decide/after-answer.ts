@@ -1,5 +1,5 @@
 /** A request's cost where it depends on the upstream's response: on its status, or on a number in a header. Pure. */
-import type { UpstreamAnswer } from '../types.js'
+import type { UpstreamAnswer } from '../demand.js'
 
 /** The settings `cost` and `countWhen` as rules write them. */
 export interface WrittenCost {

@@ -4,7 +4,7 @@
  * otherwise they are counted separately. They never delay a request.
  */
 import { isUnlimited } from '../../config/words/bucket.js'
-import type { Outcome, Reading, Verdict } from '../types.js'
+import type { Outcome, Reading, Verdict } from '../verdict.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
 import { type DecideRequest, outcomeOf, type Question, type Questions } from './question.js'

@@ -2,7 +2,7 @@
  * Remembers Redis's refusals: a refused key is refused here until it could pass again, so a flood causes no load on
  * Redis. An entry applies only to the quota it was made under.
  */
-import type { Demand } from '../types.js'
+import type { Demand } from '../demand.js'
 import { BoundedMap } from './store/bounded-map.js'
 import { type Answer, type Ask, type Count, costOf, counted, type Refused, sameQuota } from './store/store.js'
 

@@ -1,5 +1,7 @@
 /** A slot held by one request. The hold ends once, by whatever comes first. */
-import type { Demand, Log, Rule } from '../types.js'
+
+import type { Demand } from '../demand.js'
+import type { Log, Rule } from '../types.js'
 
 /** Why a hold ended: its request was done with it, `maxHold` passed, or the slot expired unrenewed. */
 export type SlotEnding = 'given-back' | 'held-too-long' | 'lost'

@@ -4,19 +4,10 @@
  */
 import { isInside } from '../../config/words/share.js'
 import { compiledRule } from '../compiled-rule.js'
+import type { Demand, UpstreamAnswer, Window } from '../demand.js'
 import type { Limiter } from '../plugin.js'
-import type {
-  Demand,
-  Facts,
-  Log,
-  Matched,
-  Outcome,
-  Project,
-  Reading,
-  Rule,
-  UpstreamAnswer,
-  Window,
-} from '../types.js'
+import type { Facts, Log, Matched, Project, Rule } from '../types.js'
+import type { Outcome, Reading } from '../verdict.js'
 import { MOST_UNITS } from './after-answer.js'
 import { emailOrFlow } from './email-or-flow.js'
 import { counterKey, type Keyed, shownParts } from './key.js'

@@ -1,5 +1,8 @@
 /** The verdict on a request, gathered from its rules' outcomes, and the slots that the request holds. */
-import type { AnswerFields, Outcome, Rule, UpstreamAnswer, Verdict } from '../types.js'
+
+import type { AnswerFields, UpstreamAnswer } from '../demand.js'
+import type { Rule } from '../types.js'
+import type { Outcome, Verdict } from '../verdict.js'
 import { Hold, type OnSlots, type SlotTerms } from './hold.js'
 
 /** Shared by the many requests that hold no slots. */

@@ -6,10 +6,10 @@ import type { Counters } from '../decide/dry-run.js'
 import { outcomeOf, type Question } from '../decide/question.js'
 import { chargeOf } from '../decide/store/meters.js'
 import { type Answer, costOf } from '../decide/store/store.js'
-import type { Project, Reading, Rule } from '../types.js'
+import type { Project, Rule } from '../types.js'
+import type { Reading } from '../verdict.js'
 import { explainedCounter, explainedForNow } from './explained.js'
-import type { Parts } from './facts.js'
-import { missingNames, questionOf } from './named-counter.js'
+import { missingNames, type Parts, questionOf } from './named-counter.js'
 
 /** Counters that are read at once before requests get their turn. */
 const AT_ONCE = 20

@@ -14,76 +14,26 @@ import { isExempt } from '../pipeline/access.js'
 import { OPTIONS_ANSWER, refusal } from '../pipeline/answer.js'
 import { enter } from '../pipeline/enter.js'
 import { Access, type Ruling } from '../policy/access.js'
-import { type PassedBucket, type PassedRule, passedBuckets, passedRules } from '../policy/why-not.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
-import { type ExplainedAccess, explainedAccess, withAccess } from './access.js'
 import {
-  type ExplainedAnswer,
-  type ExplainedRule,
+  explainedAccess,
   explainedAnswer,
   explainedRefusal,
   NO_ANSWER,
   pairs,
+  verdictOn,
+  withAccess,
 } from './explained.js'
-import { verdictOn } from './verdict.js'
-
-/** Plain data, fit for JSON. */
-export interface Explanation {
-  readonly revision: string
-  /** True when the numbers are a running gateway's; else they are those of a first request. */
-  readonly live: boolean
-  readonly request: ExplainedRequest
-  readonly project: ExplainedProject | null
-  readonly upstream: string | null
-  /** Entries that deny or exempt it, the enforced one first. */
-  readonly access: readonly ExplainedAccess[]
-  readonly bucket: ExplainedBucket | null
-  /** Null where there are no report-only buckets. */
-  readonly report_only_bucket: ExplainedBucket | null
-  /** Every rule that matches, the bucket's first. */
-  readonly rules: readonly ExplainedRule[]
-  /** Rules that look at this path, but not at this request. */
-  readonly passed: readonly PassedRule[]
-  readonly answer: ExplainedAnswer
-}
-
-export interface ExplainedRequest {
-  readonly method: string
-  readonly target: string
-  /** The normal form, which is matched and forwarded; null when the target has none. */
-  readonly path: string | null
-  /** True if `closed` in gateway.yaml names it: it gets 404, whatever routes say. */
-  readonly closed: boolean
-  readonly host: string
-  readonly client: string
-  readonly authenticated: boolean
-  /** What makes it so, such as `header authorization`; null without, or if an identifier has checked one. */
-  readonly credential: string | null
-}
-
-/** The bucket that takes the request. */
-export interface ExplainedBucket {
-  /** Null when no bucket does: then no project limit counts it. */
-  readonly name: string | null
-  readonly pattern: string | null
-  /** Buckets with a pattern that matches, and why they do not take it. */
-  readonly passed: readonly PassedBucket[]
-}
-
-export interface ExplainedProject extends Pick<Project, 'id' | 'plan' | 'environment' | 'verified'> {
-  /** The identifier that found it; `given` if only the question names it, `nobody` if neither did. */
-  readonly by: string
-  /** The identifiers in their order, with what each found; those after the first that found a project are not asked. */
-  readonly asked: readonly AskedIdentifierResult[]
-}
-
-export interface AskedIdentifierResult {
-  readonly identifier: string
-  /** The id of a project; null if it knows none. */
-  readonly found: string | null
-  /** Why a credential does not count: what is wrong with it, or that it could not be checked. */
-  readonly fault: string | null
-}
+import type {
+  AskedIdentifierResult,
+  ExplainedAnswer,
+  ExplainedBucket,
+  ExplainedProject,
+  ExplainedRule,
+  Explanation,
+  PassedRule,
+} from './explanation.js'
+import { passedBuckets, passedRules } from './why-not.js'
 
 export interface ExplainOptions {
   readonly loaded: Configuration

@@ -1,79 +1,19 @@
-/** The parts of an explanation that describe a verdict. */
+/** What access entries and rules say to a request, and the answer it gets, by the code that decides real requests. */
+
+import { networkText } from '../../config/words/address.js'
 import { isUnlimited } from '../../config/words/bucket.js'
+import { type Counters, lookingDecider } from '../decide/dry-run.js'
+import { needsBody } from '../decide/email-or-flow.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
+import type { RuntimeEntry } from '../overrides/access-entry.js'
 import { type AnswerSettings, answer, REQUEST_ID, refusal } from '../pipeline/answer.js'
-import type {
-  Calendar,
-  Facts,
-  KeyPart,
-  Matched,
-  Mode,
-  Outcome,
-  Reading,
-  Rule,
-  Share,
-  StoreName,
-  Verdict,
-} from '../types.js'
-
-export interface ExplainedRule {
-  readonly rule: string
-  readonly kind: string
-  readonly mode: Mode
-  /** Of a mode that the admin port has set: what the file says, and the path that set it. */
-  readonly declared_mode?: Mode
-  readonly mode_src?: string
-  /** The share that it is enforced for, and whether this request is inside it, if that is known; null without a share. */
-  readonly share: (Share & { readonly inside: boolean | null }) | null
-  readonly src: string
-  readonly pattern: string
-  /** The methods that the rule counts, in words; null for a bucket, whose pattern says it. */
-  readonly methods: string | null
-  /**
-   * `unlimited`: the rule counts nothing. `when`: its conditions leave the request out. `key`: a part of its key is
-   * absent.
-   */
-  readonly skipped: 'unlimited' | 'when' | 'key' | null
-  readonly key: readonly { readonly part: KeyPart; readonly value: string | null }[]
-  readonly result: Outcome['result'] | null
-  /** The store that counted. */
-  readonly store: StoreName | null
-  readonly counters: readonly ExplainedCounter[]
-}
-export interface ExplainedCounter {
-  readonly policy: string
-  readonly q: number
-  /** Length of the window; null for slots. */
-  readonly w_ms: number | null
-  /** Only for calendar windows: their periods. */
-  readonly calendar?: Calendar
-  /** Includes this request if it would be admitted. Null when no store counted. */
-  readonly used: number | null
-  /** `used` without the quota as upper bound: more than it if a rule counts what it refuses, or only reports. */
-  readonly attempted: number | null
-  readonly left: number | null
-  /** Until more comes back; if the request is refused, until it could pass. */
-  readonly t_ms: number
-  readonly violated: boolean
-  /** What the request costs, if that is more than one. */
-  readonly cost?: number
-}
-
-export interface ExplainedAnswer {
-  /** Null if the upstream decides it. */
-  readonly status: number | null
-  /** Null unless it is a refusal. */
-  readonly code: string | null
-  readonly detail: string | null
-  /** Enforced rules that refuse it. */
-  readonly refused_by: readonly string[]
-  /** Report-only rules that would refuse it. */
-  readonly would_be_refused_by: readonly string[]
-  /** Fields the gateway adds to the answer. */
-  readonly fields: readonly (readonly [string, string])[]
-}
+import type { AccessMatch, Ruling } from '../policy/access.js'
+import { methodsOf, type Policy } from '../policy/policy.js'
+import type { Facts, Matched, Rule } from '../types.js'
+import type { Outcome, Reading, Verdict } from '../verdict.js'
+import type { ExplainedAccess, ExplainedAnswer, ExplainedCounter, ExplainedRule } from './explanation.js'
 
 /** For a request that no rule has decided. */
 export const NO_ANSWER: ExplainedAnswer = {
@@ -92,7 +32,7 @@ export function outcomeOf({ outcomes, reportOnly }: Verdict, { rule }: Matched):
 }
 
 /** @param outcome undefined when the rule has nothing to say about the request */
-export function explainedRule(
+function explainedRule(
   one: Matched,
   request: DecideRequest,
   outcome: Outcome | undefined,
@@ -189,4 +129,76 @@ export function pairs(fields: readonly string[]): [string, string][] {
     fields[2 * i + 1] as string,
   ])
   return all.filter(([name]) => name !== REQUEST_ID)
+}
+
+/** @param runtime entries set on the admin port of a running gateway, by id */
+export function explainedAccess(
+  ruling: Ruling | undefined,
+  runtime: ReadonlyMap<string, RuntimeEntry> = new Map(),
+): ExplainedAccess[] {
+  return [ruling?.enforced, ruling?.reported].flatMap(match => (match ? explainedMatch(match, runtime) : []))
+}
+
+function explainedMatch(
+  { entry: { rule, action, until }, by }: AccessMatch,
+  runtime: ReadonlyMap<string, RuntimeEntry>,
+): ExplainedAccess {
+  const { id, mode, source } = rule
+  const said = source.line === undefined ? runtime.get(id) : undefined
+  return {
+    entry: id,
+    action,
+    mode,
+    ...explainedForNow(rule),
+    ...(typeof by === 'string' ? { project: by } : { network: networkText(by) }),
+    src: source.line === undefined ? source.file : `${source.file}:${source.line}`,
+    why: said?.why ?? null,
+    set_by: said?.by ?? null,
+    until: until === undefined ? null : new Date(until).toISOString(),
+  }
+}
+
+/** Adds the access entries that refuse the request, or would refuse it, to the answer. */
+export function withAccess(answer: ExplainedAnswer, ruling: Ruling | undefined): ExplainedAnswer {
+  const refusing = (match: AccessMatch | undefined) =>
+    match?.entry.action === 'deny' ? [match.entry.rule.id] : []
+  return {
+    ...answer,
+    refused_by: [...refusing(ruling?.enforced), ...answer.refused_by],
+    would_be_refused_by: [...answer.would_be_refused_by, ...refusing(ruling?.reported)],
+  }
+}
+
+/** The verdict on a request, and what each of its rules says, those included that a refusal leaves unasked. */
+export async function verdictOn(
+  request: DecideRequest,
+  policy: Policy,
+  counters: Counters,
+): Promise<{ verdict: Verdict; rules: ExplainedRule[] }> {
+  const verdict = await whole(request, counters)
+  const rules: ExplainedRule[] = []
+  for (const one of request.matched) {
+    const outcome =
+      outcomeOf(verdict, one) ?? outcomeOf(await look({ ...request, matched: [one] }, counters), one)
+    const endpoint = policy.rules.find(({ rule }) => rule === one.rule)
+    const methods = endpoint && methodsOf(endpoint)
+    rules.push(explainedRule(one, request, outcome, counters.questions, methods))
+  }
+  return { verdict, rules }
+}
+
+/** As in the pipeline, rules that do not need the body are asked before it is read. */
+async function whole(request: DecideRequest, counters: Counters): Promise<Verdict> {
+  const { facts, bodyPrefix } = request
+  if (bodyPrefix === undefined) return look(request, counters)
+  const matched = request.matched.filter(one => !needsBody(one, facts))
+  const refusal = await lookingDecider(counters).refuseUnread({ ...request, matched, bodyPrefix: undefined })
+  await refusal?.settled
+  return refusal ?? look(request, counters)
+}
+
+async function look(request: DecideRequest, counters: Counters): Promise<Verdict> {
+  const verdict = await lookingDecider(counters).decide(request)
+  await verdict.settled
+  return verdict
 }

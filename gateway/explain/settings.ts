@@ -2,10 +2,9 @@
 import { listed } from '../../config/problem.js'
 import type { QuotaWindow } from '../../config/words/quota.js'
 import type { volumetric } from '../decide/volumetric.js'
-import { perText } from '../forward/units.js'
+import { grouped, perText } from '../forward/units.js'
 import type { Static } from '../plugin.js'
 import type { WrittenWhen } from '../policy/when.js'
-import { grouped } from './numbers.js'
 
 /** The config of a volumetric rule; times in ms. */
 export type Flood = Static<(typeof volumetric)['schema']>

@@ -1,7 +1,7 @@
 /** The rate-limit fields of a response (draft-ietf-httpapi-ratelimit-headers-10 and the x- family). */
 
 import type { PolicyTexts } from '../compiled-rule.js'
-import type { Outcome, Reading, Verdict } from '../types.js'
+import type { Outcome, Reading, Verdict } from '../verdict.js'
 
 export type Families = 'both' | 'ietf' | 'x' | 'none'
 

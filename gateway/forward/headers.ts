@@ -16,7 +16,7 @@ const NOT_OF_ANSWERS = new Set<string>(HOP_BY_HOP_FIELDS)
 const CONTINUED = 'access-control-expose-headers'
 
 /** A request as it is sent to the upstream, up to its body. */
-export interface RequestText {
+export interface FramedRequest {
   /** With the empty line that ends it. */
   readonly head: string
   readonly framing: Framing
@@ -27,7 +27,7 @@ export function framedRequest(
   exchange: Exchange,
   passing: RequestFields,
   settings: UpstreamSettings,
-): RequestText {
+): FramedRequest {
   const { req, facts, project, body = req.body } = exchange
   const framing = framingOf(body)
   const head =

@@ -7,7 +7,7 @@ import type { Fields, ResponseWatcher } from '../message.js'
 import { type Attempting, Attempts } from './attempts.js'
 import type { Backends } from './backends.js'
 import { causeOf, codeOf, isSafe } from './failure.js'
-import { answerFields, framedRequest, interimFields, type RequestText } from './headers.js'
+import { answerFields, type FramedRequest, framedRequest, interimFields } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
 import type { Exchange, Transport, UpstreamSettings } from './transport.js'
@@ -36,7 +36,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   readonly #settings: UpstreamSettings
   readonly #stalls: Stalls
   readonly #attempts: Attempts
-  readonly #request: RequestText
+  readonly #request: FramedRequest
   readonly #upload: Upload | undefined
   /** Set once the request is being sent. */
   #connection: ClientConnection | undefined

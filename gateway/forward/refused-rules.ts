@@ -1,7 +1,8 @@
 /** What a refusal says about the rules that caused it. */
 
 import type { RefusalText } from '../compiled-rule.js'
-import type { Outcome, Reading, Rule } from '../types.js'
+import type { Rule } from '../types.js'
+import type { Outcome, Reading } from '../verdict.js'
 import { perText } from './units.js'
 
 /** Cached for each rule while the same policies are violated, as in a flood thousands of refusals are alike. */

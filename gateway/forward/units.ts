@@ -1,5 +1,5 @@
-/** Durations in everyday units. */
-import type { Calendar } from '../types.js'
+/** Durations and numbers as people read them. */
+import type { Calendar } from '../demand.js'
 
 /** Longest first: length in seconds, name, and abbreviation. */
 const UNITS = [
@@ -35,4 +35,16 @@ export function waitText(seconds: number): string {
   if (rest === 0 && next !== undefined && count * unit.seconds === next.seconds) return `1 ${next.short(1)}`
   const first = `${count} ${unit.short(count)}`
   return rest === 0 ? first : `${first} ${rest} ${smaller.short(rest)}`
+}
+
+/** Whole numbers with their thousands apart: `12,345`. */
+export function grouped(number: number): string {
+  return Math.round(number).toLocaleString('en-US')
+}
+
+/** A share of 1 as per cent, as precise as it is small: `12 %`, `1.2 %`, `0.034 %`. */
+export function percent(share: number): string {
+  const value = share * 100
+  if (value === 0 || value >= 10) return `${Math.round(value)} %`
+  return `${Number(value.toPrecision(2))} %`
 }

@@ -1,9 +1,15 @@
-/** Observer: writes access records to the log, and limits their number when everything fails at once. */
+/**
+ * The access record, the one log line of a request, whether or not a rule was asked; and the observer that writes it, and
+ * limits their number when everything fails at once.
+ */
+import { CATALOGUE, type ErrorCode } from '../errors.js'
 import type { Observer } from '../plugin.js'
-import type { Finished, Log } from '../types.js'
-import { accessRecord, type UnreadRequest, unreadRecord } from './access-record.js'
-import { LINES_PER_SECOND, LineBudget } from './line-budget.js'
-import type { Redactor } from './redact.js'
+import type { Log } from '../types.js'
+import type { Finished, Judgement } from '../verdict.js'
+import { LINES_PER_SECOND, LineBudget } from './log-limits.js'
+import { clientIds } from './record.js'
+import type { AccessRecord } from './record-types.js'
+import { networkPrefix, type Redactor } from './redact.js'
 
 /** Which requests are logged: none, those that failed (a 5xx, or a response that broke off), or all. */
 export type LoggedRequests = 'off' | 'errors' | 'all'
@@ -47,4 +53,73 @@ export function accessLog(requests: LoggedRequests, redactor: Redactor, log: Log
 /** A client that disconnects is not a failure. */
 function hasFailed({ status, error }: Finished): boolean {
   return status >= SERVER_ERRORS || error === 'answer-cut'
+}
+
+/** Longer than any registered method; a client may invent one as long as a whole head. */
+const LONGEST_METHOD = 32
+
+/** Something that the listener refused before there was a request. */
+export interface UnreadRequest {
+  readonly id: string
+  readonly code: ErrorCode
+  /** The client as requests are counted: the IPv4 address, or the IPv6 /64. */
+  readonly network: string
+  readonly at: number
+}
+
+function accessRecord(event: Finished, redactor: Redactor): AccessRecord {
+  const { facts, project, verdict, status, error } = event
+  return {
+    v: 1,
+    ts: new Date(event.startedAt).toISOString(),
+    id: event.id,
+    ...clientIds(facts),
+    method: event.method.slice(0, LONGEST_METHOD),
+    path: facts ? redactor.path(facts.foldedPath ?? facts.path, verdict?.outcomes[0]?.route ?? '') : null,
+    project: project === undefined ? null : redactor.project(project),
+    ip: facts ? networkPrefix(facts.network) : null,
+    status,
+    source: event.source,
+    error: error ?? null,
+    cause: event.cause ?? uncountedIn(verdict, error),
+    upstream: event.upstream,
+    address: event.address || null,
+    bytes_in: event.bytesIn,
+    bytes_out: event.bytesOut,
+    duration_ms: Math.round(event.durationMs),
+    upstream_ms: event.upstreamMs === undefined ? null : Math.round(event.upstreamMs),
+    limiter_us: event.limiterUs,
+  }
+}
+
+/** The access record of something refused before there was a request. */
+function unreadRecord({ id, code, network, at }: UnreadRequest): AccessRecord {
+  return {
+    v: 1,
+    ts: new Date(at).toISOString(),
+    id,
+    ...clientIds(undefined),
+    method: null,
+    path: null,
+    project: null,
+    ip: networkPrefix(network),
+    status: CATALOGUE[code].status,
+    source: 'gateway',
+    error: code,
+    cause:
+      code === 'gateway-overloaded' ? 'listen.maxConnections or maxConnectionsPerClient is reached' : null,
+    upstream: '',
+    address: null,
+    bytes_in: 0,
+    bytes_out: 0,
+    duration_ms: 0,
+    upstream_ms: null,
+    limiter_us: 0,
+  }
+}
+
+function uncountedIn(verdict: Judgement | undefined, error: string | undefined): string | null {
+  if (error !== 'limiter-unavailable') return null
+  const uncounted = verdict?.outcomes.find(({ result }) => result === 'unavailable')
+  return uncounted === undefined ? null : `rule ${uncounted.rule.id} could not be counted`
 }

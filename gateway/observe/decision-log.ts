@@ -1,7 +1,8 @@
 /** Observer: writes decision records to the log, and limits their number in a flood. */
 import type { Observer } from '../plugin.js'
-import type { Finished, Log } from '../types.js'
-import { LINES_PER_SECOND, LineBudget } from './line-budget.js'
+import type { Log } from '../types.js'
+import type { Finished } from '../verdict.js'
+import { LINES_PER_SECOND, LineBudget } from './log-limits.js'
 import { decisionRecords, passedUncounted } from './record.js'
 import type { Redactor } from './redact.js'
 

@@ -1,5 +1,5 @@
 /** Label values from closed lists. */
-import type { Outcome } from '../types.js'
+import type { Outcome } from '../verdict.js'
 import { passedUncounted } from './record.js'
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'])

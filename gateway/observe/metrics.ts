@@ -1,16 +1,9 @@
 /** The gateway's own series. */
 import type { Observer } from '../plugin.js'
-import type { Finished, Outcome, Project } from '../types.js'
+import type { Project } from '../types.js'
+import type { Finished, Outcome } from '../verdict.js'
 import { methodLabel, outcomeLabel } from './labels.js'
 import { type MetricsSnapshot, Series } from './series.js'
-import {
-  type Vitals,
-  type WorkerHealth,
-  type WrongKeyCount,
-  watchKeys,
-  watchVitals,
-  watchWorkers,
-} from './watched.js'
 
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const OVERHEADS = [
@@ -23,77 +16,77 @@ const STORE_CALLS = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025
  * path adds to plain numbers, which prom-client reads at each scrape.
  */
 export class Metrics {
-  readonly #series = new Series()
-  readonly #requests = this.#series.cells(
+  readonly series = new Series()
+  readonly #requests = this.series.cells(
     'sluice_requests_total',
     'Requests answered, by upstream, and by who sent the answer: upstream or gateway. Code 0: the client left first.',
     ['upstream', 'method', 'code', 'source'],
   )
-  readonly #duration = this.#series.histogram(
+  readonly #duration = this.series.histogram(
     'sluice_request_duration_seconds',
     'From the request head to the end of the answer.',
     DURATIONS,
   )
-  readonly #upstreamDuration = this.#series.histogram(
+  readonly #upstreamDuration = this.series.histogram(
     'sluice_upstream_duration_seconds',
     "From the verdict to the head of the upstream's answer, or until it was given up.",
     DURATIONS,
     'upstream',
   )
-  readonly #overhead = this.#series.histogram(
+  readonly #overhead = this.series.histogram(
     'sluice_overhead_seconds',
     'Time spent on deciding about a request, counter store included.',
     OVERHEADS,
   )
-  readonly #decisions = this.#series.cells(
+  readonly #decisions = this.series.cells(
     'sluice_decisions_total',
     'What each rule said: allowed, near (allowed with 80 % of a window used), limited, would_limit (report-only), error.',
     ['rule', 'plan', 'environment', 'mode', 'outcome'],
     labels => (labels.outcome === 'unavailable' ? { ...labels, outcome: 'error' } : labels),
   )
-  readonly #inflight = this.#series.gauge('sluice_inflight', 'Slots held, by in-flight rule.', {
+  readonly #inflight = this.series.gauge('sluice_inflight', 'Slots held, by in-flight rule.', {
     labels: ['rule'],
   })
-  readonly #storeErrors = this.#series.counter(
+  readonly #storeErrors = this.series.counter(
     'sluice_store_errors_total',
     'Calls to the counter store that failed or came too late.',
     ['op'],
   )
-  readonly #storeLate = this.#series.counter(
+  readonly #storeLate = this.series.counter(
     'sluice_store_late_total',
     'Answers of the counter store that came after the deadline, so that what they had charged was refunded.',
   )
-  readonly #storeDuration = this.#series.histogram(
+  readonly #storeDuration = this.series.histogram(
     'sluice_store_duration_seconds',
     'Time that calls to Redis took; of those that failed, until they were given up.',
     STORE_CALLS,
   )
-  readonly #fallback = this.#series.gauge(
+  readonly #fallback = this.series.gauge(
     'sluice_store_fallback_active',
     '1 while the counter store is away and each rule follows its onStoreError.',
     { aggregator: 'max' },
   )
-  readonly #policy = this.#series.gauge('sluice_policy_info', '1 for the revision of the policy in force.', {
+  readonly #policy = this.series.gauge('sluice_policy_info', '1 for the revision of the policy in force.', {
     labels: ['rev'],
     aggregator: 'max',
   })
-  readonly #loadedAt = this.#series.gauge(
+  readonly #loadedAt = this.series.gauge(
     'sluice_policy_reload_timestamp_seconds',
     'When the configuration in force was loaded, in seconds since 1970.',
     { aggregator: 'max' },
   )
-  readonly #reloads = this.#series.counter(
+  readonly #reloads = this.series.counter(
     'sluice_policy_reloads_total',
     'Attempts to load the configuration, the start included, by result: loaded or refused.',
     ['result'],
   )
-  readonly #turnedAway = this.#series.counter(
+  readonly #turnedAway = this.series.counter(
     'sluice_connections_refused_total',
     'Connections and HTTP/2 requests refused, by the limit they exceeded: all (maxConnections) or client (maxConnectionsPerClient).',
     ['cap'],
   )
 
-  readonly #untrustedForwarding = this.#series.counter(
+  readonly #untrustedForwarding = this.series.counter(
     'sluice_untrusted_forwarding_total',
     'Requests with X-Forwarded-For, Forwarded or X-Real-IP from an address that is not in trustedProxies.',
     [],
@@ -101,7 +94,7 @@ export class Metrics {
 
   /** `version` is that of the package. */
   constructor(version: string) {
-    const build = this.#series.gauge('sluice_build_info', 'Always 1: the versions of Sluice and of Node.', {
+    const build = this.series.gauge('sluice_build_info', 'Always 1: the versions of Sluice and of Node.', {
       labels: ['version', 'node'],
       aggregator: 'max',
     })
@@ -113,7 +106,7 @@ export class Metrics {
   }
 
   get contentType(): string {
-    return this.#series.contentType
+    return this.series.contentType
   }
 
   /** The outcomes of each rule so far, by labels; finer than the series by `unavailable`. */
@@ -179,29 +172,14 @@ export class Metrics {
     this.#untrustedForwarding.inc({})
   }
 
-  /** Adds the series of wrong keys; `counts` returns the totals so far. */
-  watchKeys(counts: () => Iterable<WrongKeyCount>): void {
-    watchKeys(this.#series, counts)
-  }
-
-  /** Adds the health of each worker, which the supervisor knows. */
-  watchWorkers(workers: () => Iterable<WorkerHealth>): void {
-    watchWorkers(this.#series, workers)
-  }
-
-  /** Adds the series whose values are read only at a scrape. */
-  watch(vitals: Vitals): void {
-    watchVitals(this.#series, vitals)
-  }
-
   /** The response to a scrape. */
   text(): Promise<string> {
-    return this.#series.text()
+    return this.series.text()
   }
 
   /** Plain data, to be merged with that of other processes. */
   snapshot(): Promise<MetricsSnapshot> {
-    return this.#series.snapshot()
+    return this.series.snapshot()
   }
 
   #finished({

@@ -1,5 +1,8 @@
 /** The records of a request, one log line each. People replay them for years: a field is added, never changed. */
-import type { AnswerSource, Calendar, Mode, Outcome, StoreName } from '../types.js'
+
+import type { Calendar } from '../demand.js'
+import type { Mode } from '../types.js'
+import type { AnswerSource, Outcome, StoreName } from '../verdict.js'
 
 export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
 

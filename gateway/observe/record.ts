@@ -1,6 +1,6 @@
 /** The decision record: the one log line of a verdict. Pure. */
-import type { Facts, Finished, Outcome, Rule, Source } from '../types.js'
-import { clientIds } from './client-ids.js'
+import type { Facts, Rule, Source } from '../types.js'
+import type { Finished, Outcome } from '../verdict.js'
 import type { Beside, Counter, Decision, DecisionRecord } from './record-types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
@@ -212,4 +212,21 @@ const SPECS = new Set(['burst', 'sustained'])
 function ownWindow(rule: string, policy: string): { readonly window?: string } {
   const window = policy.slice(rule.length + 1)
   return window === '' || SPECS.has(window) ? {} : { window }
+}
+
+/** Most tools send far shorter ids; values that do not match are left out. */
+const ID = /^[\x21-\x7e]{1,128}$/
+/** W3C Trace Context, section 3.2: version, trace id, parent id, flags; ids of all zeros are invalid. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
+
+/** Each is null when the request has no valid one. */
+export function clientIds(facts: Pick<Facts, 'header'> | undefined) {
+  return {
+    client_request_id: matching(ID, facts?.header('x-request-id')),
+    traceparent: matching(TRACEPARENT, facts?.header('traceparent')),
+  }
+}
+
+function matching(pattern: RegExp, value: string | undefined): string | null {
+  return value !== undefined && pattern.test(value) ? value : null
 }

@@ -1,6 +1,5 @@
 /** The log in readable form for a terminal: one line for each event, decision and request, instead of JSON. */
 import { styleText } from 'node:util'
-import { printable } from './printable.js'
 import type { AccessRecord, Counter, DecisionRecord } from './record-types.js'
 
 /** The fields of every log line. */
@@ -87,4 +86,14 @@ function fieldsText(fields: object): string {
 function valueText(value: unknown): string {
   const plain = typeof value === 'string' && /^[^\s"=]+$/.test(value)
   return printable(plain ? value : JSON.stringify(value))
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
+const CONTROLS = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+/**
+ * Text from a log or a file, without characters that move the cursor, change colours or reverse the direction of text.
+ */
+export function printable(text: string): string {
+  return text.replace(CONTROLS, '\ufffd')
 }

@@ -1,9 +1,9 @@
 /** Access entries on the admin port: lists, sets, removes and logs them. */
 
-import { unknownHostFault } from '../../config/checks/project-names.js'
+import { unknownHostFault } from '../../config/checks/rules.js'
 import { isCidr } from '../../config/formats.js'
 import { reservedNameFault } from '../../config/words/reserved-names.js'
-import type { AccessBody, AccessOverrides } from '../admin/access.js'
+import type { AccessBody, Overrides } from '../admin/overrides.js'
 import type { Configuration } from '../configured/load.js'
 import { checkNamed } from '../configured/projects.js'
 import { NotFound, Taken, Unnamed } from '../errors.js'
@@ -20,7 +20,7 @@ export function accessOverrides(
   store: Omit<OverrideStore, 'close'>,
   loaded: () => Configuration,
   log: Log,
-): AccessOverrides {
+): Overrides['access'] {
   return {
     async list() {
       await store.refresh()

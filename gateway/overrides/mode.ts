@@ -1,8 +1,8 @@
 /** Modes set on the admin port: makes a rule report-only or enforced for now, and undoes it. */
 import { isProjectLimits } from '../../config/load.js'
-import { unknownName } from '../../config/readable.js'
+import { unknownName } from '../../config/problem.js'
 import { bucketOfTrial } from '../../config/words/share.js'
-import type { ModeOverrides } from '../admin/overrides.js'
+import type { Overrides } from '../admin/overrides.js'
 import type { Configuration } from '../configured/load.js'
 import { NotFound, Taken, Unnamed } from '../errors.js'
 import type { Log, Mode, Rule } from '../types.js'
@@ -31,7 +31,7 @@ export function modeOverrides(
   store: Omit<OverrideStore, 'close'>,
   loaded: () => Configuration,
   log: Log,
-): ModeOverrides {
+): Overrides['modes'] {
   return {
     async put(id, { mode, until, ...reason }, from) {
       const fault = untilFault({ ...(until && { until }) })
@@ -57,7 +57,7 @@ export function modeOverrides(
         return { changes, result: !contents.modes.has(id) }
       })
       logOverride(log, 'mode-set', override, value, 'A mode was set by the admin API')
-      return { created, mode: reportMode(value, loaded()) }
+      return { created, entry: reportMode(value, loaded()) }
     },
 
     async remove(id, reason, from) {

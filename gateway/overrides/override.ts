@@ -1,7 +1,7 @@
 /** Overrides on the admin port: the most recent ones of all gateways on one Redis, or of this process. */
 import { randomUUID } from 'node:crypto'
 import type { LiveOverride } from '../admin/live-snapshot.js'
-import type { OverrideReason } from '../admin/override-reason.js'
+import type { OverrideReason } from '../admin/overrides.js'
 import type { Log } from '../types.js'
 import type { Contents, OverrideChange, OverrideStore } from './store.js'
 import { type Ending, isPast } from './until.js'

@@ -1,5 +1,5 @@
 /** The overrides of the admin port, for its routes. */
-import type { AdminOptions } from '../admin/server.js'
+import type { Overrides } from '../admin/overrides.js'
 import type { Configuration } from '../configured/load.js'
 import type { Log } from '../types.js'
 import { accessOverrides } from './access.js'
@@ -16,7 +16,7 @@ export function overrideRoutes(
   loaded: () => Configuration,
   log: Log,
   everywhere: () => Promise<unknown>,
-): Pick<AdminOptions, 'access' | 'modes' | 'overrides'> {
+): Overrides {
   const stored: Omit<OverrideStore, 'close'> = {
     get contents() {
       return store.contents

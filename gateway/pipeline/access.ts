@@ -1,6 +1,7 @@
 /** Turns access decisions into outcomes like those of rules, for records, metrics and reports. */
 import type { AccessMatch, Ruling } from '../policy/access.js'
-import type { Facts, Judgement, Outcome, Project } from '../types.js'
+import type { Facts, Project } from '../types.js'
+import type { Judgement, Outcome } from '../verdict.js'
 
 /** True when the request is refused. */
 export function isDenied(ruling: Ruling | undefined): boolean {

@@ -3,7 +3,8 @@ import { SERVED_METHODS } from '../errors.js'
 import { corsFields, exposedFields, type Families, limitNames, rateLimitFields } from '../forward/fields.js'
 import { type Rejection, rejectionOf } from '../forward/reject.js'
 import type { Ruling } from '../policy/access.js'
-import type { Facts, Verdict } from '../types.js'
+import type { Facts } from '../types.js'
+import type { Verdict } from '../verdict.js'
 import { isExempt } from './access.js'
 
 export interface AnswerSettings {

@@ -2,7 +2,9 @@
  * How a request ends: the response and the upstream's part each end once, in either order. Slots are released with the
  * upstream's part; the request is recorded with the response, or with the tunnel if the connection became one.
  */
-import type { AnswerFields, Finished, Judgement } from '../types.js'
+
+import type { AnswerFields } from '../demand.js'
+import type { Finished, Judgement } from '../verdict.js'
 import { judgementWith } from './access.js'
 import type { PipelineParts } from './parts.js'
 import type { RequestContext } from './request-context.js'

@@ -13,7 +13,8 @@ import type {
   ResponseWatcher,
   Takeover,
 } from '../message.js'
-import type { Matched, Verdict } from '../types.js'
+import type { Matched } from '../types.js'
+import type { Verdict } from '../verdict.js'
 import { answer, OPTIONS_ANSWER, refusal } from './answer.js'
 import { responseEnded, upstreamEnded } from './end.js'
 import { type Entered, enter, isRouted, type Routed } from './enter.js'

@@ -1,7 +1,8 @@
 /** What is known of one request in the pipeline. Data only: the pipeline fills it in, step by step. */
 import type { IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
-import type { AnswerSource, Facts, Matched, Verdict } from '../types.js'
+import type { Facts, Matched } from '../types.js'
+import type { AnswerSource, Verdict } from '../verdict.js'
 import { answerFieldsOf } from './answer.js'
 import type { Entered } from './enter.js'
 import type { Upstream } from './parts.js'

@@ -17,19 +17,20 @@ import { UnknownHosts } from '../identify/unknown.js'
 import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
-import { boundedLog } from '../observe/bounded-log.js'
 import { Live, type StepCounts } from '../observe/live/live.js'
+import { boundedLog } from '../observe/log-limits.js'
 import { Metrics } from '../observe/metrics.js'
 import { Redactor } from '../observe/redact.js'
 import { ForwardingWatch, type UntrustedForwarding, warnOf } from '../observe/untrusted-forwarding.js'
+import { watchVitals } from '../observe/watched.js'
 import type { Runtime } from '../overrides/runtime.js'
 import type { Log } from '../types.js'
 import { Generation, type InForce, type Lasting } from './generation.js'
 import { listenFault } from './listen-fault.js'
 import { type ProcessPart, partOf } from './live/part.js'
 import { openTracing } from './open-tracing.js'
-import { ServiceFailure } from './reload.js'
-import { type BackendState, type EmbeddedService, Upstreams } from './upstreams.js'
+
+import { type BackendState, type EmbeddedService, startEmbedded, Upstreams } from './upstreams.js'
 import { version } from './version.js'
 
 export interface CoreOptions {
@@ -159,7 +160,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     },
     listen.tls && { ...listen.tls, log },
   )
-  metrics.watch({
+  watchVitals(metrics.series, {
     connections: () => listener.connections,
     loopDelay,
     backends: () => upstreams.load(),
@@ -239,20 +240,4 @@ async function openGeneration(
 ): Promise<Generation> {
   const services = await startEmbedded(loaded, embedded)
   return new Generation(loaded, lasting, name => services.get(name) as EmbeddedService)
-}
-
-/** Starts those embedded services of a configuration that do not run yet; returns all of them by name. */
-export async function startEmbedded(
-  { config }: Configuration,
-  embedded: CoreOptions['embedded'],
-): Promise<ReadonlyMap<string, EmbeddedService>> {
-  const services = new Map<string, EmbeddedService>()
-  for (const [name, upstream] of Object.entries(config.gateway.upstreams)) {
-    if (!('embedded' in upstream)) continue
-    const service = await embedded(upstream.embedded).catch(error => {
-      throw new ServiceFailure(name, error)
-    })
-    services.set(upstream.embedded, service)
-  }
-  return services
 }

@@ -2,7 +2,7 @@
 import type { ClosableLog } from '../observe/log.js'
 import { onHangup } from './hangup.js'
 
-export interface DrainedParts {
+interface DrainedParts {
   readonly log: ClosableLog
   /** Ends the watch on the files, so that no reload begins. */
   unwatch(): void

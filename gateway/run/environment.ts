@@ -1,7 +1,7 @@
 /** The embedded services, and what of the environment the gateway could not start with. */
 import { type Config, problemAt } from '../../config/load.js'
 import type { Path, Problem } from '../../config/problem.js'
-import { logLevel } from './process-log.js'
+import { logLevel } from './process.js'
 import { secretFault } from './secret.js'
 
 /** Opens no ports, data folder or database. At most one problem for each place. */

@@ -1,11 +1,11 @@
 /** Assembles a running gateway around what takes its requests: reload, admin port, drain. */
 
 import { urlOf } from '../../config/words/address.js'
-import { startAdmin } from '../admin/server.js'
+import { Health, startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { serviceDocuments } from '../explain/inspect.js'
-import { Health } from '../observe/health.js'
+import { watchKeys } from '../observe/watched.js'
 import { reportModes } from '../overrides/mode.js'
 import { overrideRoutes } from '../overrides/routes.js'
 import { type Host, type HostOptions, processHost } from './host.js'
@@ -47,7 +47,7 @@ export async function startGateway(
   const { runtime } = overrides
   const health = new Health(() => host.trouble)
   metrics.policyLoaded(first.compiled.policy.revision)
-  metrics.watchKeys(() => wrongKeys.counts())
+  watchKeys(metrics.series, () => wrongKeys.counts())
   const reloader = new Reloader({
     first,
     load,
@@ -97,7 +97,7 @@ export async function startGateway(
 }
 
 /** Plain data, fit for JSON; dates are written as ISO 8601. */
-export async function describeState(
+async function describeState(
   host: Pick<Host, 'inForce' | 'backends' | 'untrustedForwarding' | 'overrides' | 'workers'>,
   { needsRestart, last }: Pick<Reloader, 'needsRestart' | 'last'>,
 ): Promise<object> {

@@ -3,15 +3,15 @@
  * force.
  */
 import { isDeepStrictEqual } from 'node:util'
+import { markOf, type Sources } from '../../config/files.js'
 import { problemAt } from '../../config/load.js'
 import { countProblems, formatProblem, listed, type Problem } from '../../config/problem.js'
 import type { Gateway } from '../../config/schema/gateway.js'
-import { markOf, type Sources } from '../../config/sources.js'
 import type { ReloadResult } from '../admin/reload.js'
 import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { isOutdated } from '../configured/third-party/load.js'
 import { Failure } from '../errors.js'
-import { movedCounters } from '../explain/difference/counters.js'
+import { movedCounters } from '../explain/difference/sentences.js'
 import type { Log } from '../types.js'
 
 /** What caused a reload. */

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isKey, openFolder, storedKey, tryFolder } from '../../services/storage/data-folder.js'
 import { Failure } from '../errors.js'
-import { variable } from './variable.js'
+import { variable } from './process.js'
 
 /**
  * Derived from the first key of `ENCRYPTION_KEY`, so that several gateways on one Redis agree; otherwise stored in the

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/load.js'
-import type { Gateway } from '../../config/schema/gateway.js'
 import { urlsOf } from '../../config/schema/upstream.js'
+import type { Configuration } from '../configured/load.js'
 import type { BackendEvents } from '../forward/backend.js'
 import { Backends } from '../forward/backends.js'
 import { causeOf } from '../forward/failure.js'
@@ -16,6 +16,7 @@ import { mostStalls, Stalls } from '../http1/stalls.js'
 import type { Upstream } from '../pipeline/parts.js'
 import type { Log } from '../types.js'
 import { callerFields } from './caller-fields.js'
+import { ServiceFailure } from './reload.js'
 
 interface Opened {
   readonly upstream: Upstream
@@ -175,6 +176,22 @@ export interface EmbeddedService {
   readonly secret: string
 }
 
+/** Starts those embedded services of a configuration that do not run yet; returns all of them by name. */
+export async function startEmbedded(
+  { config }: Configuration,
+  embedded: (name: string) => Promise<EmbeddedService>,
+): Promise<ReadonlyMap<string, EmbeddedService>> {
+  const services = new Map<string, EmbeddedService>()
+  for (const [name, upstream] of Object.entries(config.gateway.upstreams)) {
+    if (!('embedded' in upstream)) continue
+    const service = await embedded(upstream.embedded).catch(error => {
+      throw new ServiceFailure(name, error)
+    })
+    services.set(upstream.embedded, service)
+  }
+  return services
+}
+
 /** The settings of every upstream; `serviceOf` returns an embedded service by its name. */
 export function upstreamSettings(
   config: Config,
@@ -182,28 +199,33 @@ export function upstreamSettings(
 ): UpstreamSettings[] {
   const { upstreams, fingerprintHeaders } = config.gateway
   const { proxyHeaders, countedHeaders } = callerFields(config)
-  return Object.entries(upstreams).map(([name, written]) => ({
-    name,
-    urls: 'embedded' in written ? [serviceOf(written.embedded).url] : urlsOf(written),
-    ca: 'ca' in written && written.ca !== undefined ? readFileSync(written.ca, 'utf8') : undefined,
-    connections: 'embedded' in written ? undefined : written.connections,
-    maxBody: 'embedded' in written ? undefined : written.maxBody,
-    methodOverride: 'embedded' in written ? undefined : written.methodOverride,
-    timeouts: 'embedded' in written ? EMBEDDED_TIMEOUTS : timeoutsOf(written.timeouts),
-    service: serviceKeys(written, serviceOf),
-    fingerprintHeaders,
-    proxyHeaders,
-    countedHeaders,
-  }))
-}
+  const headers = { fingerprintHeaders, proxyHeaders, countedHeaders }
+  return Object.entries(upstreams).map(([name, written]): UpstreamSettings => {
+    if ('embedded' in written) {
+      const { url, secret } = serviceOf(written.embedded)
+      return {
+        name,
+        urls: [url],
 
-/** How a service knows this gateway; undefined for any other upstream. */
-function serviceKeys(
-  written: Gateway['upstreams'][string],
-  serviceOf: (name: string) => EmbeddedService,
-): UpstreamSettings['service'] {
-  if ('embedded' in written) return { secret: serviceOf(written.embedded).secret }
-  return written.secret === undefined ? undefined : { secret: written.secret }
+        timeouts: EMBEDDED_TIMEOUTS,
+        service: { secret },
+        ...headers,
+      }
+    }
+    const { ca, connections, maxBody, methodOverride, timeouts, secret } = written
+    return {
+      name,
+      urls: urlsOf(written),
+      ca: ca === undefined ? undefined : readFileSync(ca, 'utf8'),
+      connections,
+      maxBody,
+      methodOverride,
+      timeouts: timeoutsOf(timeouts),
+      // How a service knows this gateway.
+      service: secret === undefined ? undefined : { secret },
+      ...headers,
+    }
+  })
 }
 
 function timeoutsOf({

@@ -5,21 +5,13 @@ import { KEY_SPACE } from '../decide/redis/key-space.js'
 import { networkOf } from '../listen/client.js'
 import type { Log } from '../types.js'
 
-export interface OpenWrongKeys {
-  readonly wrongKeys: WrongKeys
-  close(): void
-}
-
-/** Opens the throttle; it has its own connection to Redis, so that it does not delay requests. */
-export function openWrongKeys(redis: string, log: Log): OpenWrongKeys {
+/** It has its own connection to Redis, so that it does not delay requests. */
+export function openWrongKeys(redis: string, log: Log): { readonly wrongKeys: WrongKeys; close(): void } {
   if (redis === '') return { wrongKeys: new WrongKeys({ networkOf, log }), close() {} }
   const connection = connectRedis(redis, log)
+  const shared = { storeClient: connection, keyPrefix: `${KEY_SPACE}wrong-keys` }
   return {
-    wrongKeys: new WrongKeys({
-      redis: { storeClient: connection, keyPrefix: `${KEY_SPACE}wrong-keys` },
-      networkOf,
-      log,
-    }),
+    wrongKeys: new WrongKeys({ redis: shared, networkOf, log }),
     close: () => connection.disconnect(),
   }
 }

@@ -1,4 +1,5 @@
-/** Requests to the admin port that serves this page, with its key if one was given. */
+/** Requests to the admin port that serves this page, and its key, which is asked for where one is needed. */
+import { find, setText } from './dom.js'
 
 /** A response other than success; the message is the admin port's own sentence. */
 export class RefusedCall extends Error {
@@ -13,7 +14,7 @@ export class RefusedCall extends Error {
 const KEY = 'sluice-admin-key'
 
 /** Kept for this tab only, until it is closed. */
-export const adminKey = {
+const adminKey = {
   get: () => sessionStorage.getItem(KEY) ?? '',
   set: (key: string) => sessionStorage.setItem(KEY, key),
 }
@@ -58,4 +59,30 @@ export function sentence(error: unknown): string {
 async function sentenceOf(response: Response): Promise<string> {
   const problem = (await response.json().catch(() => ({}))) as { detail?: unknown }
   return typeof problem.detail === 'string' ? problem.detail : `The gateway answered ${response.status}.`
+}
+
+const WRONG = 'This is not the key for this port.'
+
+/** @param retry connects again with the key that was entered */
+export function startKeyPrompt(retry: () => void): void {
+  const form = find('key-form') as HTMLFormElement
+  form.addEventListener('submit', event => {
+    event.preventDefault()
+    const given = (find('key') as HTMLInputElement).value.trim()
+    const canBeSent = /^[\x21-\x7e]*$/.test(given)
+    setText(find('key-fault'), canBeSent ? '' : WRONG)
+    if (!canBeSent) return
+    adminKey.set(given)
+    retry()
+  })
+}
+
+/** @param status the status of the response, and `reason` its sentence */
+export function promptKey(status: number, reason: string): void {
+  const isWrong = adminKey.get() !== ''
+  adminKey.set('')
+  setText(find('key-fault'), status === 429 ? reason : isWrong ? WRONG : '')
+  if (!find('key-prompt').hidden) return
+  find('key-prompt').hidden = false
+  find('key').focus()
 }

@@ -21,7 +21,7 @@ const MOST_RULES = 5
 const LATE_MS = 100
 
 /** The notices, the worst first. */
-export function noticesOf(snapshot: LiveSnapshot): Notice[] {
+function noticesOf(snapshot: LiveSnapshot): Notice[] {
   return [
     ...faults(snapshot),
     ...reloadFaults(snapshot),

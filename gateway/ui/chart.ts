@@ -79,7 +79,7 @@ export function chartOf(history: LiveHistory, width: number): HTMLElement {
 }
 
 /** The curves in words: since when requests have been refused, and the highest rate. */
-export function summary({ points, from, step_ms }: LiveHistory): string {
+function summary({ points, from, step_ms }: LiveHistory): string {
   const seen = [
     since('Refused', points, refused, from, step_ms),
     since('Would be refused', points, wouldRefuse, from, step_ms),

@@ -1,11 +1,11 @@
 /** The operator's page: passes the stream of snapshots to the parts that show them. */
 import type { LiveRule, LiveSnapshot } from '../admin/live-snapshot.js'
+import { promptKey, startKeyPrompt } from './api.js'
 import { Attention } from './attention.js'
 import { Connection, type ConnectionState } from './connection.js'
 import { button, find, setClass, setText } from './dom.js'
 import { count, length, rate, time } from './format.js'
 import { HistoryPanel } from './history.js'
-import { promptKey, startKeyPrompt } from './key.js'
 import { OverridesTable } from './overrides.js'
 import { startQuestions } from './question.js'
 import { RulesTable } from './rules.js'
@@ -87,7 +87,7 @@ startKeyPrompt(() => connection.connect())
 startQuestions()
 connection.connect()
 
-export function showNumbers({ rates, in_flight, slots }: LiveSnapshot): void {
+function showNumbers({ rates, in_flight, slots }: LiveSnapshot): void {
   setText(find('now-requests'), rate(rates.requests))
   setText(find('now-refused'), rate(rates.refused))
   setText(find('now-would'), rate(rates.would_refuse))

@@ -1,57 +1,8 @@
 /** The question form: what would happen to a request now, as `POST /explain` describes it. */
+import type { ExplainedRule, Explanation } from '../explain/explanation.js'
 import { send, sentence } from './api.js'
 import { find, make, state } from './dom.js'
 import { count, length } from './format.js'
-
-/** The parts of an explanation that the page uses. */
-interface ExplainedResult {
-  readonly request: {
-    readonly method: string
-    readonly target: string
-    readonly client: string
-    readonly closed: boolean
-  }
-  readonly project: {
-    readonly id: string
-    readonly plan: string
-    readonly environment: string
-    readonly by: string
-  } | null
-  readonly upstream: string | null
-  readonly access: readonly {
-    readonly entry: string
-    readonly action: string
-    readonly mode: string
-    readonly src: string
-    readonly why: string | null
-  }[]
-  readonly rules: readonly ExplainedRule[]
-  /** Rules whose patterns match the path but that do not apply to this request. */
-  readonly passed: readonly { readonly rule: string; readonly why: string }[]
-  readonly answer: {
-    readonly status: number | null
-    readonly code: string | null
-    readonly detail: string | null
-    readonly refused_by: readonly string[]
-    readonly would_be_refused_by: readonly string[]
-    readonly fields: readonly (readonly [string, string])[]
-  }
-}
-
-interface ExplainedRule {
-  readonly rule: string
-  readonly mode: string
-  readonly src: string
-  readonly skipped: string | null
-  readonly result: string | null
-  readonly counters: readonly {
-    readonly policy: string
-    readonly q: number
-    readonly w_ms: number | null
-    readonly used: number | null
-    readonly t_ms: number
-  }[]
-}
 
 export function startQuestions(): void {
   const form = find('question') as HTMLFormElement
@@ -71,7 +22,7 @@ export function startQuestions(): void {
         ...optional,
         ...(headers.length > 0 && { headers }),
       }
-      place.replaceChildren(...answerWords(await send<ExplainedResult>('POST', '/explain', asked)))
+      place.replaceChildren(...answerWords(await send<Explanation>('POST', '/explain', asked)))
     } catch (error) {
       place.replaceChildren(make('p', { class: 'fault' }, sentence(error)))
     }
@@ -92,7 +43,7 @@ function answerWords({
   rules,
   passed,
   answer,
-}: ExplainedResult): HTMLElement[] {
+}: Explanation): HTMLElement[] {
   const facts = [
     `${request.method} ${request.target} of client ${request.client}`,
     project === null
@@ -133,7 +84,7 @@ const PASSED: Readonly<Record<string, string>> = {
   when: 'its conditions leave this request out',
 }
 
-function verdict({ status, code, refused_by, would_be_refused_by }: ExplainedResult['answer']): HTMLElement {
+function verdict({ status, code, refused_by, would_be_refused_by }: Explanation['answer']): HTMLElement {
   const would =
     would_be_refused_by.length === 0
       ? ''

@@ -15,6 +15,26 @@ export interface TableColumn<Row> {
   paint?(cell: HTMLElement, row: Row): void
 }
 
+/** A column of numbers, sorted in descending order. */
+export function numbers<Row>(
+  title: string,
+  value: (row: Row) => number,
+  text: (value: number) => string = count,
+  wide = false,
+): TableColumn<Row> {
+  return { title, number: true, wide, value, text: row => text(value(row)) }
+}
+
+/** A column of names, each a button that shows what it names. */
+export function links<Row>(
+  title: string,
+  text: (row: Row) => string,
+  show: (row: Row) => void,
+): TableColumn<Row> {
+  const link = (row: Row) => button(text(row), () => show(row), { class: 'link' })
+  return { title, text, paint: (cell, row) => cell.replaceChildren(link(row)) }
+}
+
 export interface TableOptions<Row> {
   /** The caption for screen readers. */
   readonly caption: string

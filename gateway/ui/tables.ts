@@ -3,7 +3,7 @@ import type { LiveClosest, LiveProject, LiveRule, LiveSlots, LiveUpstream } from
 import { button, setText, state } from './dom.js'
 import { count, length, percent, rate } from './format.js'
 import { openReset } from './override-forms.js'
-import { LiveTable } from './table.js'
+import { LiveTable, links, numbers } from './table.js'
 
 type Show = (subject: { readonly project: string } | { readonly rule: string }) => void
 
@@ -11,40 +11,23 @@ type Show = (subject: { readonly project: string } | { readonly rule: string }) 
 export function projectsTable(show: Show): LiveTable<LiveProject> {
   return new LiveTable({
     caption: 'The busiest and the most refused projects',
-    id: ({ id }) => id,
+    id: idOf,
     empty: 'No project has sent a request in the last hour.',
     sortedBy: 'Refused/s',
     columns: [
-      {
-        title: 'Project',
-        value: ({ id }) => id,
-        text: ({ id }) => id,
-        paint: (cell, { id }) =>
-          cell.replaceChildren(button(id, () => show({ project: id }), { class: 'link' })),
-      },
-      {
-        title: 'Plan',
-        wide: true,
-        value: ({ plan, environment }) => `${plan}/${environment}`,
-        text: ({ plan, environment }) => `${plan}/${environment}`,
-      },
+      { ...links('Project', idOf, ({ id }) => show({ project: id })), value: idOf },
+      { title: 'Plan', wide: true, value: columnOf, text: columnOf },
       numbers('Requests/s', ({ rates }) => rates.requests, rate),
       numbers('Refused/s', ({ rates }) => rates.refused, rate),
       numbers('Would/s', ({ rates }) => rates.would_refuse, rate),
       numbers('Requests, 1 h', ({ last_hour }) => last_hour.requests, count, true),
-      numbers('Refused, 1 h', ({ last_hour }) => last_hour.refused, count),
+      numbers('Refused, 1 h', ({ last_hour }) => last_hour.refused),
     ],
   })
 }
 
-function numbers(
-  title: string,
-  value: (row: LiveProject) => number,
-  text: (value: number) => string,
-  wide = false,
-) {
-  return { title, number: true, wide, value, text: (row: LiveProject) => text(value(row)) }
-}
+const idOf = ({ id }: LiveProject) => id
+const columnOf = ({ plan, environment }: LiveProject) => `${plan}/${environment}`
 
 /**
  * The counters that have used most of their quota. `ruleOf` returns the rule, whose key a reset needs; without a rule in
@@ -67,18 +50,16 @@ export function closestTable(
           cell.replaceChildren(state(kind, percent(used / quota)))
         },
       },
-      {
-        title: 'Project',
-        text: ({ project }) => project,
-        paint: (cell, { project }) =>
-          cell.replaceChildren(button(project, () => show({ project }), { class: 'link' })),
-      },
-      {
-        title: 'Limit',
-        text: ({ policy }) => policy,
-        paint: (cell, { policy, rule }) =>
-          cell.replaceChildren(button(policy, () => show({ rule }), { class: 'link' })),
-      },
+      links(
+        'Project',
+        ({ project }) => project,
+        ({ project }) => show({ project }),
+      ),
+      links(
+        'Limit',
+        ({ policy }) => policy,
+        ({ rule }) => show({ rule }),
+      ),
       {
         title: 'Of',
         text: ({ used, quota, window_ms }) => `${count(used)}/${count(quota)} in ${length(window_ms)}`,

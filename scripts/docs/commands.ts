@@ -1,6 +1,7 @@
 /** docs/reference/commands.md: the commands' own help, each under its name. */
+
+import { commandHelp, generalHelp } from '../../tools/arguments.js'
 import { COMMANDS } from '../../tools/commands.js'
-import { commandHelp, generalHelp } from '../../tools/help.js'
 
 const COLUMNS = 100
 

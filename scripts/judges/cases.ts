@@ -72,9 +72,9 @@ export const linesOf = (cases: Cases): string =>
     )
     .join('\n')
 
-/** Fields of one connection, fields about how a proxy frames the body, and the gateway's own rate-limit fields. */
+/** Fields of one connection, fields about how a proxy frames the body, and the gateway's own fields. */
 const NOT_COMPARED =
-  /^(connection|keep-alive|transfer-encoding|trailer|ratelimit|ratelimit-policy|x-ratelimit-.*|access-control-expose-headers)$/
+  /^(connection|keep-alive|transfer-encoding|trailer|ratelimit|ratelimit-policy|x-ratelimit-.*|x-request-id|access-control-expose-headers)$/
 
 /** Results that those clients print, by case, as texts to compare. */
 export function resultsOf(stdout: string): Results {

@@ -1,57 +1,33 @@
 import { withFiles } from '../environment.js'
 import type { ServiceLog } from '../log.js'
 import { openFolder } from '../storage/data-folder.js'
-import { createStoreHealth, type StoreHealth } from '../storage/health.js'
-import { type CallWebhook, createCall } from './events/call.js'
-import { type Courier, notifyAll, startCourier } from './events/courier.js'
+import { createStoreHealth } from '../storage/health.js'
+import { createCall } from './events/call.js'
+import { notifyAll, startCourier } from './events/courier.js'
 import { createPoster } from './events/post.js'
 import { startRetention } from './events/retention.js'
-import { type ExternalService, startExternal } from './external/service.js'
+import { startExternal } from './external/service.js'
 import { bounds } from './external/settings.js'
-import { createMetrics, type DirectoryMetrics } from './metrics.js'
-import { createSecretBox, encryptionKey, type SecretBox } from './secrets.js'
-import { readSettings, type Settings } from './settings.js'
+import { createMetrics } from './metrics.js'
+import { createSecretBox, encryptionKeys, type SecretBox } from './secrets.js'
+import { readSettings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { openStore } from './store/open.js'
-import { createDirectoryChanger, type DirectoryChanger, purgeRemoved } from './sync/directories.js'
-import { createSearchQueue, type SearchQueue } from './sync/search-queue.js'
-import { type Committed, createWriters, type WriterFactory } from './sync/writers.js'
-
-/** The service without its HTTP side. */
-export interface DirectoryCore {
-  readonly settings: Settings
-  readonly store: Store
-  readonly box: SecretBox
-  readonly call: CallWebhook
-  readonly writers: WriterFactory
-  readonly directories: DirectoryChanger
-  readonly searches: SearchQueue
-  readonly courier: Courier
-  readonly external: ExternalService
-  readonly metrics: DirectoryMetrics
-  readonly health: StoreHealth
-  readonly log: ServiceLog
-  /** Called in reverse order on close; every part that needs cleanup registers it here. */
-  readonly closers: Array<() => Promise<void> | void>
-  close(): Promise<void>
-}
+import { createDirectoryChanger, purgeRemoved } from './sync/directories.js'
+import { createSearchQueue } from './sync/search-queue.js'
+import { type Committed, createWriters } from './sync/writers.js'
 
 /** Opens the data folder and the database, and starts the background work. Throws as `start` does. */
-export async function openCore({
-  env,
-  log,
-}: {
-  env: NodeJS.ProcessEnv
-  log: ServiceLog
-}): Promise<DirectoryCore> {
+export async function openCore({ env, log }: { env: NodeJS.ProcessEnv; log: ServiceLog }) {
   const settings = readSettings(env)
   openFolder(settings.dataDir)
-  const keys = settings.encryptionKeys ?? [encryptionKey(settings.dataDir)]
+  const keys = encryptionKeys(settings)
   const box = createSecretBox(keys)
   const health = createStoreHealth({ name: 'directory', log })
   const store = await openStore({ ...settings, reportFault: health.failed })
   health.watch(store.restore)
-  const closers: DirectoryCore['closers'] = [() => store.close(), () => health.close()]
+  /** Called in reverse order on close; every part that needs cleanup registers it here. */
+  const closers: Array<() => Promise<void> | void> = [() => store.close(), () => health.close()]
   const close = async (): Promise<void> => {
     for (const closer of closers.splice(0).reverse()) await closer()
   }
@@ -97,11 +73,20 @@ export async function openCore({
   }
 }
 
-/** A wrong encryption key should fail the start, not the first request of an identity provider. */
+/** The service without its HTTP side. */
+export type DirectoryCore = Awaited<ReturnType<typeof openCore>>
+
+/**
+ * A wrong encryption key should fail the start, not the first request of an identity provider. A change of keys goes
+ * from the oldest directory to the newest.
+ */
 async function tryKey(store: Store, box: SecretBox): Promise<void> {
-  const tried = [await store.oldestDirectory(), await store.newestDirectory()]
+  const [oldest] = await store.directories('all', { offset: 0, limit: 1 })
+  const newest = await store.newestDirectory()
   try {
-    for (const directory of tried) if (directory) box.open(directory.scimSecret, directory.id, 'scim')
+    for (const directory of [oldest, newest]) {
+      if (directory) box.open(directory.scimSecret, directory.id, 'scim')
+    }
   } catch {
     throw new Error(
       'The stored secrets cannot be decrypted with this key: set ENCRYPTION_KEY, or DATA_DIR with its encryption.key, to what it was when they were stored. To change the key, write the new one before the old one, separated by a comma',

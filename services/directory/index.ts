@@ -1,17 +1,18 @@
 /** The package's `./directory`: the embedded directory service, by HTTP and as a library. */
 import { type CountWrongKey, countWrongKeys } from '../http/wrong-keys.js'
+import { hashKey } from '../keys.js'
 import type { ServiceLog } from '../log.js'
 import { type DirectoryCore, openCore } from './core.js'
 import { oauthPath } from './external/service.js'
 import { type EmbeddedDirectory, embed } from './library/embedded.js'
 import { addApiDocument } from './routes/api-document.js'
 import { addConsent } from './routes/consent.js'
-import { createServer, type Server } from './routes/http.js'
+import { createServer, type KeyArea, type Server } from './routes/http.js'
 import { addManagement, answerManagementErrors, managementPaths } from './routes/management.js'
 import { addScim, scimPath } from './routes/scim.js'
 import { setupPath } from './routes/setup-links.js'
 import { addSetupPage } from './routes/setup-page.js'
-import { hashKey, managementKey } from './secrets.js'
+import { managementKey } from './secrets.js'
 import { readSettings, type Settings } from './settings.js'
 import { createIntake } from './sync/intake.js'
 
@@ -112,9 +113,6 @@ export async function checkSettings(env: NodeJS.ProcessEnv): Promise<void> {
   readSettings(env)
 }
 
-/** The APIs with keys of their own. */
-type KeyArea = 'management' | 'scim'
-
 function addRoutes(
   server: Server,
   core: DirectoryCore,
@@ -122,8 +120,8 @@ function addRoutes(
   wrongKey: CountWrongKey<KeyArea>,
 ): void {
   const { store, settings, writers } = core
-  const { baseUrl, webhookTargets } = settings
-  const parts = { ...core, baseUrl, webhookTargets, keyHashes, wrongKey }
+  const { baseUrl } = settings
+  const parts = { ...core, baseUrl, keyHashes, wrongKey }
   answerManagementErrors(server, core.log)
   addApiDocument(server, managementPaths[1], baseUrl)
   for (const prefix of managementPaths) {
@@ -131,13 +129,13 @@ function addRoutes(
   }
   const { users, groups } = writers()
   const intake = createIntake(store, users, groups, core.searches)
-  server.register(async scope => addScim(scope, { ...parts, intake }), { prefix: scimPath })
+  server.register(async scope => addScim(scope, parts, intake), { prefix: scimPath })
   server.register(async scope => addConsent(scope, parts), { prefix: oauthPath })
   server.register(async scope => addSetupPage(scope, parts), { prefix: setupPath })
 }
 
 function managementKeys({ apiKeys, dataDir }: Settings): { hashes: Buffer[]; notes: string[] } {
-  if (apiKeys) return { hashes: apiKeys.map(hashKey), notes: [] }
+  if (apiKeys.length > 0) return { hashes: apiKeys.map(hashKey), notes: [] }
   const { hash, made, file } = managementKey(dataDir)
   if (made === undefined) return { hashes: [hash], notes: [] }
   return {

@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs'
 import { resealWebhooks } from './events/webhook.js'
 import { resealTokens } from './external/connection.js'
 import type { Directory } from './model.js'
-import { createSecretBox, encryptionKey, type SecretBox } from './secrets.js'
+import { createSecretBox, encryptionKeys, type SecretBox } from './secrets.js'
 import { readSettings } from './settings.js'
 import type { Store } from './store/contract.js'
 import { databaseFile, openStore } from './store/open.js'
+import { directoriesOf } from './sync/lookup.js'
 
 export interface KeyRotation {
   readonly directories: number
@@ -17,7 +18,6 @@ export interface KeyRotation {
   readonly done: boolean
 }
 
-const batch = 100
 /** A process that still encrypts with an older key would keep us going forever. */
 const mostPasses = 3
 const mostAttempts = 20
@@ -33,7 +33,7 @@ export async function rotateKeys({ env }: { readonly env: NodeJS.ProcessEnv }): 
   if (mongodbUrl === '' && !existsSync(databaseFile(dataDir))) {
     throw new Error(`DATA_DIR ${dataDir} holds no directory.db: set it, or MONGODB_URL, as for the gateway`)
   }
-  const box = createSecretBox(settings.encryptionKeys ?? [encryptionKey(dataDir)])
+  const box = createSecretBox(encryptionKeys(settings))
   const store = await openStore(settings)
   try {
     return await rotateAll(store, box)
@@ -72,21 +72,10 @@ interface DirectoryPlace {
 async function* everyDirectory(
   store: Store,
 ): AsyncGenerator<{ directory: Directory; place: DirectoryPlace }> {
-  const present: DirectoryPlace = {
-    read: id => store.directory(id),
-    replace: (before, next) => store.replaceDirectory(before, next),
-  }
-  let after: Directory | undefined
-  do {
-    const page = await store.everyDirectory({ after, limit: batch })
-    for (const directory of page) yield { directory, place: present }
-    after = page.length < batch ? undefined : page.at(-1)
-  } while (after)
-  const deletedDirectory: DirectoryPlace = {
-    read: id => store.deletedDirectory(id),
-    replace: (before, next) => store.replaceDeletedDirectory(before, next),
-  }
-  for (const directory of await store.deletedDirectories()) yield { directory, place: deletedDirectory }
+  const present: DirectoryPlace = { read: store.directory, replace: store.replaceDirectory }
+  for await (const directory of directoriesOf(store, 'all')) yield { directory, place: present }
+  const deleted: DirectoryPlace = { read: store.deletedDirectory, replace: store.replaceDeletedDirectory }
+  for (const directory of await store.deletedDirectories()) yield { directory, place: deleted }
 }
 
 type Outcome = 'unchanged' | 'changed' | 'unreadable' | 'contested'

@@ -1,23 +1,15 @@
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHash,
-  createHmac,
-  randomBytes,
-  timingSafeEqual,
-} from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { hashKey } from '../keys.js'
 import { storedKey } from '../storage/data-folder.js'
 import type { OldSecret } from './model.js'
+import type { Settings } from './settings.js'
 
 /** A new random secret: 32 bytes as base64url. */
 export const newSecret = (): string => randomBytes(32).toString('base64url')
 
-/** SHA-256 of a key. Keys are random, so a slow password hash would add nothing. */
-export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
-
-/** Compares a presented key with a hash in constant time. */
-export const fits = (presented: string, hash: Buffer): boolean => timingSafeEqual(hashKey(presented), hash)
+/** The hash under which the token of a link is stored. */
+export const hashOfToken = (token: string): string => hashKey(token).toString('base64url')
 
 /** Seals and opens secrets at rest. */
 export interface SecretBox {
@@ -100,7 +92,11 @@ export function managementKey(folder: string): { hash: Buffer; made: string | un
   return { hash: Buffer.from(text, 'base64'), made: made ? key : undefined, file }
 }
 
-/** The encryption key of this data folder, made at first start. */
-export function encryptionKey(folder: string): Buffer {
-  return Buffer.from(storedKey(join(folder, 'encryption.key'), { remedy }).text, 'base64')
+/** The keys of the settings, else that of the data folder, which the first start makes. */
+export function encryptionKeys({
+  encryptionKeys: [first, ...others],
+  dataDir,
+}: Pick<Settings, 'encryptionKeys' | 'dataDir'>): [Buffer, ...Buffer[]] {
+  if (first) return [first, ...others]
+  return [Buffer.from(storedKey(join(dataDir, 'encryption.key'), { remedy }).text, 'base64')]
 }

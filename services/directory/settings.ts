@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import { withFiles } from '../environment.js'
-import { isKey } from '../storage/data-folder.js'
+import { wholeNumber, withFiles } from '../environment.js'
+import { readEncryptionKeys, readKeys } from '../keys.js'
 import type { TargetRules } from './events/target.js'
 import { type ExternalSettings, readExternalSettings } from './external/settings.js'
 
@@ -9,10 +9,10 @@ export interface Settings {
   /** Empty: SQLite in `dataDir`. */
   readonly mongodbUrl: string
   readonly dataDir: string
-  /** Undefined: a key is made at the first start. */
-  readonly apiKeys: readonly string[] | undefined
-  /** 32 bytes each; the first one encrypts. Undefined: one is made at the first start. */
-  readonly encryptionKeys: readonly [Buffer, ...Buffer[]] | undefined
+  /** Empty: a key is made at the first start. */
+  readonly apiKeys: readonly string[]
+  /** 32 bytes each; the first one encrypts. Empty: one is made at the first start. */
+  readonly encryptionKeys: readonly Buffer[]
   readonly webhookTargets: TargetRules
   /** Undefined: events are delivered in real time. */
   readonly webhookBatch: { readonly size: number; readonly intervalMs: number | undefined } | undefined
@@ -32,8 +32,8 @@ export function readSettings(given: NodeJS.ProcessEnv): Settings {
   return {
     mongodbUrl: mongodbUrl(env.MONGODB_URL),
     dataDir: resolve(env.DATA_DIR || './data'),
-    apiKeys: apiKeys(env.API_KEYS),
-    encryptionKeys: encryptionKeys(env.ENCRYPTION_KEY),
+    apiKeys: readKeys('API_KEYS', env.API_KEYS),
+    encryptionKeys: readEncryptionKeys(env.ENCRYPTION_KEY).map(key => Buffer.from(key, 'base64')),
     webhookTargets: {
       allowPrivate: flag('WEBHOOK_ALLOW_PRIVATE', env.WEBHOOK_ALLOW_PRIVATE),
       allowHttp: flag('WEBHOOK_ALLOW_HTTP', env.WEBHOOK_ALLOW_HTTP),
@@ -52,31 +52,6 @@ function mongodbUrl(text = ''): string {
   return text
 }
 
-function apiKeys(text: string | undefined): string[] | undefined {
-  if (text === undefined || text.trim() === '') return undefined
-  const keys = text
-    .trim()
-    .split(/[,\n]/)
-    .map(key => key.trim())
-  if (keys.some(key => key.length < 16 || /\s/.test(key))) {
-    throw new Error(
-      'API_KEYS must be keys of at least 16 characters without spaces, separated by commas; openssl rand -hex 24 makes one',
-    )
-  }
-  return keys
-}
-
-function encryptionKeys(text = ''): [Buffer, ...Buffer[]] | undefined {
-  const keys = text.split(/[\s,]+/).filter(Boolean)
-  if (!keys.every(isKey)) {
-    throw new Error(
-      'ENCRYPTION_KEY must be 32 bytes in base64, as printed by: openssl rand -base64 32. Several are separated by commas',
-    )
-  }
-  const [first, ...others] = keys.map(key => Buffer.from(key, 'base64'))
-  return first && [first, ...others]
-}
-
 function flag(name: string, text: string | undefined): boolean {
   if (text === undefined || text === '' || text === 'false') return false
   if (text === 'true') return true
@@ -87,18 +62,10 @@ const largestBatch = 1000
 const longestInterval = 24 * 60 * 60
 
 function webhookBatch(env: NodeJS.ProcessEnv): Settings['webhookBatch'] {
-  const size = whole('DSYNC_WEBHOOK_BATCH_SIZE', env.DSYNC_WEBHOOK_BATCH_SIZE, 'events', largestBatch)
-  const name = 'DSYNC_WEBHOOK_BATCH_CRON_INTERVAL'
-  const seconds = whole(name, env[name], 'seconds', longestInterval)
+  const size = wholeNumber(env, 'DSYNC_WEBHOOK_BATCH_SIZE', { unit: 'events', largest: largestBatch })
+  const interval = { unit: 'seconds', largest: longestInterval }
+  const seconds = wholeNumber(env, 'DSYNC_WEBHOOK_BATCH_CRON_INTERVAL', interval)
   return size === 0 ? undefined : { size, intervalMs: seconds === 0 ? undefined : seconds * 1000 }
-}
-
-/** Zero when it is not set. */
-function whole(name: string, text: string | undefined, unit: string, largest: number): number {
-  if (text === undefined || text === '') return 0
-  const number = /^\d{1,9}$/.test(text) ? Number(text) : largest + 1
-  if (number > largest) throw new Error(`${name} must be a whole number of ${unit}, at most ${largest}`)
-  return number
 }
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }

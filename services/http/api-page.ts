@@ -2,8 +2,7 @@
  * An OpenAPI 3.1 document as one HTML page: no scripts and nothing loaded, so that it needs one request and no
  * dependency.
  */
-import { type Html, html } from './html.js'
-import { pageKind } from './page.js'
+import { type Html, html, pageKind } from './page.js'
 
 const pages = pageKind({
   style: `

@@ -1,7 +1,7 @@
 /** The service over HTTP, on fastify; the handlers do not depend on it. */
 import { STATUS_CODES } from 'node:http'
 import { answerErrors, HttpError } from '../http/errors.js'
-import { html } from '../http/html.js'
+import { html } from '../http/page.js'
 import {
   bodyOf,
   createServer,

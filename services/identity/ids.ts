@@ -23,16 +23,3 @@ export function idMaker(now: () => number): () => string {
     return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
   }
 }
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-
-/** The opaque token of the page after the identity `id`. */
-export function pageToken(id: string): string {
-  return Buffer.from(id).toString('base64url')
-}
-
-/** The id inside a page token; undefined for a token that is not ours. */
-export function readPageToken(token: string): string | undefined {
-  const id = Buffer.from(token, 'base64url').toString('latin1')
-  return UUID.test(id) ? id : undefined
-}

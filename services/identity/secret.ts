@@ -1,24 +1,16 @@
 /** The secrets behind cookies and form tokens, and the signatures made with them. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
-import { isKey, openFolder, storedKey } from '../storage/data-folder.js'
+import { readEncryptionKeys } from '../keys.js'
+import { openFolder, storedKey } from '../storage/data-folder.js'
 
 /**
  * From `ENCRYPTION_KEY`, so that several processes accept each other's cookies; else from DATA_DIR, where the first
  * start makes one. Throws an Error with a sentence about an invalid key.
  */
 export function serviceSecrets({ ENCRYPTION_KEY, DATA_DIR }: NodeJS.ProcessEnv): Buffer[] {
-  const keys = givenSecrets(ENCRYPTION_KEY)
+  const keys = readEncryptionKeys(ENCRYPTION_KEY)
   return (keys.length > 0 ? keys : [ownKey(DATA_DIR || 'data')]).map(key => Buffer.from(key))
-}
-
-/** The keys that ENCRYPTION_KEY lists. Throws an Error with a sentence about an invalid one. */
-export function givenSecrets(text = ''): string[] {
-  const keys = text.split(/[\s,]+/).filter(Boolean)
-  if (keys.every(isKey)) return keys
-  throw new Error(
-    'ENCRYPTION_KEY must be 32 bytes in base64, as printed by: openssl rand -base64 32. Several are separated by commas',
-  )
 }
 
 function ownKey(folder: string): string {

@@ -1,16 +1,17 @@
 /** The embedded identity service: typed registration by a schema, settings, and identities for administrators. */
 import { resolve } from 'node:path'
 import { withFiles } from '../environment.js'
+import { HttpError } from '../http/errors.js'
 import { type CountWrongKey, countWrongKeys } from '../http/wrong-keys.js'
 import type { ServiceLog } from '../log.js'
 import { loadAdapter } from '../storage/driver.js'
 import { createStoreHealth } from '../storage/health.js'
 import { buildApp } from './app.js'
+import type { IdentityRoutes } from './http.js'
 import { Identities } from './identities.js'
 import { adminRoutes } from './routes/admin.js'
 import { guardAdmin } from './routes/admin-guard.js'
 import { registrationRoutes } from './routes/registration.js'
-import { sessionRoutes } from './routes/sessions.js'
 import { settingsRoutes } from './routes/settings.js'
 import { Signer, serviceSecrets } from './secret.js'
 import { readSettings } from './settings.js'
@@ -114,4 +115,22 @@ async function openStore(
       `two stored identities have the same ${error.trait} (letter case, compatibility forms and invisible characters do not count), which must now be unique; change one of them first, under the old schema or with the release before`,
     )
   }
+}
+
+/** Sessions are left to a real identity provider; this service only says so. */
+function sessionRoutes(): IdentityRoutes {
+  return new Map([
+    [
+      '/sessions/whoami',
+      {
+        GET: async () => {
+          throw new HttpError(
+            401,
+            'There are no sessions here; configure an identity provider as an upstream.',
+            'no_session',
+          )
+        },
+      },
+    ],
+  ])
 }

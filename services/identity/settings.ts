@@ -6,12 +6,12 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { withFiles } from '../environment.js'
 import { isJsonObject, type JsonObject, type JsonValue, own } from '../json.js'
+import { readEncryptionKeys, readKeys } from '../keys.js'
 import { foldLoginName, foldVersion } from '../login-names.js'
 import { Languages } from './languages.js'
-import { readAdminKeys, readPublicHost } from './routes/admin-guard.js'
+import { readPublicHost } from './routes/admin-guard.js'
 import type { Schemas } from './schema/files.js'
 import { readSchemas } from './schema/files.js'
-import { givenSecrets } from './secret.js'
 import type { Identifiers } from './store/contract.js'
 
 /** Reads them; throws an Error with a sentence about one that cannot be used. */
@@ -19,7 +19,7 @@ export function readSettings(env: NodeJS.ProcessEnv) {
   const schemas = readSchemas(env.IDENTITY_SCHEMA || join(packageFolder(), 'config/identity.schema.json'))
   const own = env.IDENTITY_LANGUAGES ? [env.IDENTITY_LANGUAGES] : []
   return {
-    adminKeys: readAdminKeys(env.IDENTITY_ADMIN_KEYS),
+    adminKeys: readKeys('IDENTITY_ADMIN_KEYS', env.IDENTITY_ADMIN_KEYS),
     publicHost: readPublicHost(env.BASE_URL),
     schemas,
     identifiers: identifiersOf(schemas),
@@ -31,7 +31,7 @@ export function readSettings(env: NodeJS.ProcessEnv) {
 export function checkSettings(given: NodeJS.ProcessEnv): void {
   const env = withFiles(given)
   readSettings(env)
-  givenSecrets(env.ENCRYPTION_KEY)
+  readEncryptionKeys(env.ENCRYPTION_KEY)
 }
 
 /** The folder of our package.json, whether run from sources or from the build. */

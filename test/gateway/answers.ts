@@ -5,11 +5,11 @@ import { listProblems } from '../../config/problem.js'
 import { load } from '../../gateway/configured/load.js'
 import { rateLimitFields } from '../../gateway/forward/fields.js'
 import { rejectionOf } from '../../gateway/forward/reject.js'
+import { factsOf } from '../../gateway/listen/written.js'
 import { builtIn } from '../../gateway/plugins.js'
-import type { Verdict } from '../../gateway/types.js'
+import type { Verdict } from '../../gateway/verdict.js'
 import { quiet } from '../../tools/config.js'
 import { Simulation } from '../../tools/replay/simulation.js'
-import { factsOf } from '../../tools/replay/traffic.js'
 
 /** The gateway.yaml for the folder that is passed to `answersOf`. */
 export const GATEWAY =

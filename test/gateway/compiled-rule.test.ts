@@ -2,8 +2,8 @@
 import t from 'tap'
 import { compiledRule, ruleDemand } from '../../gateway/compiled-rule.js'
 import { counterKey } from '../../gateway/decide/key.js'
+import { factsOf } from '../../gateway/listen/written.js'
 import type { Check, Rule } from '../../gateway/types.js'
-import { factsOf } from '../../tools/replay/traffic.js'
 
 const plain: Rule<{ max: number }> = {
   ...{ id: 'r', kind: 'k', mode: 'enforce', key: ['project'], missing: 'skip', onStoreError: 'local' },

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { isInside } from '../../config/words/share.js'
 import { counterKey } from '../../gateway/decide/key.js'
-import { factsOf } from '../../tools/replay/traffic.js'
+import { factsOf } from '../../gateway/listen/written.js'
 import { PROJECTS } from '../helpers/gateway.js'
 import { answersOf, GATEWAY, type Requests } from './answers.js'
 

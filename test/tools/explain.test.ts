@@ -1,7 +1,7 @@
 import { appendFileSync, cpSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { Explanation } from '../../gateway/explain/explain.js'
+import type { Explanation } from '../../gateway/explain/explanation.js'
 import { holdIdentity } from '../../services/identity/routes/cookies.js'
 import { Signer } from '../../services/identity/secret.js'
 import { sluice } from '../helpers/command.js'

@@ -6,8 +6,7 @@ import { parseNginx } from '../../tools/import/nginx-text.js'
 import { fitsOf } from '../../tools/import/traefik-rule.js'
 import { withoutSecret } from '../../tools/import/upstreams.js'
 import { decisionReader } from '../../tools/log/decision-record.js'
-import { combined } from '../../tools/replay/combined.js'
-import { envoy } from '../../tools/replay/json-log.js'
+import { combined, envoy } from '../../tools/replay/access-logs.js'
 import { hostileTexts, slowInputs } from '../helpers/hostile.js'
 
 /** A longer line of a log is skipped. */

@@ -2,9 +2,13 @@
 
 import { listed } from '../../config/problem.js'
 import { bucketOfTrial } from '../../config/words/share.js'
-import type { ExplainedAccess } from '../../gateway/explain/access.js'
-import type { ExplainedProject, Explanation } from '../../gateway/explain/explain.js'
-import type { ExplainedCounter, ExplainedRule } from '../../gateway/explain/explained.js'
+import type {
+  ExplainedAccess,
+  ExplainedCounter,
+  ExplainedProject,
+  ExplainedRule,
+  Explanation,
+} from '../../gateway/explain/explanation.js'
 import { perText, waitText } from '../../gateway/forward/units.js'
 import type { Io } from '../io.js'
 import { grouped, printable, wrap } from '../text.js'

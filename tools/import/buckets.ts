@@ -2,7 +2,7 @@
  * Limits of other gateways as buckets: a request belongs to the most specific one, as to one location, route or router
  * there. A pattern is in one bucket; a server's own limits are in a plan of its own.
  */
-import { UNLIMITED } from '../../config/words/words.js'
+import { type Algorithm, UNLIMITED } from '../../config/words/words.js'
 import { widerThan } from './places.js'
 
 export interface BucketParts {
@@ -163,13 +163,30 @@ export function tokenBucketOf(rate: number, atOnce: number): ImportedTokenBucket
   const { requests, seconds } = windowAt(rate, atOnce)
   if (!(seconds <= LONGEST_BUCKET && requests <= MOST)) return undefined
   const isExact = requests === atOnce && Math.abs(rate * seconds - requests) < 1e-6
-  const quota = {
-    ...(seconds === 1 && { burst: requests }),
-    ...(seconds === 60 && { sustained: requests }),
-    ...(seconds !== 1 && seconds !== 60 && { windows: [{ name: 'rate', requests, per: `${seconds}s` }] }),
-    algorithm: 'token-bucket',
+  return { requests, seconds, isExact, quota: quotaOf([{ name: 'rate', seconds, requests }], 'token-bucket') }
+}
+
+/** A window of a bucket; those of a second and a minute become burst and sustained. */
+export interface ImportedWindow {
+  readonly name: string
+  readonly seconds: number
+  readonly requests: number
+  /** Set for a period of the calendar, in UTC. */
+  readonly calendar?: 'day' | 'month'
+}
+
+/** All windows together, as the quota of a bucket. */
+export function quotaOf(windows: readonly ImportedWindow[], algorithm: Algorithm): object {
+  const [burst, sustained] = [1, 60].map(length => windows.find(({ seconds }) => seconds === length))
+  const longer = windows
+    .filter(({ seconds }) => seconds !== 1 && seconds !== 60)
+    .map(({ name, seconds, requests, calendar }) => ({ name, requests, per: calendar ?? `${seconds}s` }))
+  return {
+    ...(burst !== undefined && { burst: burst.requests }),
+    ...(sustained !== undefined && { sustained: sustained.requests }),
+    ...(longer.length > 0 && { windows: longer }),
+    algorithm,
   }
-  return { requests, seconds, isExact, quota }
 }
 
 function windowAt(rate: number, atOnce: number): { requests: number; seconds: number } {

@@ -1,6 +1,6 @@
 /** Kong's rate-limiting plugins: buckets by consumer or address, rules by header (developer.konghq.com). */
 import type { KeyPart } from '../../config/words/words.js'
-import type { WindowQuota } from './buckets.js'
+import { type ImportedWindow, quotaOf, type WindowQuota } from './buckets.js'
 import type { KongConsumers } from './kong-consumers.js'
 import { type KongPlugins, LIMITERS } from './kong-plugins.js'
 import type { KongRoute } from './kong-routes.js'
@@ -8,16 +8,8 @@ import type { Migration } from './migration.js'
 import { ANY_PLAN } from './projects.js'
 import type { Section } from './yaml.js'
 
-interface KongWindow {
-  /** Its name in `windows`; `second` and `minute` become burst and sustained. */
-  readonly name: string
-  readonly seconds: number
-  readonly requests: number
-  /** Kong's days and months are calendar periods in UTC. */
-  readonly calendar?: 'day' | 'month'
-}
-
-const UNITS: readonly Omit<KongWindow, 'requests'>[] = [
+/** Kong's days and months are periods of the calendar. */
+const UNITS: readonly Omit<ImportedWindow, 'requests'>[] = [
   { name: 'second', seconds: 1 },
   { name: 'minute', seconds: 60 },
   { name: 'hour', seconds: 3600 },
@@ -29,7 +21,7 @@ const LONGEST = 31 * 86_400
 const LONGEST_METER = 86_400
 
 /** The windows of a limiter, which is marked as used: each by its unit, or two lists in `rate-limiting-advanced`. */
-export function windowsOf(plugin: Section, kong: KongPlugins, into: Migration): KongWindow[] {
+export function windowsOf(plugin: Section, kong: KongPlugins, into: Migration): ImportedWindow[] {
   const config = kong.use(plugin)
   if ('year' in config.node)
     into.leftOut(config.at('year'), 'a limit by year. A window has at most 31 days, or a month.')
@@ -54,23 +46,14 @@ export function windowsOf(plugin: Section, kong: KongPlugins, into: Migration): 
 }
 
 /** All windows of a limiter together, as the quota of a bucket. */
-export function bucketQuota(windows: readonly KongWindow[], plugin: Section): object {
+export function bucketQuota(windows: readonly ImportedWindow[], plugin: Section): object {
   const isFixed =
     plugin.text('name') === 'rate-limiting' || plugin.section('config').text('window_type') === 'fixed'
-  const [burst, sustained] = [1, 60].map(length => windows.find(({ seconds }) => seconds === length))
-  const longer = windows
-    .filter(({ seconds }) => seconds !== 1 && seconds !== 60)
-    .map(({ name, seconds, requests, calendar }) => ({ name, requests, per: calendar ?? `${seconds}s` }))
-  return {
-    ...(burst !== undefined && { burst: burst.requests }),
-    ...(sustained !== undefined && { sustained: sustained.requests }),
-    ...(longer.length > 0 && { windows: longer }),
-    algorithm: isFixed ? 'fixed-window' : 'sliding-window',
-  }
+  return quotaOf(windows, isFixed ? 'fixed-window' : 'sliding-window')
 }
 
 /** Each window as the quota of a meter; those that a meter cannot have are reported. */
-function meterQuotas(windows: readonly KongWindow[], config: Section, into: Migration): WindowQuota[] {
+function meterQuotas(windows: readonly ImportedWindow[], config: Section, into: Migration): WindowQuota[] {
   return windows.flatMap(({ name, seconds, requests }) => {
     if (seconds <= LONGEST_METER) return { requests, per: `${seconds}s` }
     const why = 'Without the project in its key a rule has a window of at most a day.'

@@ -1,5 +1,5 @@
 /** Kong's routes: which requests one takes, what guards it, and where its requests go. */
-import { isHostName } from '../../config/checks/project-names.js'
+import { isHostName } from '../../config/checks/rules.js'
 import { type Findings, shortened } from './findings.js'
 import type { KongPlugins } from './kong-plugins.js'
 import { below, isConfined, type MatchedPlace } from './places.js'

@@ -125,7 +125,7 @@ const NOT_NEEDED = /^(global|log|accessLog|metrics|tracing|ping|api|providers|co
 const POINT = ['address', 'forwardedHeaders', 'proxyProtocol', 'http', 'asDefault', 'observability']
 
 /** What holds on all routers of an entry point, and whom it trusts. */
-export class EntryPoints {
+class EntryPoints {
   /** True when a static configuration says whose X-Forwarded-For is trusted. */
   knowsClients = false
   readonly #known = new Map<string, Section>()

@@ -1,5 +1,5 @@
 /** Traefik's router rules: paths, methods and hosts, and what else they ask for (doc.traefik.io, 'Routers', 'Rule'). */
-import { isHostName } from '../../config/checks/project-names.js'
+import { isHostName } from '../../config/checks/rules.js'
 import { asLiteral, below, type MatchedPlace } from './places.js'
 import { literalsOf } from './regex.js'
 

@@ -4,7 +4,7 @@ import { endOf } from '../../config/formats.js'
 import type { AccessPolicy } from '../../config/load.js'
 import { parseNetwork } from '../../config/words/address.js'
 import { createNetworks } from '../../config/words/networks.js'
-import type { Remark, Subject } from './finding.js'
+import type { Remark, Subject } from './lint.js'
 
 const LISTS = ['networks', 'projects'] as const
 type List = (typeof LISTS)[number]

@@ -3,14 +3,14 @@
  * limits.
  */
 
-import { describeColumns } from '../../config/checks/column-text.js'
+import { describeColumns } from '../../config/checks/columns.js'
 import type { Path } from '../../config/problem.js'
 import { patternsOf } from '../../config/words/bucket.js'
 import { columnsOf } from '../../config/words/words.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { type Extent, extentOf, sampleRequestsOf } from '../../gateway/policy/sample-requests.js'
 import type { Mode } from '../../gateway/types.js'
-import type { Remark, Subject } from './finding.js'
+import type { Remark, Subject } from './lint.js'
 
 /** With fewer rows than this, nothing can be called usual. */
 const FEWEST_ROWS = 3

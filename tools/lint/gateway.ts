@@ -3,9 +3,9 @@ import type { Config } from '../../config/load.js'
 import { urlsOf } from '../../config/schema/upstream.js'
 import { createNetworks } from '../../config/words/networks.js'
 import { countsUnknownBy } from '../../config/words/words.js'
-import { leadsTo } from '../starter/upstream.js'
+import { leadsTo } from '../starter/options.js'
 import { holdsClients } from './access.js'
-import type { Remark, Subject } from './finding.js'
+import type { Remark, Subject } from './lint.js'
 
 export function checkGateway({ loaded: { config } }: Subject): Remark[] {
   return [

@@ -9,7 +9,7 @@ import { keyOf } from '../../config/words/bucket.js'
 import { MOST_KEYS } from '../../gateway/decide/store/meters.js'
 import type { Flood } from '../../gateway/explain/settings.js'
 import { grouped } from '../text.js'
-import type { Remark, Subject } from './finding.js'
+import type { Remark, Subject } from './lint.js'
 
 type KeyPart = RuleEntry['key'][number]
 

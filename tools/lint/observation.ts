@@ -1,7 +1,7 @@
 /** Reports rules that have been report-only, or enforced for a share, longer than intended. */
 import { listed, type Path } from '../../config/problem.js'
 import { count } from '../text.js'
-import type { Remark, Subject } from './finding.js'
+import type { Remark, Subject } from './lint.js'
 
 const DAY_MS = 86_400_000
 

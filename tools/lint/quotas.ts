@@ -1,64 +1,77 @@
-/** Reports numbers of a quota that have no effect, and what leases may withhold. */
+/** Reports quotas and trials with numbers that have no effect or show nothing new, and what leases may withhold. */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { Path } from '../../config/problem.js'
 import type { Gateway } from '../../config/schema/gateway.js'
-import type { BucketConfig } from '../../config/words/bucket.js'
 import type { Quota } from '../../config/words/quota.js'
 import { UNLIMITED } from '../../config/words/words.js'
 import { leaseBound } from '../../gateway/decide/leases/lease-client.js'
 import { demandOf } from '../../gateway/decide/project-limits.js'
+import type { Window } from '../../gateway/demand.js'
 import { perText } from '../../gateway/forward/units.js'
-import type { Window } from '../../gateway/types.js'
+import { triedQuota } from '../../gateway/policy/shares-and-trials.js'
 import { grouped } from '../text.js'
-import type { Remark, Subject } from './finding.js'
+import type { Remark, Subject } from './lint.js'
 
-export function checkQuotas(subject: Subject): Remark[] {
-  const { limits, loaded } = subject
-  const { config, compiled } = loaded
-  const rows = limits.flatMap(({ file, document }) =>
-    document.limits.flatMap(({ quotas }, i) =>
-      Object.entries(quotas).flatMap(([bucket, quota]) =>
-        remarksOn(quota === UNLIMITED ? { unlimited: true } : quota, config.gateway, file, [
-          'limits',
-          i,
-          'quotas',
-          bucket,
-        ]),
-      ),
-    ),
-  )
-  const overrides = config.projects.flatMap(({ id, overrides }, i) =>
-    Object.keys(overrides).flatMap(bucket => {
-      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config
-      if (quota === undefined) return []
-      return remarksOn(quota, config.gateway, config.projectsFile, ['projects', i, 'overrides', bucket])
-    }),
-  )
-  return [...rows, ...overrides, ...sameNames(subject)]
+/** A quota of a row, or of a project as its override leaves it. */
+interface WrittenQuota {
+  readonly bucket: string
+  readonly quota: Quota
+  readonly file: string
+  readonly path: Path
+  /** Whether a trial is written there: one that an override takes over is reported at the row. */
+  readonly hasTrial: boolean
 }
 
-/** Windows are counted by name: what one name means should not depend on the plan. */
-function sameNames({ limits }: Subject): Remark[] {
-  const known = new Map<string, string>()
+export function checkQuotas(subject: Subject): Remark[] {
+  const rows = rowsOf(subject)
+  const remarks = [...rows, ...overridesOf(subject)].flatMap(one => [
+    ...windowRemarks(one, subject.loaded.config.gateway),
+    ...(one.hasTrial ? trialRemarks(one) : []),
+  ])
+  return [...remarks, ...sameNames(rows)]
+}
+
+function rowsOf({ limits }: Subject): WrittenQuota[] {
   return limits.flatMap(({ file, document }) =>
     document.limits.flatMap(({ quotas }, i) =>
-      Object.entries(quotas).flatMap(([bucket, quota]): Remark[] => {
+      Object.entries(quotas).flatMap(([bucket, quota]): WrittenQuota[] => {
         if (quota === UNLIMITED) return []
-        return demandOf(quota).windows.flatMap(({ name, ms, calendar }): Remark[] => {
-          const [of, per] = [`${bucket} ${name}`, perText(ms, calendar)]
-          const other = known.get(of) ?? per
-          known.set(of, other)
-          if (other === per) return []
-          const message = `"${name}" counts ${per} here and ${other} in another row: a project that changes its plan takes what it spent along, because a window is known by its name.`
-          return [{ severity: 'note', file, path: ['limits', i, 'quotas', bucket], message }]
-        })
+        const path = ['limits', i, 'quotas', bucket]
+        return [{ bucket, quota, file, path, hasTrial: quota.trial !== undefined }]
       }),
     ),
   )
 }
 
-function remarksOn(quota: BucketConfig, gateway: Gateway, file: string, path: Path): Remark[] {
-  if ('unlimited' in quota) return []
+function overridesOf({ loaded: { config, compiled } }: Subject): WrittenQuota[] {
+  return config.projects.flatMap(({ id, overrides }, i) =>
+    Object.entries(overrides).flatMap(([bucket, override]): WrittenQuota[] => {
+      const quota = compiled.policy.projects.get(id)?.rules.get(bucket)?.config
+      if (quota === undefined || 'unlimited' in quota) return []
+      const hasTrial = override !== UNLIMITED && override.trial !== undefined
+      const path = ['projects', i, 'overrides', bucket]
+      return [{ bucket, quota, file: config.projectsFile, path, hasTrial }]
+    }),
+  )
+}
+
+/** Windows are counted by name: what one name means should not depend on the plan. */
+function sameNames(rows: readonly WrittenQuota[]): Remark[] {
+  const known = new Map<string, string>()
+  return rows.flatMap(({ bucket, quota, file, path }) =>
+    demandOf(quota).windows.flatMap(({ name, ms, calendar }): Remark[] => {
+      const [of, per] = [`${bucket} ${name}`, perText(ms, calendar)]
+      const other = known.get(of) ?? per
+      known.set(of, other)
+      if (other === per) return []
+      const message = `"${name}" counts ${per} here and ${other} in another row: a project that changes its plan takes what it spent along, because a window is known by its name.`
+      return [{ severity: 'note', file, path, message }]
+    }),
+  )
+}
+
+function windowRemarks({ quota, file, path }: WrittenQuota, gateway: Gateway): Remark[] {
   const { windows } = demandOf(quota)
   const messages = windows
     .filter(({ calendar }) => calendar === undefined)
@@ -111,4 +124,37 @@ export function leaseSentence(quota: Quota, { listen }: Gateway): string {
   const { tokens, ms } = leaseBound(demandOf(quota))
   const holder = listen.workers === 1 ? 'one gateway' : 'one worker of a gateway'
   return `Leases: never more than the quota is admitted; ${holder} holds at most ${grouped(tokens)} unspent tokens for at most ${ms} ms.`
+}
+
+function trialRemarks({ bucket, quota, file, path: written }: WrittenQuota): Remark[] {
+  const tried = triedQuota(quota)
+  if (tried === undefined) return []
+  const at = { file, path: [...written, 'trial'] }
+  const [present, trial] = [demandOf(quota).windows, demandOf(tried).windows]
+  const remarks: Remark[] = []
+  if (admitsAll(trial, present) && admitsAll(present, trial)) {
+    const message = `The trial of "${bucket}" is the quota in force, so it tells nothing new: change it, or remove it.`
+    remarks.push({ severity: 'warning', ...at, message })
+  } else if (admitsAll(trial, present)) {
+    const message = `The trial of "${bucket}" is looser than the quota in force: what it would refuse is refused already, so it tells only which of those refusals would stay.`
+    remarks.push({ severity: 'note', ...at, message })
+  }
+  if (quota.lease) {
+    const message = `The quota of "${bucket}" is leased, its trial is not: each request costs Redis a call for the trial, for which nobody waits.`
+    remarks.push({ severity: 'note', ...at, message })
+  }
+  return remarks
+}
+
+/** True when for each window one of `others` is at least as strict, and so refuses whatever it refuses. */
+function admitsAll(windows: readonly Window[], others: readonly Window[]): boolean {
+  return windows.every(window =>
+    others.some(
+      ({ quota, ms, algorithm, calendar }) =>
+        ms === window.ms &&
+        algorithm === window.algorithm &&
+        isDeepStrictEqual(calendar, window.calendar) &&
+        quota <= window.quota,
+    ),
+  )
 }

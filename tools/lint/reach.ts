@@ -12,7 +12,7 @@ import {
 } from '../../gateway/policy/sample-requests.js'
 import { variantsOf } from '../../gateway/policy/shares-and-trials.js'
 import type { PathTrie } from '../../gateway/policy/trie.js'
-import type { Remark, Subject } from './finding.js'
+import type { Remark, Subject } from './lint.js'
 
 interface Written {
   readonly file: string

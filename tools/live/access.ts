@@ -1,9 +1,8 @@
 /** `sluice access`: who is denied or exempt in the running gateway. */
 import { listed } from '../../config/problem.js'
+import { ask, KEY_HELP, LIVE, print, REASON, UNTIL } from '../admin.js'
 import { defineCommand, Unusable } from '../command.js'
-import { columns, table } from '../table.js'
-import { minuteOf, printable } from '../text.js'
-import { ask, KEY_HELP, LIVE, print, REASON, UNTIL } from './ask.js'
+import { columns, minuteOf, printable, table } from '../text.js'
 
 /** As returned by `GET /access`. */
 interface ReportedEntry {

@@ -1,11 +1,46 @@
-/** `sluice counters`: what a project has used of its limits, in the running gateway. */
-import type { ExplainedCounter } from '../../gateway/explain/explained.js'
+/** `sluice counters` and `sluice reset`: what a project has used of its limits in the running gateway, and resetting it. */
+import type { ExplainedCounter } from '../../gateway/explain/explanation.js'
 import { perText, waitText } from '../../gateway/forward/units.js'
-import { defineCommand } from '../command.js'
-import { columns, table } from '../table.js'
-import { grouped, printable, wrap } from '../text.js'
-import { ask, KEY_HELP, LIVE, print } from './ask.js'
-import { PARTS, partsOf } from './parts.js'
+import { ask, KEY_HELP, LIVE, print, REASON } from '../admin.js'
+import { defineCommand, type Options } from '../command.js'
+import { columns, grouped, printable, table, wrap } from '../text.js'
+
+const part = (value: string, help: string) => ({ type: 'string', value, help }) as const
+
+const PARTS = {
+  path: part('PATH', 'path of such a request'),
+  method: part('METHOD', 'its method'),
+  ip: part('ADDRESS', 'its client address'),
+  header: {
+    type: 'string',
+    value: "'NAME: VALUE'",
+    multiple: true,
+    help: 'one of its headers; without a value: it does not have it',
+  },
+  ja3: part('HASH', 'JA3 fingerprint of its TLS; empty: it has none'),
+  ja4: part('HASH', 'JA4 fingerprint of its TLS; empty: it has none'),
+  auth: part('WORD', 'authenticated or anonymous'),
+  email: part('ADDRESS', 'e-mail address that it names'),
+  flow: part('ID', 'flow id that it names'),
+} as const satisfies Options
+
+type Given = { readonly [Name in keyof typeof PARTS]: string | readonly string[] | undefined }
+
+/** The parts as query parameters of the admin port. */
+function partsOf(values: Given): Given {
+  const { path, method, ip, header, ja3, ja4, auth, email, flow } = values
+  return {
+    path,
+    method: (method as string | undefined)?.toUpperCase(),
+    ip,
+    header,
+    ja3,
+    ja4,
+    auth,
+    email,
+    flow,
+  }
+}
 
 /** The response of `GET /projects/ID/counters`. */
 interface ReportedCounters {
@@ -59,3 +94,26 @@ function rowOf({ policy, q, w_ms, calendar, used, left, t_ms }: ExplainedCounter
     used ? waitText(Math.ceil(t_ms / 1000)) : '',
   ]
 }
+
+export const reset = defineCommand({
+  name: 'reset',
+  summary: 'Reset one counter',
+  operands: { usage: 'RULE', least: 1, most: 1 },
+  options: {
+    project: { type: 'string', value: 'ID', help: 'whose counter; always needed for a bucket' },
+    ...PARTS,
+    ...REASON,
+    ...LIVE,
+  },
+  details: `RULE is the name of a bucket or rule; the options give the other parts of its key. This cannot be undone. Other gateways may keep refusing for as long as Redis told them to. ${KEY_HELP}`,
+  example: `sluice reset catch-all --project acme-production --why "Their import is done"
+sluice reset signup-rush --ip 203.0.113.7`,
+  async run({ values, positionals: [rule = ''] }, io) {
+    const { project, why, by } = values
+    const query = { project, ...partsOf(values), why, by }
+    const path = `/counters/${encodeURIComponent(rule)}`
+    const answer = await ask<{ readonly reset: string }>({ method: 'DELETE', path, query }, values.live, io)
+    print(answer, values.json, io, one => `${printable(one.reset)}: the counter was reset.\n`)
+    return 0
+  },
+})

@@ -4,10 +4,17 @@ import type { Configuration } from '../../gateway/configured/load.js'
 import type { KeyPart } from '../../gateway/types.js'
 import type { LogIntake } from '../log/intake.js'
 import { count, grouped, percent } from '../text.js'
-import { names, rulesOf } from './policies.js'
+import { names } from './policies.js'
 import type { Sampling } from './records.js'
 import type { Format, LoggedFacts, Traffic } from './traffic.js'
-import { hashedShares, leftOutLeases, shortenedConditions, shortenedNetworks } from './unknown-to-log.js'
+import {
+  hashedShares,
+  type Judging,
+  judgingBy,
+  leftOutLeases,
+  shortenedConditions,
+  shortenedNetworks,
+} from './unknown-to-log.js'
 
 const HASHED = /^~[\w-]{16}$/
 const MOST_WORDS = 10_000
@@ -56,18 +63,19 @@ export class Seen {
     sampling: Sampling,
     intake: LogIntake,
   ): string[] {
+    const judging = judgingBy(policies, formats)
     return [
-      ...this.#completeness(formats, sampling, intake),
-      ...this.#durations(policies),
-      ...this.#answers(policies),
-      ...shortenedConditions(policies, formats),
-      ...this.#keys(policies, formats),
-      ...hashedShares(policies, formats),
-      ...shortenedNetworks(policies, formats),
+      ...this.#completeness(judging, sampling, intake),
+      ...this.#durations(judging),
+      ...this.#answers(judging),
+      ...shortenedConditions(judging),
+      ...this.#keys(judging),
+      ...hashedShares(judging),
+      ...shortenedNetworks(judging),
       ...this.#runTimeEntries(),
-      ...this.#unseenWords(policies),
+      ...this.#unseenWords(judging),
       ...this.#times(),
-      ...leftOutLeases(policies),
+      ...leftOutLeases(judging),
       ...this.#outages(),
     ]
   }
@@ -81,12 +89,11 @@ export class Seen {
   }
 
   #completeness(
-    formats: ReadonlySet<Format>,
+    { isRecords }: Judging,
     { dropped, admitted, sample }: Sampling,
     intake: LogIntake,
   ): string[] {
     const sentences: string[] = []
-    const isRecords = [...formats].some(({ name }) => name === 'records')
     if (isRecords && admitted === 0) {
       sentences.push(
         'The log holds refusals only, so counters fill up slower than they did: a replay needs log.decisions: all.',
@@ -105,8 +112,8 @@ export class Seen {
     return sentences
   }
 
-  #durations(policies: readonly Configuration[]): string[] {
-    const slots = rulesOf(policies).filter(({ kind }) => kind === 'in-flight')
+  #durations({ rules }: Judging): string[] {
+    const slots = rules.filter(({ kind }) => kind === 'in-flight')
     if (slots.length === 0) return []
     if (this.#timed === 0) {
       return [`The log has no durations, so these in-flight rules refuse nothing here: ${names(slots)}.`]
@@ -125,9 +132,9 @@ export class Seen {
   }
 
   /** Rules that charge after the response. */
-  #answers(policies: readonly Configuration[]): string[] {
-    const counting = rulesOf(policies).filter(({ flood }) => flood?.countWhen !== undefined)
-    const reported = rulesOf(policies).filter(({ flood }) => typeof flood?.cost === 'object')
+  #answers({ rules }: Judging): string[] {
+    const counting = rules.filter(({ flood }) => flood?.countWhen !== undefined)
+    const reported = rules.filter(({ flood }) => typeof flood?.cost === 'object')
     const late = [...new Set([...counting, ...reported])]
     const sentences: string[] = []
     if (late.length > 0 && this.#answered === 0) {
@@ -148,7 +155,7 @@ export class Seen {
     return sentences
   }
 
-  #keys(policies: readonly Configuration[], formats: ReadonlySet<Format>): string[] {
+  #keys({ policies, rules, knows }: Judging): string[] {
     const reported = (part: KeyPart): boolean => {
       if (part.startsWith('header:')) return this.#headers.has(part)
       if (part === 'email-or-flow') return this.#emailOrFlow > 0
@@ -158,19 +165,18 @@ export class Seen {
           : part === 'ja3' || part === 'ja4' || part === 'auth' || part === 'host'
             ? part
             : undefined
-      return needed === undefined || [...formats].every(({ facts }) => facts.has(needed))
+      return needed === undefined || knows(needed)
     }
     const unlogged = new Map<KeyPart, { id: string }[]>()
-    for (const rule of rulesOf(policies)) {
+    for (const rule of rules) {
       for (const part of rule.key)
         if (!reported(part)) unlogged.set(part, [...(unlogged.get(part) ?? []), rule])
     }
     const sentences = [...unlogged].map(
-      ([part, rules]) =>
-        `No line of the log has ${part}, a part of the key of ${names(rules)}: judged as if it were absent.`,
+      ([part, some]) =>
+        `No line of the log has ${part}, a part of the key of ${names(some)}: judged as if it were absent.`,
     )
-    const knowsCallers = [...formats].every(({ facts }) => facts.has('project') || facts.has('host'))
-    if (!knowsCallers) {
+    if (!knows('project', 'host')) {
       sentences.push(
         'The log does not record the host, so all requests may count as one unknown project: name it with --host.',
       )
@@ -178,14 +184,14 @@ export class Seen {
     const countsByClient = policies.some(
       ({ config }) => countsUnknownBy(config.gateway.unknownProject) === 'client',
     )
-    if (countsByClient && ![...formats].every(({ facts }) => facts.has('client'))) {
+    if (countsByClient && !knows('client')) {
       sentences.push('The log has no addresses, so all callers without a project count as one client.')
     }
     return sentences
   }
 
   /** Words of a path that the recording policy did not contain are hashed, so no pattern can match them by name. */
-  #unseenWords(policies: readonly Configuration[]): string[] {
+  #unseenWords({ policies }: Judging): string[] {
     if (this.#hashedPaths === 0) return []
     const words = new Set(policies.flatMap(({ compiled }) => [...compiled.policy.words]))
     const unseen = [...words].filter(word => !this.#words.has(word)).sort()

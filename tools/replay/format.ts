@@ -2,8 +2,7 @@
 import { didYouMean } from '../arguments.js'
 import { Unusable } from '../command.js'
 import type { LineReader, Unread } from '../log/read.js'
-import { combined } from './combined.js'
-import { envoy, mapped, readMapping } from './json-log.js'
+import { combined, envoy, mapped, readMapping } from './access-logs.js'
 import { decisionRecords, type Sampling } from './records.js'
 import type { Format, Traffic } from './traffic.js'
 

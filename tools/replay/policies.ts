@@ -33,7 +33,7 @@ function isConfiguration(place: string): boolean {
   return statSync(place).isFile() || existsSync(join(place, 'gateway.yaml'))
 }
 
-interface NamedRule {
+export interface NamedRule {
   readonly id: string
   readonly kind: string
   readonly key: readonly KeyPart[]

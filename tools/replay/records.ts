@@ -1,6 +1,8 @@
 /** Reads the gateway's own log as traffic: each request once, however many records it has. */
-import { type Dropped, decisionReader } from '../log/decision-record.js'
-import { type Format, trafficOf } from './traffic.js'
+import { BY_HOST } from '../../config/words/words.js'
+import { factsOf } from '../../gateway/listen/written.js'
+import { type Dropped, decisionReader, type LoggedDecision } from '../log/decision-record.js'
+import type { Format, Traffic } from './traffic.js'
 
 /** What the records of a log leave out. */
 export interface Sampling {
@@ -34,4 +36,82 @@ export function decisionRecords(sampling: Sampling): Format {
       return trafficOf(record)
     },
   }
+}
+
+/** The request of a decision record, in which the client's network is a hash. */
+function trafficOf(record: LoggedDecision): Traffic {
+  const {
+    id,
+    method,
+    path,
+    project,
+    parts = {},
+    ja3,
+    ja4,
+    upgrade,
+    preflight,
+    auth,
+    ip,
+    client,
+    host = hostIn(project),
+    sent_status,
+  } = record
+  const wasRefused = record.decision === 'deny' || record.decision === 'error_closed'
+  const flow = parts['email-or-flow']
+  return {
+    at: record.at,
+    facts: factsOf(
+      {
+        id,
+        method,
+        path,
+        query: flow === undefined ? '' : `?flow=${flow}`,
+        // The log has only the network of an address; a hash distinguishes addresses within it.
+        client: ip.replace(/\/\d+$/, ''),
+        network: client === undefined ? ip : `${ip}~${client}`,
+        host,
+        authenticated: auth === 'authenticated',
+        upgrade: upgrade ?? false,
+        preflight: preflight ?? false,
+        ja3: ja3 ?? undefined,
+        ja4: ja4 ?? undefined,
+      },
+      headersOf(parts),
+    ),
+    project:
+      project === null
+        ? undefined
+        : {
+            id: project,
+            plan: record.plan ?? undefined,
+            environment: record.environment ?? undefined,
+            verified: record.verified ?? false,
+          },
+    durationMs: record.duration_ms,
+    status: wasRefused ? undefined : sent_status,
+    wasRefused,
+    wasAway: record.store === 'local' || record.decision.startsWith('error_'),
+    wasRuledAtRunTime: wasRuledAtRunTime(record),
+  }
+}
+
+/** The host of an unknown caller, if its id says it. */
+function hostIn(project: string | null): string {
+  return project?.startsWith(BY_HOST) ? project.slice(BY_HOST.length) : ''
+}
+
+function wasRuledAtRunTime({ src, decision, mode_src, beside = [] }: LoggedDecision): boolean {
+  if (src?.startsWith('/access/')) return true
+  if (mode_src !== undefined && decision !== 'allow') return true
+  return beside.some(one => one.mode_src !== undefined && one.result === 'limited')
+}
+
+function headersOf(parts: Readonly<Record<string, string>>): ReadonlyMap<string, string> | undefined {
+  let headers: Map<string, string> | undefined
+  for (const part in parts) {
+    if (!part.startsWith('header:')) continue
+    headers ??= new Map()
+    headers.set(part.slice('header:'.length), parts[part] as string)
+  }
+  return headers
 }

@@ -1,9 +1,7 @@
 /** Prints a replay as text. */
 import type { Io } from '../io.js'
-import type { LogIntake } from '../log/intake.js'
-import { intakeText } from '../log/intake.js'
-import { columns, table } from '../table.js'
-import { count, grouped, minuteOf, percent, printable, wrap } from '../text.js'
+import { intakeText, type LogIntake } from '../log/intake.js'
+import { columns, count, grouped, minuteOf, percent, printable, table, wrap } from '../text.js'
 import type {
   Offender,
   PolicyDocument,

@@ -1,12 +1,7 @@
-/** A request from a log, ready to be decided by another policy. */
-
-import { BY_HOST } from '../../config/words/words.js'
-import { factsOf } from '../../gateway/listen/written.js'
+import { GatewayError } from '../../gateway/errors.js'
+import { readLine, type WrittenLine } from '../../gateway/listen/written.js'
 import type { Environment, Facts, Plan } from '../../gateway/types.js'
-import type { LoggedDecision } from '../log/decision-record.js'
 import type { TimedEntry, Unread } from '../log/read.js'
-
-export { factsOf }
 
 /** What a log may contain besides method, path and time, as needed for keys. */
 export type LoggedFacts =
@@ -54,80 +49,39 @@ export interface Format {
   read(line: string): Traffic | Unread | undefined
 }
 
-/** The request of a decision record, in which the client's network is a hash. */
-export function trafficOf(record: LoggedDecision): Traffic {
-  const {
-    id,
-    method,
-    path,
-    project,
-    parts = {},
-    ja3,
-    ja4,
-    upgrade,
-    preflight,
-    auth,
-    ip,
-    client,
-    host = hostIn(project),
-    sent_status,
-  } = record
-  const wasRefused = record.decision === 'deny' || record.decision === 'error_closed'
-  const flow = parts['email-or-flow']
+/** A request as an access log has it. */
+export interface LoggedRequest extends WrittenLine {
+  /** ms since the epoch. */
+  readonly at: number
+  readonly durationMs?: number | undefined
+  /** Status of the response. */
+  readonly status?: number | undefined
+  readonly project?: LoggedProject | undefined
+  readonly headers?: ReadonlyMap<string, string> | undefined
+}
+
+const TOO_MANY_REQUESTS = 429
+
+export function trafficOfRequest(logged: LoggedRequest): Traffic {
+  const { at, project, durationMs, status } = logged
+  const wasRefused = status === undefined ? undefined : status === TOO_MANY_REQUESTS
   return {
-    at: record.at,
-    facts: factsOf(
-      {
-        id,
-        method,
-        path,
-        query: flow === undefined ? '' : `?flow=${flow}`,
-        // The log has only the network of an address; a hash distinguishes addresses within it.
-        client: ip.replace(/\/\d+$/, ''),
-        network: client === undefined ? ip : `${ip}~${client}`,
-        host,
-        authenticated: auth === 'authenticated',
-        upgrade: upgrade ?? false,
-        preflight: preflight ?? false,
-        ja3: ja3 ?? undefined,
-        ja4: ja4 ?? undefined,
-      },
-      headersOf(parts),
-    ),
-    project:
-      project === null
-        ? undefined
-        : {
-            id: project,
-            plan: record.plan ?? undefined,
-            environment: record.environment ?? undefined,
-            verified: record.verified ?? false,
-          },
-    durationMs: record.duration_ms,
-    status: wasRefused ? undefined : sent_status,
+    at,
+    facts: readFacts(logged),
+    project,
+    durationMs,
+    status: wasRefused ? undefined : status,
     wasRefused,
-    wasAway: record.store === 'local' || record.decision.startsWith('error_'),
-    wasRuledAtRunTime: wasRuledAtRunTime(record),
+    wasAway: false,
   }
 }
 
-/** The host of an unknown caller, if its id says it. */
-function hostIn(project: string | null): string {
-  return project?.startsWith(BY_HOST) ? project.slice(BY_HOST.length) : ''
-}
-
-function wasRuledAtRunTime({ src, decision, mode_src, beside = [] }: LoggedDecision): boolean {
-  if (src?.startsWith('/access/')) return true
-  if (mode_src !== undefined && decision !== 'allow') return true
-  return beside.some(one => one.mode_src !== undefined && one.result === 'limited')
-}
-
-function headersOf(parts: Readonly<Record<string, string>>): ReadonlyMap<string, string> | undefined {
-  let headers: Map<string, string> | undefined
-  for (const part in parts) {
-    if (!part.startsWith('header:')) continue
-    headers ??= new Map()
-    headers.set(part.slice('header:'.length), parts[part] as string)
+/** Undefined for requests that the gateway refuses unread. */
+function readFacts(logged: LoggedRequest): Facts | undefined {
+  try {
+    return readLine(logged, logged.headers)
+  } catch (error) {
+    if (error instanceof GatewayError) return undefined
+    throw error
   }
-  return headers
 }

@@ -2,57 +2,63 @@
 import { isProjectLimits } from '../../config/load.js'
 import { UNLIMITED } from '../../config/words/words.js'
 import type { Configuration } from '../../gateway/configured/load.js'
-import { names, rulesOf } from './policies.js'
-import type { Format } from './traffic.js'
+import { type NamedRule, names, rulesOf } from './policies.js'
+import type { Format, LoggedFacts } from './traffic.js'
+
+/** The policies of a replay, with what the log's lines tell of each request. */
+export interface Judging {
+  readonly policies: readonly Configuration[]
+  readonly rules: readonly NamedRule[]
+  /** True for the gateway's own records, in which what may be personal is hashed or shortened. */
+  readonly isRecords: boolean
+  /** True when every line tells one of these. */
+  knows(...some: readonly LoggedFacts[]): boolean
+}
+
+export function judgingBy(policies: readonly Configuration[], formats: ReadonlySet<Format>): Judging {
+  return {
+    policies,
+    rules: rulesOf(policies),
+    isRecords: [...formats].some(({ name }) => name === 'records'),
+    knows: (...some) => [...formats].every(({ facts }) => some.some(fact => facts.has(fact))),
+  }
+}
 
 /** Parts of keys that decision records contain as hashes. */
 const HASHED_PART = /^(client-ip|full-path|email-or-flow|header:.*)$/
 
 /** A hash of the key decides whether it is inside a share, so hashed parts change the selection. */
-export function hashedShares(policies: readonly Configuration[], formats: ReadonlySet<Format>): string[] {
-  if (![...formats].some(({ name }) => name === 'records')) return []
-  const shared = rulesOf(policies).filter(
+export function hashedShares({ rules, isRecords }: Judging): string[] {
+  const shared = rules.filter(
     ({ enforceFor, key }) => enforceFor !== undefined && key.some(part => HASHED_PART.test(part)),
   )
-  if (shared.length === 0) return []
+  if (!isRecords || shared.length === 0) return []
   return [
     `The log holds hashes of what these rules count by, so as many keys are inside their shares here as at the gateway, but not the same ones: ${names(shared)}.`,
   ]
 }
 
 /** What the conditions of rules need but the log records only in part. */
-export function shortenedConditions(
-  policies: readonly Configuration[],
-  formats: ReadonlySet<Format>,
-): string[] {
-  const conditional = rulesOf(policies)
-  const isRecords = [...formats].some(({ name }) => name === 'records')
-  const byNetwork = conditional.filter(({ when }) => when?.networks !== undefined)
-  const verified = conditional.filter(({ when }) => when?.authenticated === 'verified')
-  const sentences: string[] = []
+export function shortenedConditions({ rules, isRecords }: Judging): string[] {
+  const byNetwork = rules.filter(({ when }) => when?.networks !== undefined)
+  const verified = rules.filter(({ when }) => when?.authenticated === 'verified')
   if (isRecords && byNetwork.length > 0) {
-    sentences.push(
+    return [
       `The log has only the network of an address, /24 of IPv4 and /64 of IPv6, so smaller networks in the "when" of ${names(byNetwork)} are judged by its first address.`,
-    )
+    ]
   }
-  if (!isRecords && verified.length > 0) {
-    sentences.push(
-      `The log does not say whose credentials were verified, so these rules count nothing here: ${names(verified)}.`,
-    )
-  }
-  return sentences
+  if (isRecords || verified.length === 0) return []
+  return [
+    `The log does not say whose credentials were verified, so these rules count nothing here: ${names(verified)}.`,
+  ]
 }
 
 /** The prefix lengths to which decision records shorten addresses. */
 const HASH_BITS = { v4: 24, v6: 64 }
 
 /** Access entries whose networks the log cannot distinguish. */
-export function shortenedNetworks(
-  policies: readonly Configuration[],
-  formats: ReadonlySet<Format>,
-): string[] {
-  const isRecords = [...formats].some(({ name }) => name === 'records')
-  const isReported = [...formats].every(({ facts }) => facts.has('client'))
+export function shortenedNetworks({ policies, isRecords, knows }: Judging): string[] {
+  const isReported = knows('client')
   const unlogged = policies.flatMap(({ compiled }) =>
     compiled.access.entries.filter(({ networks }) =>
       networks.some(
@@ -70,7 +76,7 @@ export function shortenedNetworks(
   ]
 }
 
-export function leftOutLeases(policies: readonly Configuration[]): string[] {
+export function leftOutLeases({ policies }: Judging): string[] {
   const leased = policies.some(({ config }) =>
     config.policies.some(
       policy =>

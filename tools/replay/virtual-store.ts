@@ -1,8 +1,8 @@
 /** Counters on a clock set by the log; slots end with their request, or after `maxHold` on that clock. */
 import { MemoryStore } from '../../gateway/decide/store/memory.js'
 import type { Answer, Ask } from '../../gateway/decide/store/store.js'
+import type { Demand } from '../../gateway/demand.js'
 import type { Limiter } from '../../gateway/plugin.js'
-import type { Demand } from '../../gateway/types.js'
 import { TimeHeap } from '../log/heap.js'
 
 export class VirtualStore extends MemoryStore {

@@ -4,8 +4,8 @@
  */
 import { MemoryStore } from '../../gateway/decide/store/memory.js'
 import type { Ask } from '../../gateway/decide/store/store.js'
+import type { Demand } from '../../gateway/demand.js'
 import type { Beside } from '../../gateway/observe/record-types.js'
-import type { Demand } from '../../gateway/types.js'
 import { TimeHeap } from '../log/heap.js'
 
 const UNREACHED = Number.MAX_SAFE_INTEGER

@@ -1,7 +1,7 @@
-/** What a log contains about one rule in one mode. */
+/** What a log contains about one rule in one mode, in bounded memory. */
+import { createHash } from 'node:crypto'
 import type { Decision } from '../../gateway/observe/record-types.js'
 import type { Mode } from '../../gateway/types.js'
-import { Distinct } from '../log/distinct.js'
 
 export interface Hour {
   /** Requests the rule applied to; an estimate if only a share is logged. */
@@ -148,4 +148,37 @@ export class RuleTally {
     }
     hour[field] += weight
   }
+}
+
+const MOST_EXACT = 4096
+const SPACE = 2 ** 48
+
+export class Distinct {
+  readonly #hashes = new Set<number>()
+  /** Hashes from this on are left out, once there are too many to keep. */
+  #limit = SPACE
+
+  add(text: string): void {
+    const hash = hashOf(text)
+    if (hash >= this.#limit) return
+    this.#hashes.add(hash)
+    if (this.#hashes.size < 2 * MOST_EXACT) return
+    const smallest = [...this.#hashes].sort((a, b) => a - b).slice(0, MOST_EXACT)
+    this.#hashes.clear()
+    for (const one of smallest) this.#hashes.add(one)
+    this.#limit = smallest[MOST_EXACT - 1] as number
+  }
+
+  get isExact(): boolean {
+    return this.#limit === SPACE
+  }
+
+  get count(): number {
+    if (this.isExact) return this.#hashes.size
+    return Math.round((this.#hashes.size / this.#limit) * SPACE)
+  }
+}
+
+function hashOf(text: string): number {
+  return createHash('sha1').update(text).digest().readUIntBE(0, 6)
 }

@@ -1,12 +1,17 @@
 /** Prints the report as text. */
 import type { Io } from '../io.js'
-import type { LogIntake } from '../log/intake.js'
-import { intakeText } from '../log/intake.js'
-import { columns, table } from '../table.js'
-import { grouped, minuteOf, printable, wrap } from '../text.js'
-import type { ReportDocument, RuleReport } from './document.js'
+import { intakeText, type LogIntake } from '../log/intake.js'
+import { columns, grouped, minuteOf, printable, table, wrap } from '../text.js'
+import {
+  insideSentence,
+  loggedSentences,
+  promotionsTitle,
+  type ReportDocument,
+  type RuleReport,
+  suggestionSentence,
+  windowWords,
+} from './document.js'
 import type { Promotion } from './promotion.js'
-import { insideSentence, loggedSentences, promotionsTitle, suggestionSentence, windowWords } from './words.js'
 
 /** Number of hours with the most refusals that are listed. */
 const WORST_HOURS = 5

@@ -1,8 +1,7 @@
 /** The starter configuration: what `init` writes, and what `serve --upstream` runs. */
 import type { FileContents } from '../../config/files.js'
 import type { Option } from '../command.js'
-import { readLimits, type StarterLimit } from './limit.js'
-import { readUpstream } from './upstream.js'
+import { readLimits, readUpstream, type StarterLimit } from './options.js'
 
 /** The options that determine its content. */
 export const STARTER = {

@@ -5,7 +5,7 @@ import { listed } from '../../config/problem.js'
 import { CONFIG, defineCommand, Unusable } from '../command.js'
 import { writeNew } from '../files.js'
 import { readStarter, STARTER, starterFiles } from './files.js'
-import { limitsText } from './limit.js'
+import { limitsText } from './options.js'
 
 /** Files and folders that must not exist yet: other policies would count beside these. */
 const TAKEN = ['gateway.yaml', 'projects.yaml', 'policies']

@@ -2,8 +2,7 @@
 import type { LiveSnapshot } from '../../gateway/admin/live-snapshot.js'
 import type { Style } from '../io.js'
 import { count, grouped, printable } from '../text.js'
-import { cut, rate } from './grid.js'
-import { SECTION_NAMES, SECTIONS, type SectionName, type ShownSection } from './sections.js'
+import { cut, rate, SECTION_NAMES, SECTIONS, type SectionName, type ShownSection } from './sections.js'
 
 export interface TopView {
   /** The section that fills the screen; without one all are shown. */
@@ -24,7 +23,7 @@ export interface Canvas {
 const LEAST_ROWS = 2
 
 /** The overall state, one line for each aspect. */
-export function headLines(snapshot: LiveSnapshot, origin: string, { columns, style }: Canvas): string[] {
+function headLines(snapshot: LiveSnapshot, origin: string, { columns, style }: Canvas): string[] {
   const { rates, reload, store, missing } = snapshot
   const line = (text: string, mark?: Style) => {
     const fitting = cut(printable(text), columns)

@@ -1,7 +1,6 @@
-/** The tables of `sluice top`. */
+/** The tables of `sluice top`, on a screen of a given width: nothing wraps, and text that is cut off is marked. */
 import type {
   LiveClosest,
-  LiveOutcomes,
   LiveProject,
   LiveRule,
   LiveSlots,
@@ -9,8 +8,75 @@ import type {
   LiveUpstream,
 } from '../../gateway/admin/live-snapshot.js'
 import { waitText } from '../../gateway/forward/units.js'
-import { percent } from '../text.js'
-import { type GridColumn, grid } from './grid.js'
+import { percent, printable } from '../text.js'
+
+export interface GridColumn<Row> {
+  readonly title: string
+  /** The content of a cell; numbers are aligned right. */
+  cell(row: Row): string | number
+  /** The value to sort by, in descending order; without it the column is not sortable. */
+  readonly by?: (row: Row) => number
+}
+
+const GAP = 2
+const LEAST_TEXT = 8
+/** The first column is wider because it names the row's subject. */
+const LEAST_FIRST = 24
+
+/** A heading and a line for each row; columns that do not fit are omitted from the right. */
+function grid<Row>(
+  columns: readonly GridColumn<Row>[],
+  rows: readonly Row[],
+  width: number,
+  sorted?: GridColumn<Row>,
+): { heading: string; lines: string[] } {
+  const titles = columns.map(one => (one === sorted ? `${one.title}▼` : one.title))
+  const cells = rows.map(row => columns.map(({ cell }) => cell(row)))
+  const texts = cells.map(row => row.map(cell => (typeof cell === 'number' ? rate(cell) : printable(cell))))
+  const isNumber = columns.map((_, i) => cells.some(row => typeof row[i] === 'number'))
+  const widths = titles.map((title, i) => Math.max(title.length, ...texts.map(row => (row[i] ?? '').length)))
+  const shown = fitted(widths, isNumber, width)
+  const line = (row: readonly string[]) =>
+    shown
+      .map((to, i) => {
+        const text = cut(row[i] ?? '', to)
+        return isNumber[i] ? text.padStart(to) : text.padEnd(to)
+      })
+      .join(' '.repeat(GAP))
+      .trimEnd()
+  return { heading: line(titles), lines: texts.map(line) }
+}
+
+/** The text cut to a width, with a mark if something is missing. */
+export function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`
+}
+
+/** The widths of as many columns as fit with texts at their minimum; what is left goes to the first texts. */
+function fitted(widths: readonly number[], isNumber: readonly boolean[], width: number): number[] {
+  const least = widths.map((one, i) =>
+    isNumber[i] ? one : Math.min(one, i === 0 ? LEAST_FIRST : LEAST_TEXT),
+  )
+  let left = width - (least[0] ?? 0)
+  if (left < 0) return [width]
+  let fitting = 1
+  for (const one of least.slice(1)) {
+    if (left < GAP + one) break
+    left -= GAP + one
+    fitting += 1
+  }
+  return least.slice(0, fitting).map((one, i) => {
+    const more = Math.min(left, (widths[i] ?? 0) - one)
+    left -= more
+    return one + more
+  })
+}
+
+/** `0`, `0.25`, `12.3`, `1,234`. */
+export function rate(value: number): string {
+  if (Number.isInteger(value) || value >= 100) return Math.round(value).toLocaleString('en-US')
+  return value.toFixed(value >= 10 ? 1 : 2)
+}
 
 export type SectionName = keyof typeof SECTIONS
 
@@ -44,33 +110,31 @@ function section<Row>({ title, columns, rows }: Written<Row>) {
   }
 }
 
-const refusals = ({ rates, last_hour }: LiveRule) =>
-  (rates.limited + rates.would_limit) * 3600 + (last_hour?.limited ?? 0) + (last_hour?.would_limit ?? 0)
-const rate = (outcome: keyof LiveOutcomes) => ({
-  cell: ({ rates }: LiveRule) => rates[outcome],
-  by: ({ rates }: LiveRule) => rates[outcome],
+/** A column of numbers, which it can be sorted by. */
+const numbers = <Row>(title: string, of: (row: Row) => number): GridColumn<Row> => ({
+  title,
+  cell: of,
+  by: of,
 })
 
+const refusals = ({ rates, last_hour }: LiveRule) =>
+  (rates.limited + rates.would_limit) * 3600 + (last_hour?.limited ?? 0) + (last_hour?.would_limit ?? 0)
 const rules = section<LiveRule>({
   title: 'Rules',
   rows: ({ rules }) => rules,
   columns: [
     { title: 'RULE', cell: ({ id }) => id },
     { title: 'MODE', cell: modeText },
-    { title: 'REFUSED/S', ...rate('limited'), by: refusals },
-    { title: 'WOULD/S', ...rate('would_limit') },
+    { title: 'REFUSED/S', cell: ({ rates }) => rates.limited, by: refusals },
+    numbers('WOULD/S', ({ rates }) => rates.would_limit),
     {
       title: 'HOUR',
       cell: ({ last_hour: hour }) => (hour === null ? '-' : hour.limited + hour.would_limit),
       by: ({ last_hour: hour }) => (hour === null ? 0 : hour.limited + hour.would_limit),
     },
-    {
-      title: 'ALLOWED/S',
-      cell: ({ rates }) => rates.allowed + rates.near,
-      by: ({ rates }) => rates.allowed + rates.near,
-    },
-    { title: 'NEAR/S', ...rate('near') },
-    { title: 'ERROR/S', ...rate('error') },
+    numbers('ALLOWED/S', ({ rates }) => rates.allowed + rates.near),
+    numbers('NEAR/S', ({ rates }) => rates.near),
+    numbers('ERROR/S', ({ rates }) => rates.error),
     { title: 'WHERE', cell: ({ src }) => src },
   ],
 })
@@ -81,11 +145,11 @@ const projects = section<LiveProject>({
   columns: [
     { title: 'PROJECT', cell: ({ id }) => id },
     { title: 'PLAN', cell: ({ plan }) => plan },
-    { title: 'REQUESTS/S', cell: ({ rates }) => rates.requests, by: ({ rates }) => rates.requests },
-    { title: 'REFUSED/S', cell: ({ rates }) => rates.refused, by: ({ rates }) => rates.refused },
-    { title: 'WOULD/S', cell: ({ rates }) => rates.would_refuse, by: ({ rates }) => rates.would_refuse },
-    { title: 'HOUR', cell: one => one.last_hour.requests, by: one => one.last_hour.requests },
-    { title: 'REFUSED', cell: one => one.last_hour.refused, by: one => one.last_hour.refused },
+    numbers('REQUESTS/S', ({ rates }) => rates.requests),
+    numbers('REFUSED/S', ({ rates }) => rates.refused),
+    numbers('WOULD/S', ({ rates }) => rates.would_refuse),
+    numbers('HOUR', one => one.last_hour.requests),
+    numbers('REFUSED', one => one.last_hour.refused),
     { title: 'ENVIRONMENT', cell: ({ environment }) => environment },
   ],
 })
@@ -101,8 +165,8 @@ const closest = section<LiveClosest>({
       cell: ({ used, quota }) => percent(used / quota),
       by: ({ used, quota }) => used / quota,
     },
-    { title: 'USED', cell: ({ used }) => used, by: ({ used }) => used },
-    { title: 'OF', cell: ({ quota }) => quota, by: ({ quota }) => quota },
+    numbers('USED', ({ used }) => used),
+    numbers('OF', ({ quota }) => quota),
     { title: 'RESET', cell: ({ reset_ms }) => ageText(reset_ms), by: ({ reset_ms }) => reset_ms },
     { title: 'KEY', cell: ({ key }) => key },
     { title: 'MODE', cell: ({ mode }) => mode },
@@ -114,7 +178,7 @@ const slots = section<LiveSlots>({
   rows: ({ slots }) => slots,
   columns: [
     { title: 'RULE', cell: ({ rule }) => rule },
-    { title: 'HELD', cell: ({ held }) => held, by: ({ held }) => held },
+    numbers('HELD', ({ held }) => held),
     { title: 'OLDEST', cell: one => ageText(one.oldest_ms), by: one => one.oldest_ms },
   ],
 })
@@ -129,8 +193,8 @@ const upstreams = section<Address>({
     { title: 'UPSTREAM', cell: ({ name }) => name },
     { title: 'ADDRESS', cell: ({ address }) => address },
     { title: 'STATE', cell: ({ state }) => (state === 'ok' ? 'ok' : 'LEFT OUT') },
-    { title: 'REQUESTS', cell: one => one.in_flight, by: one => one.in_flight },
-    { title: 'WEBSOCKETS', cell: one => one.web_sockets, by: one => one.web_sockets },
+    numbers('REQUESTS', one => one.in_flight),
+    numbers('WEBSOCKETS', one => one.web_sockets),
   ],
 })
 

@@ -3,7 +3,7 @@
  * callers handle like anything else a plugin throws.
  */
 
-import { boundedLog } from '../../observe/bounded-log.js'
+import { boundedLog } from '../../observe/log-limits.js'
 import type {
   Identifier,
   IdentifyPlugin,

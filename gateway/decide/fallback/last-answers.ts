@@ -2,7 +2,7 @@
  * Redis's last answer about each key, so that counting in its place begins where Redis left off: a late call or an
  * outage adds at most this instance's share of what was left, never a fresh quota.
  */
-import type { Demand } from '../../types.js'
+import type { Demand } from '../../demand.js'
 import { BoundedMap, useOf } from '../store/bounded-map.js'
 import { type Answer, type Ask, type Count, sameQuota } from '../store/store.js'
 

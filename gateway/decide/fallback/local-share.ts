@@ -1,5 +1,5 @@
 /** What one instance may spend by itself while Redis is away, and how its answers report that. */
-import type { Demand, Window } from '../../types.js'
+import type { Demand, Window } from '../../demand.js'
 import { type Answer, type Ask, type Count, costOf, counted } from '../store/store.js'
 import type { LastAnswer } from './last-answers.js'
 

@@ -1,5 +1,5 @@
 /** The interface between an instance that spends leased tokens and the store that lends them. */
-import type { Demand } from '../../types.js'
+import type { Demand } from '../../demand.js'
 import { type Answer, type Count, RESERVED_MS } from '../store/store.js'
 
 export type Windows = Extract<Demand, { kind: 'windows' }>

@@ -4,7 +4,7 @@
  * Redis counts leased tokens as used until the end of their lease. They may be spent only before that end, and each
  * report says when they were, so no interval ever admits more than the quota, on however many instances.
  */
-import type { Demand } from '../../types.js'
+import type { Demand } from '../../demand.js'
 import { type Answer, type Count, costOf, counted, RESERVED_MS } from '../store/store.js'
 import { type LeaseAnswer, type LeaseCall, leaseMs, type Windows } from './lease-client.js'
 

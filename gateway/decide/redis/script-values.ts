@@ -1,5 +1,7 @@
 /** Demands as arguments of the Lua scripts, and what the scripts return for several equal requests. */
-import type { Algorithm, Demand, MeterDemand } from '../../types.js'
+
+import type { Demand, MeterDemand } from '../../demand.js'
+import type { Algorithm } from '../../types.js'
 import type { Windows as WindowsDemand } from '../leases/lease-client.js'
 import { chargeOf } from '../store/meters.js'
 import { type Ask, costOf, quotasOf } from '../store/store.js'

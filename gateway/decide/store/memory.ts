@@ -1,5 +1,7 @@
 /** Counters in this process: for a gateway without Redis, and in place of Redis while it is away. */
-import type { Demand, StoreName, Window } from '../../types.js'
+
+import type { Demand, Window } from '../../demand.js'
+import type { StoreName } from '../../verdict.js'
 import { type Spent, used } from '../windows/algorithm.js'
 import { algorithmOf } from '../windows/algorithms.js'
 import { lengthAt } from '../windows/calendar.js'

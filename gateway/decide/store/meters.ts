@@ -2,7 +2,7 @@
  * Meters in this process: a window begins with a key's first request and ends as a whole, and the request that passes
  * the quota may block the key for longer. `lua/meter.lua` does the same in Redis, and both run the same tests.
  */
-import type { MeterDemand } from '../../types.js'
+import type { MeterDemand } from '../../demand.js'
 import { isReportOnlyKey } from '../key.js'
 import { BoundedMap, type Use, useOf } from './bounded-map.js'
 import { type Count, costOf, counted } from './store.js'

@@ -1,5 +1,8 @@
 /** The storage interface: one call for all limits of a request. */
-import type { Demand, OnStoreError, Reading, StoreName, Window } from '../../types.js'
+
+import type { Demand, Window } from '../../demand.js'
+import type { OnStoreError } from '../../types.js'
+import type { Reading, StoreName } from '../../verdict.js'
 import type { BacklogEntry } from '../fallback/backlog.js'
 
 /** One thing to count. */

@@ -2,7 +2,7 @@
  * What the window algorithms have in common; `lua/algorithms.lua` does the same in Redis, and both run the same tests.
  * All keep one kind of list, so changing a window's algorithm forgets nothing that was spent.
  */
-import type { Window } from '../../types.js'
+import type { Window } from '../../demand.js'
 import type { WallClock } from './date-clock.js'
 
 /** Spent tokens as time, count, time, count, …; times (ms) never fall, and say when the tokens count as spent. */

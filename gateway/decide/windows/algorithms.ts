@@ -1,5 +1,7 @@
 /** The window algorithms, by name. */
-import type { Algorithm, Window } from '../../types.js'
+
+import type { Window } from '../../demand.js'
+import type { Algorithm } from '../../types.js'
 import type { WindowAlgorithm } from './algorithm.js'
 import { calendarWindow } from './calendar-window.js'
 import { fixedWindow } from './fixed-window.js'

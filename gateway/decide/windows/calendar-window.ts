@@ -5,7 +5,7 @@
  * The list: when the last token was spent, and how many were spent in this period. When the clock was set back since,
  * that period may be a later one than now: they count until it ends, too, but never for longer than a period lasts.
  */
-import type { Calendar, Window } from '../../types.js'
+import type { Calendar, Window } from '../../demand.js'
 import { lastOf, type Spent, tokens, type WindowAlgorithm } from './algorithm.js'
 import { boundariesAt } from './calendar.js'
 import type { WallClock } from './date-clock.js'

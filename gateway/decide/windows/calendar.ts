@@ -1,5 +1,5 @@
 /** Calendar periods by the clock of a time zone: when they begin and end, in milliseconds since the epoch. */
-import type { Calendar, Demand } from '../../types.js'
+import type { Calendar, Demand } from '../../demand.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

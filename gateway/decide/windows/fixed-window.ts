@@ -5,7 +5,7 @@
  * The list: when the window began (with no tokens), then when the last token was spent, with all tokens. Another
  * algorithm that reads it takes them all as spent at that time, which is the safe side.
  */
-import type { Window } from '../../types.js'
+import type { Window } from '../../demand.js'
 import { lastOf, tokens, type WindowAlgorithm } from './algorithm.js'
 
 export const fixedWindow: WindowAlgorithm = {

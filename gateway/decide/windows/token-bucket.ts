@@ -4,7 +4,7 @@
  *
  * The list: when it was last updated, and how many tokens were missing then.
  */
-import type { Window } from '../../types.js'
+import type { Window } from '../../demand.js'
 import { CRUMB, lastOf, tokens, type WindowAlgorithm } from './algorithm.js'
 
 export const tokenBucket: WindowAlgorithm = {

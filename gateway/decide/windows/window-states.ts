@@ -1,5 +1,5 @@
 /** The windows of many keys in this process, in little, bounded memory. */
-import type { Window } from '../../types.js'
+import type { Window } from '../../demand.js'
 import { BoundedMap, type Use, useOf } from '../store/bounded-map.js'
 import { lastOf, type Spent, tokens } from './algorithm.js'
 import { algorithmOf, lastsMs, lifetimeMs } from './algorithms.js'

@@ -1,13 +1,12 @@
 /** What differs in effect between two configurations: comments, order and names of files do not count. */
 
-import { describeColumns } from '../../../config/checks/column-text.js'
+import { bothWords, describeColumns, groupColumns } from '../../../config/checks/columns.js'
 import { isProjectLimits } from '../../../config/load.js'
 import type { ProjectEntry } from '../../../config/schema/projects.js'
 import type { BucketConfig } from '../../../config/words/bucket.js'
 import { columnName, pluginConfig } from '../../../config/words/words.js'
 import type { Configuration } from '../../configured/load.js'
 import type { BucketRule, Table } from '../../policy/policy.js'
-import { bothWords, groupColumns } from '../columns.js'
 import { costTexts, windowText } from '../settings.js'
 import {
   type Change,

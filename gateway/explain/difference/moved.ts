@@ -1,5 +1,5 @@
 /** Requests that fall into another bucket under one configuration than under another. */
-import { describeColumns } from '../../../config/checks/column-text.js'
+import { describeColumns } from '../../../config/checks/columns.js'
 import { columnsOf, type PlanWords } from '../../../config/words/words.js'
 import type { Configuration } from '../../configured/load.js'
 import { type Pattern, parsePattern } from '../../policy/pattern.js'

@@ -1,6 +1,6 @@
 /** Requests by project: exact for the projects that matter, and bounded however many names arrive. */
 import type { Project } from '../../types.js'
-import { allRequests, REQUEST } from './requests.js'
+import { allRequests, REQUEST } from './outcomes.js'
 import { LiveTally, STEPS } from './tally.js'
 
 /** A project that is counted. */
@@ -12,7 +12,7 @@ export interface CountedProject {
 /** Projects kept when there are too many: first the most refused, then the busiest. */
 const STAY = { refused: 256, all: 768 } as const
 /** Largest number of projects counted at the same time. */
-export const MOST_PROJECTS = 1024
+const MOST_PROJECTS = 1024
 
 /**
  * Heavy hitters: when there are too many projects, those with the fewest requests and refusals in the last hour are

@@ -1,7 +1,8 @@
 /**
  * The counters closest to their limits, of those seen within the last minute. Updated only while a client is watching.
  */
-import type { Outcome, Project, Reading } from '../../types.js'
+import type { Project } from '../../types.js'
+import type { Outcome, Reading } from '../../verdict.js'
 
 /** Counters seen longer ago are dropped. */
 const SEEN_MS = 60_000

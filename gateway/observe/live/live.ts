@@ -1,13 +1,12 @@
 /** Live data of this process: rates, the last hour by rule and project, and counters close to a limit. */
 import type { Observer } from '../../plugin.js'
-import type { Finished, Mode } from '../../types.js'
+import type { Mode } from '../../types.js'
+import type { Finished } from '../../verdict.js'
 import type { Redactor } from '../redact.js'
 import { Busiest } from './busiest.js'
 import { Closest } from './closest.js'
-import { countRequest, kindOf, wouldBeRefused } from './requests.js'
-import { RuleTallies } from './rules.js'
-import { KINDS, LiveTally, STEP_MS } from './tally.js'
-import { Timeline } from './timeline.js'
+import { countRequest, kindOf, RuleTallies, wouldBeRefused } from './outcomes.js'
+import { KINDS, LiveTally, STEP_MS, Timeline } from './tally.js'
 
 export interface LiveOptions {
   /** The outcomes of each rule so far, by labels, as the metrics count them. */

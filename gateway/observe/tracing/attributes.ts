@@ -3,7 +3,7 @@
  * secret.
  */
 import type { RequestHead } from '../../message.js'
-import type { Finished, Verdict } from '../../types.js'
+import type { Finished, Verdict } from '../../verdict.js'
 import { methodLabel } from '../labels.js'
 import type { Redactor } from '../redact.js'
 

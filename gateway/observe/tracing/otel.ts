@@ -25,7 +25,8 @@ import {
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base'
 import { Fields, type RequestHead } from '../../message.js'
-import type { Finished, Log, Verdict } from '../../types.js'
+import type { Log } from '../../types.js'
+import type { Finished, Verdict } from '../../verdict.js'
 import type { Redactor } from '../redact.js'
 import {
   arrivalAttributes,

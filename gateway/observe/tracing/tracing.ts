@@ -1,6 +1,6 @@
 /** The events of a request that a trace records. Only used if `tracing` is set. */
 import type { Fields, RequestHead } from '../../message.js'
-import type { Finished, Verdict } from '../../types.js'
+import type { Finished, Verdict } from '../../verdict.js'
 import type { Redactor } from '../redact.js'
 
 /** Times are those of `performance.now()`. */

@@ -1,17 +1,23 @@
-/** Merges the live data of several processes by adding up the numbers. */
+/** Merges the live data and the last hour of several processes by adding up the numbers. */
+import type { HistoryOf } from '../../admin/live.js'
 import type {
   LiveClosest,
+  LiveHistory,
   LiveOutcomes,
+  LivePoint,
   LiveProject,
   LiveRates,
   LiveSlots,
   LiveUpstream,
 } from '../../admin/live-snapshot.js'
-import { allRequests, REQUEST } from '../../observe/live/requests.js'
-import { OUTCOMES } from '../../observe/live/rules.js'
+import type { Configuration } from '../../configured/load.js'
+import { NotFound } from '../../errors.js'
+import type { StepCounts } from '../../observe/live/live.js'
+import { allRequests, OUTCOMES, REQUEST } from '../../observe/live/outcomes.js'
+import { STEP_MS } from '../../observe/live/tally.js'
 import type { BackendState } from '../upstreams.js'
-import { mergeBackends } from '../workers/merge.js'
 import type { ProcessPart } from './part.js'
+import { rulesOf } from './rules.js'
 
 /** Largest number of projects in each list, and of counters close to a limit. */
 const MOST = 50
@@ -111,6 +117,26 @@ export function joinUpstreams(parts: readonly ProcessPart[]): LiveUpstream[] {
   }))
 }
 
+/** One entry per address: requests are added up; it counts as ejected when any worker has ejected it. */
+export function mergeBackends(all: readonly (readonly BackendState[])[]): BackendState[] {
+  const merged = new Map<string, BackendState>()
+  for (const backend of all.flat()) {
+    const address = JSON.stringify([backend.upstream, backend.backend])
+    const before = merged.get(address)
+    merged.set(address, before === undefined ? backend : together(before, backend))
+  }
+  return [...merged.values()]
+}
+
+function together(one: BackendState, other: BackendState): BackendState {
+  return {
+    ...one,
+    ejected: one.ejected || other.ejected,
+    requests: one.requests + other.requests,
+    webSockets: one.webSockets + other.webSockets,
+  }
+}
+
 function addressOf({ backend, ejected, requests, webSockets }: BackendState) {
   const state: 'ok' | 'ejected' = ejected ? 'ejected' : 'ok'
   return { address: backend, state, in_flight: requests, web_sockets: webSockets }
@@ -136,4 +162,50 @@ export function sum(one: readonly number[], other: readonly number[]): number[] 
 
 function rounded(value = 0): number {
   return Math.round(value * 100) / 100
+}
+
+/** @throws {NotFound} for a rule or project that is neither in the files nor has been counted */
+export function checkKnown(
+  { rule, project }: HistoryOf,
+  all: readonly (StepCounts | undefined)[],
+  loaded: Configuration,
+): void {
+  if (all.some(one => one !== undefined)) return
+  if (rule !== undefined && !rulesOf(loaded).some(({ id }) => id === rule))
+    throw new NotFound(`There is no bucket or rule "${rule}" here.`)
+  if (project !== undefined && !loaded.config.projects.some(({ id }) => id === project))
+    throw new NotFound(`No requests of "${project}" are known from the last hour.`)
+}
+
+/** Adds up the processes step by step; one that started later has no data for the first steps. */
+export function joinHistory(all: readonly (StepCounts | undefined)[], of: HistoryOf): LiveHistory {
+  const known = all.filter(one => one !== undefined)
+  if (known.length === 0) return { step_ms: STEP_MS, from: new Date().toISOString(), points: [] }
+  const first = Math.min(...known.map(({ firstStep }) => firstStep))
+  const last = Math.max(...known.map(({ firstStep, points }) => firstStep + points.length))
+  const point = of.rule === undefined ? requestsPoint : rulePoint
+  const points = Array.from({ length: last - first }, (_, i) =>
+    point(known.map(({ firstStep, points }) => points[first + i - firstStep] ?? []).reduce(sum, [])),
+  )
+  return { step_ms: STEP_MS, from: new Date(first * STEP_MS).toISOString(), points }
+}
+
+function rulePoint(counts: readonly number[]): LivePoint {
+  const count = (outcome: (typeof OUTCOMES)[number]) => counts[OUTCOMES.indexOf(outcome)] ?? 0
+  return {
+    allowed: count('allowed') + count('near'),
+    limited: count('limited'),
+    would_limit: count('would_limit'),
+    error: count('error'),
+  }
+}
+
+function requestsPoint(counts: readonly number[]): LivePoint {
+  const count = (kind: keyof typeof REQUEST) => counts[REQUEST[kind]] ?? 0
+  return {
+    allowed: count('allowed'),
+    limited: count('refused'),
+    would_limit: count('wouldRefuse'),
+    error: count('ourError') + count('upstreamError'),
+  }
 }

@@ -15,10 +15,11 @@ import { latestOf } from '../../observe/untrusted-forwarding.js'
 import type { Log } from '../../types.js'
 import type { Host, WorkerState } from '../host.js'
 import type { Former, Reloader } from '../reload.js'
-import { checkKnown, joinHistory } from './history.js'
 import {
+  checkKnown,
   countsOf,
   joinClosest,
+  joinHistory,
   joinProjects,
   joinRates,
   joinRules,
@@ -182,7 +183,7 @@ function storeOf(redis: string, parts: readonly ProcessPart[]): LiveSnapshot['st
   }
 }
 
-export class Changes {
+class Changes {
   #known:
     | { readonly former: Former; readonly loaded: Configuration; readonly changes: LiveChanges }
     | undefined

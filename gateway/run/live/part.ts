@@ -1,4 +1,5 @@
 /** The live data of one process. */
+import type { LiveProcess } from '../../admin/live-snapshot.js'
 import type { HeldSlots, SlotsOfRule } from '../../decide/held-slots.js'
 import type { Live, LivePart } from '../../observe/live/live.js'
 import type { ForwardingWatch, UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
@@ -11,26 +12,14 @@ export interface ProcessPart extends LivePart {
   readonly untrusted_forwarding: UntrustedForwarding | null
   /** Whether the counter store is unavailable, and since when, in milliseconds since the epoch. */
   readonly store: { readonly away: boolean; readonly since: number }
-  readonly process: {
-    readonly pid: number
-    /** ISO 8601. */
-    readonly started_at: string
-    readonly loop_delay_ms: number
-    readonly rss_bytes: number
-  }
-}
-
-/** Whether the counter store is unavailable, and since when this has been so. */
-export interface StoreState {
-  readonly away: boolean
-  readonly since: Date
+  readonly process: LiveProcess
 }
 
 export interface PartSources {
   readonly live: Live
   readonly held: HeldSlots
   backends(): readonly BackendState[]
-  store(): StoreState
+  store(): { readonly away: boolean; readonly since: Date }
   readonly forwarding: Pick<ForwardingWatch, 'report'>
   readonly loopDelay: { readonly delayMs: number }
 }

@@ -8,13 +8,13 @@ import type { Configuration } from '../../configured/load.js'
 import { Failure } from '../../errors.js'
 import { Metrics } from '../../observe/metrics.js'
 import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
-import { startEmbedded } from '../core.js'
+import { watchWorkers } from '../../observe/watched.js'
 import type { InForce } from '../generation.js'
 import type { Host, HostOptions } from '../host.js'
+import { startEmbedded } from '../upstreams.js'
 import { version } from '../version.js'
-import { changeAll } from './change.js'
 import { PushedOverrides } from './overrides.js'
-import { WorkerQuestions } from './questions.js'
+import { changeAll, WorkerQuestions } from './questions.js'
 import { type Member, WorkerPool } from './worker-pool.js'
 
 export interface PoolOptions extends HostOptions {
@@ -85,7 +85,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     hopeless,
     log,
   })
-  metrics.watchWorkers(() => pool.members)
+  watchWorkers(metrics.series, () => pool.members)
   const inForce = (): InForce => ({ ...active, current: overrides.opened.runtime.inForce(active.loaded) })
   const questions = new WorkerQuestions(pool, () => inForce().current)
 

@@ -1,24 +1,24 @@
 /**
- * Passes questions of the admin port to the workers: to any one if all know the answer, to all if each knows a part.
+ * Passes questions of the admin port to the workers: to any one if all know the answer, to all if each knows a part. A
+ * changed configuration is activated in all of them, or in none.
  */
+import type { FileContents } from '../../../config/files.js'
 import type { Asked } from '../../admin/explain.js'
 import type { CounterName, Inspected, PolicyOf } from '../../admin/inspect.js'
 import type { HistoryOf } from '../../admin/live.js'
-import type { OverrideReason } from '../../admin/override-reason.js'
+import type { OverrideReason } from '../../admin/overrides.js'
 import type { Configuration } from '../../configured/load.js'
 import type { Slots } from '../../decide/held-slots.js'
 import { Unreachable } from '../../errors.js'
-import { MOST_SLOTS } from '../../explain/inspect.js'
-import { policyOf } from '../../explain/policy.js'
-import type { Reset } from '../../explain/reset.js'
+import { MOST_SLOTS, policyOf, type Reset } from '../../explain/inspect.js'
 import type { StepCounts } from '../../observe/live/live.js'
-import type { MetricsSnapshot } from '../../observe/series.js'
+import { type MetricsSnapshot, mergeSnapshots } from '../../observe/series.js'
 import type { Texts } from '../../overrides/stored-form.js'
+import { mergeBackends } from '../live/join.js'
 import type { AnsweredParts } from '../live/live-data.js'
 import type { ProcessPart } from '../live/part.js'
 import type { BackendState } from '../upstreams.js'
-import { within } from './change.js'
-import { mergeBackends, mergeSlots, WorkerSeries } from './merge.js'
+import { Disconnected } from './channel.js'
 import type { Member, WorkerPool } from './worker-pool.js'
 
 const PATIENCE_MS = 5_000
@@ -124,4 +124,88 @@ export class WorkerQuestions implements Inspected {
     if (member === undefined) throw new Unreachable('No worker runs just now: others are being started.')
     return within(PATIENCE_MS, ask(member), member)
   }
+}
+
+/** How long a worker may take to open what a configuration needs. */
+const PREPARE_MS = 30_000
+const COMMIT_MS = 5_000
+
+/**
+ * First every worker opens the new configuration, then all activate it. Rejects, with nothing changed, when one cannot,
+ * or does not answer. A worker that ends meanwhile is left out: its successor starts with the configuration in force by
+ * then.
+ */
+export async function changeAll(
+  { members }: Pick<WorkerPool, 'members'>,
+  contents: FileContents,
+): Promise<void> {
+  const silent = members.find(({ answers }) => !answers())
+  if (silent !== undefined) {
+    throw new Error(
+      `Worker ${silent.pid} does not answer. Unless it recovers it is replaced: try again then.`,
+    )
+  }
+  const prepared = await Promise.allSettled(
+    members.map(member => within(PREPARE_MS, member.channel.ask('prepare', contents), member)),
+  )
+  const failed = prepared.find(
+    (one): one is PromiseRejectedResult => one.status === 'rejected' && !(one.reason instanceof Disconnected),
+  )
+  const finish = failed === undefined ? 'commit' : 'discard'
+  // Neither can fail in a live worker; a busy one does it later.
+  const finished = members.map(member =>
+    within(COMMIT_MS, member.channel.ask(finish), member).catch(() => undefined),
+  )
+  await Promise.all(finished)
+  if (failed !== undefined) throw failed.reason
+}
+
+/** Rejects when a worker takes longer to answer. */
+function within<T>(ms: number, answer: Promise<T>, { pid }: Member): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const error = new Error(`Worker ${pid} has not answered within ${ms / 1000} s.`)
+    const timer = setTimeout(() => reject(error), ms)
+    answer.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
+
+/** The `most` oldest slots of all workers. */
+function mergeSlots(all: readonly Slots[], most: number): Slots {
+  const slots = all.flatMap(one => one.slots).sort((one, other) => other.age_ms - one.age_ms)
+  return { total: all.reduce((sum, { total }) => sum + total, 0), slots: slots.slice(0, most) }
+}
+
+/** The series of all workers. The counts of a worker remain after it has ended, because a counter must not fall. */
+class WorkerSeries {
+  /** The last report of each worker, by its id. */
+  readonly #last = new Map<number, MetricsSnapshot>()
+  #ended: readonly MetricsSnapshot[] = []
+
+  /** Records a worker's report. */
+  report(worker: number, snapshot: MetricsSnapshot): void {
+    this.#last.set(worker, snapshot)
+  }
+
+  /** A worker has ended: the counts of its last report are kept. */
+  ended(worker: number): void {
+    const last = this.#last.get(worker)
+    if (last !== undefined) this.#ended = [...this.#ended, lasting(last)]
+    this.#last.delete(worker)
+  }
+
+  /** The response to a scrape; `own` are the supervisor's series. */
+  async text(own: MetricsSnapshot): Promise<string> {
+    const folding = this.#ended
+    if (folding.length > 1) {
+      const folded = await mergeSnapshots(folding).snapshot()
+      // A concurrent scrape may already have replaced it.
+      if (this.#ended[0] === folding[0]) this.#ended = [folded, ...this.#ended.slice(folding.length)]
+    }
+    return mergeSnapshots([own, ...this.#ended, ...this.#last.values()]).text()
+  }
+}
+
+/** The snapshot without gauges, which end with their process. */
+function lasting(snapshot: MetricsSnapshot): MetricsSnapshot {
+  return snapshot.filter(({ type }) => type === 'counter' || type === 'histogram')
 }

@@ -5,7 +5,7 @@ import type { QueuedEvent } from '../store/event-contract.js'
 import { createDelivery, type DeliveryParts } from './deliver.js'
 import type { Poster } from './post.js'
 import { queueOf } from './queue.js'
-import { webhooksOf } from './webhooks.js'
+import { webhooksOf } from './webhook.js'
 
 /** How often the outbox is searched for work of other processes or of an earlier run. */
 const pollMs = 5_000
@@ -15,24 +15,16 @@ const graceMs = 3_000
 /** Longest sleep before the queue is claimed again: another process may have cleared the failure meanwhile. */
 const longestSleep = 60_000
 
-export interface Courier {
-  /** Announces new events in a queue (queue.ts). Returns at once; in batch mode the events wait for the next run. */
-  notify(queue: string): void
-  /** Tries a queue's events now, even if their next attempt is not due yet. Returns at once. */
-  hasten(queue: string): void
-  /** Starts a run through all queues with events. Returns at once. */
-  processEvents(): void
-  close(): Promise<void>
-}
-
 export interface CourierParts extends Omit<DeliveryParts, 'batchSize' | 'closing'> {
   readonly poster: Pick<Poster, 'close'>
   /** In batch mode events wait for runs; with `intervalMs` undefined there are runs only on request. */
   readonly batch: { readonly size: number; readonly intervalMs: number | undefined } | undefined
 }
 
+export type Courier = ReturnType<typeof startCourier>
+
 /** Delivers the outbox in the background. A failing webhook waits for its next attempt without delaying others. */
-export function startCourier({ batch, ...parts }: CourierParts): Courier {
+export function startCourier({ batch, ...parts }: CourierParts) {
   const { store, log, poster } = parts
   const active = new Map<string, Promise<void>>()
   /** Queues announced while they were active or all slots were taken, with `hasten`: they are looked at once more. */
@@ -106,13 +98,18 @@ export function startCourier({ batch, ...parts }: CourierParts): Courier {
   if (!batch) processEvents()
 
   return {
-    // A queue that sleeps until its next attempt delivers new events along with the old ones.
-    notify: queue => {
+    /**
+     * Announces new events in a queue (queue.ts). Returns at once; in batch mode the events wait for the next run, and a
+     * queue that sleeps until its next attempt delivers them along with the old ones.
+     */
+    notify: (queue: string): void => {
       if (!batch && !timers.has(queue)) look(queue, false)
     },
-    hasten: queue => look(queue, true),
+    /** Tries a queue's events now, even if their next attempt is not due yet. Returns at once. */
+    hasten: (queue: string): void => look(queue, true),
+    /** Starts a run through all queues with events. Returns at once. */
     processEvents,
-    async close() {
+    async close(): Promise<void> {
       closed = true
       clearInterval(timer)
       for (const waiting of timers.values()) clearTimeout(waiting)

@@ -8,7 +8,7 @@ import { keepLease, leaseMs } from './lease.js'
 import { type Message, toMessages } from './message.js'
 import { ownerOf, storedId } from './queue.js'
 import { backOff, isFinal, isStale } from './retry.js'
-import { isOwed, webhookOf } from './webhooks.js'
+import { isOwed, webhookOf } from './webhook.js'
 
 /** Most events claimed at a time, and so repeated after a crash. */
 const claimSize = 50

@@ -7,7 +7,7 @@ import type { GroupView, UserView } from '../schemas/people.js'
 import { ScimError } from '../scim/error.js'
 import type { Head } from '../store/contract.js'
 import type { QueuedEvent } from '../store/event-contract.js'
-import { receivers } from './webhooks.js'
+import { receivers } from './webhook.js'
 
 /** What happened, with the state of user and group right after it. */
 export type Happening =

@@ -1,8 +1,44 @@
-import type { Directory, NamedWebhook, SealedHeader, Webhook } from '../model.js'
+import type { Directory, EventName, NamedWebhook, SealedHeader, Webhook } from '../model.js'
+import type { DirectoryView } from '../schemas/directory.js'
 import type { SecretBox } from '../secrets.js'
 import { goodOnes, overlapOf } from '../secrets.js'
 import { firstWebhook } from './queue.js'
-import { webhooksOf } from './webhooks.js'
+
+/** All webhooks of a directory, that of `webhook_url` first. */
+export const webhooksOf = ({ webhook, webhooks = [] }: Directory): NamedWebhook[] => [
+  ...(webhook ? [{ ...webhook, id: firstWebhook }] : []),
+  ...webhooks,
+]
+
+export const webhookOf = (directory: Directory, id: string): NamedWebhook | undefined =>
+  webhooksOf(directory).find(webhook => webhook.id === id)
+
+/** The ids of the webhooks that an event of this name goes to. */
+export const receivers = (directory: Directory, event: EventName): string[] =>
+  webhooksOf(directory)
+    .filter(({ disabled, events }) => !disabled && (events === undefined || events.includes(event)))
+    .map(({ id }) => id)
+
+/** Whether this webhook gets the event: events up to `since` belonged to an earlier webhook with the same id. */
+export const isOwed = ({ since = 0 }: NamedWebhook, { sequence }: { readonly sequence: number }): boolean =>
+  sequence > since
+
+/** The directory with this webhook added, or in place of the one with the same id. */
+export function withWebhook(directory: Directory, { id, ...webhook }: NamedWebhook): Directory {
+  if (id === firstWebhook) return { ...directory, webhook }
+  const { webhooks = [] } = directory
+  const named = { ...webhook, id }
+  const isNew = webhooks.every(each => each.id !== id)
+  return {
+    ...directory,
+    webhooks: isNew ? [...webhooks, named] : webhooks.map(each => (each.id === id ? named : each)),
+  }
+}
+
+export const withoutWebhook = (directory: Directory, id: string): Directory =>
+  id === firstWebhook
+    ? { ...directory, webhook: undefined }
+    : { ...directory, webhooks: (directory.webhooks ?? []).filter(each => each.id !== id) }
 
 /** The purpose that a webhook's secret is encrypted for. */
 const secretField = (webhookId: string): string =>
@@ -81,20 +117,13 @@ function reseal(box: SecretBox, directoryId: string, webhook: NamedWebhook): Nam
   }
 }
 
-/** A webhook as the management API shows it within its directory, with its secret in clear. */
-export interface WebhookView {
-  endpoint: string
-  secret: string
-  old_secret_valid_until?: string
-}
-
 /** A webhook as its directory's view shows it. */
 export const viewWebhook = (
   box: SecretBox,
   directoryId: string,
   webhookId: string,
   { endpoint, secret, oldSecrets }: Webhook,
-): WebhookView => ({
+): DirectoryView['webhook'] => ({
   endpoint,
   secret: box.open(secret, directoryId, secretField(webhookId)),
   ...overlapOf(oldSecrets),

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { isJsonObject } from '../../json.js'
 import type { JsonObject } from '../model.js'
-import { isObject } from '../scim/json.js'
 import { ProviderError } from './error.js'
 import type { Bounds } from './settings.js'
 
@@ -101,16 +101,16 @@ async function readText(response: Response, maxBytes: number): Promise<string> {
 function parse(text: string): JsonObject | undefined {
   try {
     const body: unknown = JSON.parse(text)
-    return isObject(body) ? body : undefined
+    return isJsonObject(body) ? body : undefined
   } catch {
     return undefined
   }
 }
 
 function isTooMany(body: JsonObject | undefined): boolean {
-  const errors = isObject(body?.error) ? body.error.errors : undefined
+  const errors = isJsonObject(body?.error) ? body.error.errors : undefined
   return (Array.isArray(errors) ? errors : []).some(
-    item => isObject(item) && typeof item.reason === 'string' && tooMany.test(item.reason),
+    item => isJsonObject(item) && typeof item.reason === 'string' && tooMany.test(item.reason),
   )
 }
 

@@ -4,20 +4,6 @@ import { DirectoryStoreUnavailable, type Store } from '../store/contract.js'
 import { ConnectionError, ProviderError } from './error.js'
 import { isToken, type OAuth, type TokenSet } from './oauth.js'
 
-/**
- * The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionError.
- */
-export interface ProviderConnection {
-  /** Without `state`, makes one that only the library's caller can use: our own callback does not accept it. */
-  authorizationUrl(directoryId: string, redirectUrl: string, state?: string): Promise<string>
-  /** Throws when the directory could not be connected anyway. */
-  requirePossible(directoryId: string): Promise<void>
-  exchange(directoryId: string, code: string, redirectUrl: string): Promise<TokenSet>
-  store(directoryId: string, tokens: GivenTokens): Promise<Directory>
-  /** The directory's access token for a pull. Throws ProviderError. */
-  accessToken(directory: Directory, signal: AbortSignal): AccessToken
-}
-
 /** Tokens to store; `expires` (epoch ms) if it is known. */
 export interface GivenTokens {
   readonly access: unknown
@@ -44,7 +30,12 @@ export interface ConnectionParts {
 const marginMs = 60_000
 const maxAttempts = 5
 
-export function createConnection({ store, box, oauth, sign, closing }: ConnectionParts): ProviderConnection {
+export type ProviderConnection = ReturnType<typeof createConnection>
+
+/**
+ * The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionError.
+ */
+export function createConnection({ store, box, oauth, sign, closing }: ConnectionParts) {
   async function pulled(directoryId: string): Promise<Directory & { external: External }> {
     const directory = await store.directory(directoryId)
     if (!directory) throw new ConnectionError(404, 'There is no directory with this id.')
@@ -83,17 +74,19 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
     openTokens(box, id, external)[which]
 
   return {
-    async authorizationUrl(directoryId, redirectUrl, state = sign(directoryId)) {
+    /** Without `state`, makes one that only the library's caller can use: our own callback does not accept it. */
+    async authorizationUrl(directoryId: string, redirectUrl: string, state = sign(directoryId)) {
       await pulled(directoryId)
       return oauth.authorizationUrl(state, redirectUrl)
     },
 
-    async requirePossible(directoryId) {
+    /** Throws when the directory could not be connected anyway. */
+    async requirePossible(directoryId: string): Promise<void> {
       await pulled(directoryId)
       oauth.requireClient()
     },
 
-    async exchange(directoryId, code, redirectUrl) {
+    async exchange(directoryId: string, code: string, redirectUrl: string): Promise<TokenSet> {
       await pulled(directoryId)
       try {
         return await oauth.exchange(code, redirectUrl, closing)
@@ -104,13 +97,14 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
       }
     },
 
-    async store(directoryId, tokens) {
+    async store(directoryId: string, tokens: GivenTokens): Promise<Directory> {
       const directory = await save(directoryId, tokens)
       await store.enlistPull(directoryId)
       return directory
     },
 
-    accessToken(directory, signal) {
+    /** The directory's access token for a pull. Throws ProviderError. */
+    accessToken(directory: Directory, signal: AbortSignal): AccessToken {
       let token: { text: string; expires: number } | undefined
 
       async function renew(): Promise<string> {

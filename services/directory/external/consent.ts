@@ -1,33 +1,8 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
-import { hashKey, newSecret } from '../secrets.js'
-import type { ConsentLink, LinkStore } from '../store/link-contract.js'
+import { hashOfToken, newSecret } from '../secrets.js'
+import type { ConsentLink, LinkStore } from '../store/contract.js'
 import type { ProviderConnection } from './connection.js'
 import { ConnectionError } from './error.js'
-
-/**
- * A consent over HTTP. It starts with a one-time link, ends in the browser that started it, and uses the link up:
- * knowing a directory's id is not enough to connect it or to replace its tokens. All methods throw ConnectionError.
- */
-export interface Consent {
-  /** Makes a new link to the directory's consent. Returns its token, which is not stored, and its end (epoch ms). */
-  link(directoryId: string, lifeMs: number): Promise<{ token: string; until: number }>
-  /** Where to redirect the browser that opened the link, and the cookie it must send back. */
-  begin(token: string, redirectUrl: string): Promise<{ authorizationUrl: string; cookie: Cookie }>
-  /** Checks the browser that returns from the provider; `trusted` callers need no cookie. */
-  resume(state: string, cookies: ReadonlyMap<string, string>, trusted: boolean): Promise<Resumed>
-}
-
-export interface Cookie {
-  readonly name: string
-  readonly value: string
-}
-
-/** A consent whose state, link and browser match. */
-export interface Resumed {
-  readonly cookieName: string
-  /** Exchanges the provider's code, uses the link up and stores the tokens. */
-  finish(code: string, redirectUrl: string): Promise<void>
-}
 
 export interface ConsentParts {
   readonly store: LinkStore
@@ -35,11 +10,16 @@ export interface ConsentParts {
   readonly states: StateSigner
 }
 
-const hashOf = (token: string): string => hashKey(token).toString('base64url')
 /** Each consent has its own cookie, so that two tabs do not interfere. */
 const cookieNameOf = (browser: string): string => `sluice_consent_${browser.slice(0, 12)}`
 
-export function createConsent({ store, connection, states }: ConsentParts): Consent {
+export type Consent = ReturnType<typeof createConsent>
+
+/**
+ * A consent over HTTP. It starts with a one-time link, ends in the browser that started it, and uses the link up:
+ * knowing a directory's id is not enough to connect it or to replace its tokens. All methods throw ConnectionError.
+ */
+export function createConsent({ store, connection, states }: ConsentParts) {
   async function held(hash: string): Promise<ConsentLink> {
     const link = await store.link(hash, Date.now())
     if (link) return link
@@ -47,24 +27,27 @@ export function createConsent({ store, connection, states }: ConsentParts): Cons
   }
 
   return {
-    async link(directoryId, lifeMs) {
+    /** Makes a new link to the directory's consent. Returns its token, which is not stored, and its end (epoch ms). */
+    async link(directoryId: string, lifeMs: number) {
       await connection.requirePossible(directoryId)
       const token = newSecret()
       const now = Date.now()
-      await store.addLink({ hash: hashOf(token), directoryId, until: now + lifeMs }, now)
+      await store.addLink({ hash: hashOfToken(token), directoryId, until: now + lifeMs }, now)
       return { token, until: now + lifeMs }
     },
 
-    async begin(token, redirectUrl) {
-      const { hash: link, directoryId } = await held(hashOf(token))
+    /** Where to redirect the browser that opened the link, and the cookie it must send back. */
+    async begin(token: string, redirectUrl: string) {
+      const { hash: link, directoryId } = await held(hashOfToken(token))
       const value = newSecret()
-      const browser = hashOf(value)
+      const browser = hashOfToken(value)
       const state = states.sign({ directoryId, link, browser })
       const authorizationUrl = await connection.authorizationUrl(directoryId, redirectUrl, state)
       return { authorizationUrl, cookie: { name: cookieNameOf(browser), value } }
     },
 
-    async resume(state, cookies, trusted) {
+    /** Checks the browser that returns from the provider; `trusted` callers need no cookie. */
+    async resume(state: string, cookies: ReadonlyMap<string, string>, trusted: boolean) {
       const bound = states.read(state)
       if (!bound) {
         throw new ConnectionError(
@@ -74,7 +57,7 @@ export function createConsent({ store, connection, states }: ConsentParts): Cons
       }
       const { directoryId, link, browser } = bound
       const cookieName = cookieNameOf(browser)
-      if (!trusted && hashOf(cookies.get(cookieName) ?? '') !== browser) {
+      if (!trusted && hashOfToken(cookies.get(cookieName) ?? '') !== browser) {
         throw new ConnectionError(
           403,
           'This is not the browser that started the consent, or it does not accept cookies: open the link again here.',
@@ -83,7 +66,8 @@ export function createConsent({ store, connection, states }: ConsentParts): Cons
       await held(link)
       return {
         cookieName,
-        async finish(code, redirectUrl) {
+        /** Exchanges the provider's code, uses the link up and stores the tokens. */
+        async finish(code: string, redirectUrl: string): Promise<void> {
           const tokens = await connection.exchange(directoryId, code, redirectUrl)
           if (!(await store.takeLink(link, Date.now()))) throw usedUp()
           const { access_token: access, refresh_token: refresh, expiry_date: expires } = tokens

@@ -13,20 +13,17 @@ export interface TokenSet {
   readonly expiry_date: number
 }
 
-/** The provider's OAuth endpoints (RFC 6749, sections 4.1 and 6). */
-export interface OAuth {
-  requireClient(): void
-  authorizationUrl(state: string, redirectUrl: string): string
-  exchange(code: string, redirectUrl: string, signal: AbortSignal): Promise<TokenSet>
-  refresh(refreshToken: string, signal: AbortSignal): Promise<TokenSet>
-}
-
 const longestToken = 8192
 /** Lifetime of an access token when the provider does not state it (RFC 6749, section 5.1, leaves it open). */
 const usualLifeSeconds = 3600
 
-/** The token calls throw ProviderError; all throw ConnectionError 501 when the operator has configured no client. */
-export function createOAuth(settings: ExternalSettings, call: Caller): OAuth {
+export type OAuth = ReturnType<typeof createOAuth>
+
+/**
+ * The provider's OAuth endpoints (RFC 6749, sections 4.1 and 6). The token calls throw ProviderError; all throw ConnectionError
+ * 501 when the operator has configured no client.
+ */
+export function createOAuth(settings: ExternalSettings, call: Caller) {
   const { authorizeUrl, tokenUrl, scopes } = settings
 
   function client(): { id: string; secret: string } {
@@ -50,7 +47,7 @@ export function createOAuth(settings: ExternalSettings, call: Caller): OAuth {
 
   return {
     requireClient: () => void client(),
-    authorizationUrl(state, redirectUrl) {
+    authorizationUrl(state: string, redirectUrl: string): string {
       const url = new URL(authorizeUrl)
       const asked = {
         ...{ response_type: 'code', client_id: client().id, redirect_uri: redirectUrl, scope: scopes, state },
@@ -60,9 +57,9 @@ export function createOAuth(settings: ExternalSettings, call: Caller): OAuth {
       for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
       return url.href
     },
-    exchange: (code, redirectUrl, signal) =>
+    exchange: (code: string, redirectUrl: string, signal: AbortSignal) =>
       ask({ grant_type: 'authorization_code', code, redirect_uri: redirectUrl }, signal),
-    refresh: (refreshToken, signal) =>
+    refresh: (refreshToken: string, signal: AbortSignal) =>
       ask({ grant_type: 'refresh_token', refresh_token: refreshToken }, signal),
   }
 }

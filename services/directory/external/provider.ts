@@ -1,5 +1,5 @@
+import { isJsonObject } from '../../json.js'
 import type { JsonObject } from '../model.js'
-import { isObject } from '../scim/json.js'
 import type { Caller } from './call.js'
 import type { AccessToken } from './connection.js'
 import { Forbidden, ProviderError } from './error.js'
@@ -49,7 +49,7 @@ export function createProvider({
       const asked = { ...params, maxResults: pageSize, ...(pageToken === undefined ? {} : { pageToken }) }
       for (const [key, value] of Object.entries(asked)) url.searchParams.set(key, value)
       const { [name]: items = [], nextPageToken: next } = await get(url)
-      if (!Array.isArray(items) || !items.every(isObject)) {
+      if (!Array.isArray(items) || !items.every(isJsonObject)) {
         throw new ProviderError(`GET ${url.pathname}: "${name}" is not a list of objects`)
       }
       yield items

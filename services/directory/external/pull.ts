@@ -3,9 +3,8 @@ import type { EventCallback } from '../events/event.js'
 import { keepLease, leaseMs } from '../events/lease.js'
 import type { Directory } from '../model.js'
 import type { DirectoryEvent } from '../schemas/events.js'
-import type { Store } from '../store/contract.js'
+import type { PullCounts, PullState, Store } from '../store/contract.js'
 import type { StoredEvent } from '../store/event-contract.js'
-import type { PullCounts, PullState, ResourceCounts } from '../store/pull-contract.js'
 import type { WriterFactory } from '../sync/writers.js'
 import { apply } from './apply.js'
 import type { Caller } from './call.js'
@@ -144,7 +143,7 @@ interface Listener {
 function createListener(callback: EventCallback | undefined): Listener {
   const seen: Record<string, number> = {}
   let waiting: DirectoryEvent[] = []
-  const of = (type: 'user' | 'group'): ResourceCounts => ({
+  const of = (type: 'user' | 'group'): PullCounts['users'] => ({
     created: seen[`${type}.created`] ?? 0,
     updated: seen[`${type}.updated`] ?? 0,
     deleted: seen[`${type}.deleted`] ?? 0,

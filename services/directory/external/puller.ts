@@ -1,8 +1,7 @@
 import { setInterval } from 'node:timers'
 import type { ServiceLog } from '../../log.js'
 import type { EventCallback } from '../events/event.js'
-import type { Store } from '../store/contract.js'
-import type { PullState } from '../store/pull-contract.js'
+import type { PullState, Store } from '../store/contract.js'
 import type { Pull, PullOptions } from './pull.js'
 
 /** Directories that one process pulls at a time, so that a slow or failing one does not hold up others. */
@@ -14,14 +13,6 @@ export interface Pulled extends PullState {
   readonly directoryId: string
 }
 
-export interface Puller {
-  /** Starts to pull one directory, or all connected ones; resolves before the work is done. */
-  begin(directoryId: string | undefined, options: PullOptions): Promise<void>
-  /** Pulls all connected directories and returns those that were pulled. */
-  pullAll(callback: EventCallback | undefined): Promise<Pulled[]>
-  close(): Promise<void>
-}
-
 export interface PullerParts {
   readonly store: Store
   readonly pull: Pull
@@ -30,8 +21,10 @@ export interface PullerParts {
   readonly abort: () => void
 }
 
+export type Puller = ReturnType<typeof startPuller>
+
 /** Pulls on request, and by itself once a directory's last pull is older than the interval. */
-export function startPuller({ store, pull, intervalMs, log, abort }: PullerParts): Puller {
+export function startPuller({ store, pull, intervalMs, log, abort }: PullerParts) {
   const queue: Array<() => Promise<void>> = []
   const active = new Set<Promise<void>>()
   /** Directories that are queued or being pulled. */
@@ -83,16 +76,18 @@ export function startPuller({ store, pull, intervalMs, log, abort }: PullerParts
   void look()
 
   return {
-    async begin(directoryId, options) {
+    /** Starts to pull one directory, or all connected ones; resolves before the work is done. */
+    async begin(directoryId: string | undefined, options: PullOptions): Promise<void> {
       const ids = directoryId === undefined ? await store.pulledDirectories() : [directoryId]
       for (const id of ids) void enqueue(id, options)
     },
-    async pullAll(callback) {
+    /** Pulls all connected directories and returns those that were pulled. */
+    async pullAll(callback: EventCallback | undefined): Promise<Pulled[]> {
       const ids = await store.pulledDirectories()
       const states = await Promise.all(ids.map(id => enqueue(id, { callback })))
       return states.flatMap((state, index) => (state ? [{ directoryId: ids[index] ?? '', ...state }] : []))
     },
-    async close() {
+    async close(): Promise<void> {
       closed = true
       clearInterval(timer)
       abort()

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { wholeNumber } from '../../environment.js'
 
 /**
  * How the provider of pulled directories is reached; set by the operator. The defaults are those of Google Workspace.
@@ -33,7 +34,9 @@ const longestIntervalSeconds = 30 * 24 * 60 * 60
 
 /** Reads the `EXTERNAL_` variables. Throws an Error that names the variable and what it should hold. */
 export function readExternalSettings(env: NodeJS.ProcessEnv): ExternalSettings {
-  const seconds = whole(env, 'DSYNC_EXTERNAL_CRON_INTERVAL', 0, longestIntervalSeconds, 'seconds')
+  const interval = { unit: 'seconds', largest: longestIntervalSeconds }
+  const seconds = wholeNumber(env, 'DSYNC_EXTERNAL_CRON_INTERVAL', interval)
+  const percent = { unit: 'percent', largest: 100, unset: 30 }
   return {
     client: client(env),
     authorizeUrl: address(env, 'EXTERNAL_AUTHORIZE_URL') ?? google.authorizeUrl,
@@ -42,7 +45,7 @@ export function readExternalSettings(env: NodeJS.ProcessEnv): ExternalSettings {
     scopes: scopes(env.EXTERNAL_SCOPES || google.scopes),
     redirectUrl: address(env, 'EXTERNAL_REDIRECT_URL'),
     intervalMs: seconds === 0 ? undefined : seconds * 1000,
-    maxDeletions: whole(env, 'EXTERNAL_MAX_DELETIONS', 30, 100, 'percent') / 100,
+    maxDeletions: wholeNumber(env, 'EXTERNAL_MAX_DELETIONS', percent) / 100,
   }
 }
 
@@ -82,14 +85,6 @@ function scopes(text: string): string {
     throw new Error('EXTERNAL_SCOPES must be OAuth scopes separated by spaces')
   }
   return names.join(' ')
-}
-
-function whole(env: NodeJS.ProcessEnv, name: string, unset: number, largest: number, unit: string): number {
-  const text = env[name]
-  if (text === undefined || text === '') return unset
-  const number = /^\d{1,9}$/.test(text) ? Number(text) : largest + 1
-  if (number > largest) throw new Error(`${name} must be a whole number of ${unit}, at most ${largest}`)
-  return number
 }
 
 /** Limits of a pull from its provider. All times in ms. */

@@ -1,7 +1,7 @@
+import { isJsonObject } from '../../json.js'
 import type { JsonObject, JsonValue } from '../model.js'
 import { enterpriseUrn, groupUrn, userUrn } from '../scim/attributes.js'
 import { readGroup } from '../scim/group.js'
-import { isObject } from '../scim/json.js'
 import { readUser } from '../scim/user.js'
 
 /**
@@ -9,7 +9,7 @@ import { readUser } from '../scim/user.js'
  * ScimError.
  */
 export function toUser(item: JsonObject): JsonObject {
-  const name = isObject(item.name) ? item.name : {}
+  const name = isJsonObject(item.name) ? item.name : {}
   const [job] = preferPrimary(item.organizations)
   return readUser({
     schemas: [userUrn],
@@ -55,7 +55,7 @@ function emailsOf({ primaryEmail, emails }: JsonObject): JsonObject[] {
 
 const fold = (value: JsonValue | undefined): string => String(value).toLowerCase()
 const listOf = (value: JsonValue | undefined): JsonObject[] =>
-  (Array.isArray(value) ? value : []).filter(isObject)
+  (Array.isArray(value) ? value : []).filter(isJsonObject)
 const preferPrimary = (value: JsonValue | undefined): JsonObject[] =>
   listOf(value).sort((a, b) => Number(b.primary === true) - Number(a.primary === true))
 

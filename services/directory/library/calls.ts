@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { METHODS } from 'node:http'
+import { hashKey } from '../../keys.js'
 import type { DirectoryCore } from '../core.js'
 import { createServer, HttpError, type Method, type Server } from '../routes/http.js'
 import { addManagement } from '../routes/management.js'
 import type { Refusal } from '../schemas/parts.js'
-import { hashKey } from '../secrets.js'
 
 /** What the library returns, in the form of the management API; `code` is an HTTP status. */
 export type LibraryAnswer<Data> = { readonly data: Data; readonly error: null } | Refusal
@@ -23,9 +23,9 @@ export function createCalls(core: DirectoryCore): CallManagement {
   const key = randomBytes(32).toString('base64url')
   const headers = { authorization: `Api-Key ${key}` }
   const ask = createAsk(core, server => {
-    const { baseUrl = '', webhookTargets } = core.settings
+    const { baseUrl = '' } = core.settings
     const keys = { keyHashes: [hashKey(key)], wrongKey: async () => undefined }
-    addManagement(server, { ...core, ...keys, baseUrl, webhookTargets })
+    addManagement(server, { ...core, ...keys, baseUrl })
   })
 
   return async (method, path, { query, body } = {}) => {

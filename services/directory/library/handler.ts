@@ -72,7 +72,8 @@ export function createHandler(core: DirectoryCore) {
       if (events) for (const { body } of committed) events.push(JSON.parse(body))
     })
     const intake = createIntake(store, users, groups, core.searches)
-    addScim(server, { ...core, intake, baseUrl: settings.baseUrl ?? '', wrongKey: async () => undefined })
+    const noKeys = { keyHashes: [], wrongKey: async () => undefined }
+    addScim(server, { ...core, ...noKeys, baseUrl: settings.baseUrl ?? '' }, intake)
   })
 
   return async (request: DirectoryRequest, callback?: EventCallback): Promise<DirectoryResponse> => {

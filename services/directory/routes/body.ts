@@ -1,7 +1,7 @@
 /** Bodies of the management API are checked against the schemas that document them; faults become sentences here. */
 import { Ajv, type ErrorObject } from 'ajv'
+import { maxHeaderLength, maxHeaders, maxNameLength } from '../limits.js'
 import { eventNames } from '../model.js'
-import { maxHeaderLength, maxHeaders, maxNameLength } from '../schemas/directory-fields.js'
 import { components } from '../schemas/index.js'
 import { HttpError, type Server } from './http.js'
 

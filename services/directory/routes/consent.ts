@@ -1,31 +1,22 @@
 import { Type } from 'typebox'
 import { answerErrors, HttpError } from '../../http/errors.js'
-import type { ServiceLog } from '../../log.js'
+import { presentsKey } from '../../keys.js'
 import { stateLifeMs } from '../external/consent.js'
 import { ConnectionError } from '../external/error.js'
-import type { ExternalService } from '../external/service.js'
 import { errorSchema, refTo, text } from '../schemas/parts.js'
 import {
   baseUrlOf,
-  credential,
   type Endpoint,
   errorAnswers,
-  isKeyOf,
   query,
   type Reply,
   type Request,
   type RouteHandler,
+  type RouteParts,
   resource,
   type Server,
   wwwAuthenticate,
 } from './http.js'
-
-export interface ConsentRouteParts {
-  readonly external: ExternalService
-  readonly keyHashes: readonly Buffer[]
-  readonly baseUrl: string | undefined
-  readonly log: ServiceLog
-}
 
 const longestCode = 4096
 
@@ -33,10 +24,10 @@ const longestCode = 4096
  * The consent of a provider's admin: two pages that a browser opens, starting with a one-time link. Mounted at
  * `oauthPath`.
  */
-export function addConsent(server: Server, { external, keyHashes, baseUrl, log }: ConsentRouteParts): void {
+export function addConsent(server: Server, { external, keyHashes, baseUrl, log }: RouteParts): void {
   const { consent } = external
   const redirectUrlOf = (request: Request): string => external.redirectUrl(baseUrlOf(request, baseUrl)) ?? ''
-  const hasKey = (request: Request): boolean => isKeyOf(credential(request, ['api-key', 'bearer']), keyHashes)
+  const hasKey = (request: Request): boolean => presentsKey(request.headers.authorization, keyHashes)
 
   server.addHook('onSend', async (_request, reply) => {
     // The callback's URL contains a code, that of the link a token.

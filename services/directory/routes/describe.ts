@@ -16,7 +16,7 @@ export interface About {
   readonly status?: 200 | 201
   /** The list names its next page. */
   readonly paged?: boolean
-  /** The whole response, when it is not `{data, error}`. */
+  /** The whole response, which the handler then returns, when it is not `{data, error}`. */
   readonly answer?: TSchema
 }
 
@@ -47,7 +47,10 @@ export const pageQuery = {
 /** The part of a list to return, as in `pageQuery`. */
 export type Paging = Static<TObject<typeof pageQuery>>
 
-/** An endpoint of the management API whose response has the envelope `{data, error}`. */
+/**
+ * An endpoint of the management API. The handler returns the `data` of the envelope `{data, error}`; that of a list with
+ * pages an object with `data`, and `pageToken` if there is a next page.
+ */
 export function endpoint(about: About, handler: RouteHandler): Endpoint {
   const { tag, summary, description, path = [], query, body, data, status = 200, paged, answer } = about
   const more: TProperties = paged ? { pageToken: Type.Optional(text('When there is a next page')) } : {}
@@ -68,7 +71,11 @@ export function endpoint(about: About, handler: RouteHandler): Endpoint {
     ...(body && mayBeAbsent(body) && { preValidation: emptyBody }),
     handler: async (request, reply) => {
       requireKnown(request, known)
-      return handler(request, reply)
+      const found = await handler(request, reply)
+      reply.code(status)
+      if (answer) return found
+      const { data, ...more } = paged ? (found as { data: unknown }) : { data: found ?? null }
+      return { data, error: null, ...more }
     },
   }
 }

@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Type } from 'typebox'
-import type { DirectoryCore } from '../core.js'
 import { firstWebhook, queueOf } from '../events/queue.js'
-import type { TargetRules } from '../events/target.js'
 import type { Directory, DirectoryScope } from '../model.js'
 import {
   type DirectoryChange,
@@ -23,55 +21,45 @@ import { changeDirectory, readDirectory, rotateScimSecret } from './directory-in
 import { viewDirectories, viewDirectory } from './directory-view.js'
 import {
   baseUrlOf,
-  HttpError,
   param,
   query,
   type Reply,
   type Request,
+  type RouteParts,
   resource,
   type Server,
 } from './http.js'
-import { findDirectory, readOn, readTenantProduct } from './paging.js'
-
-export type DirectoryParts = Pick<DirectoryCore, 'store' | 'box' | 'courier' | 'directories'> & {
-  readonly baseUrl: string | undefined
-  readonly webhookTargets: TargetRules
-}
+import { findDirectory, noDirectory, readOn, readTenantProduct } from './paging.js'
 
 const tag = 'Directories'
 const data = refTo(directorySchema)
-const list = listOf(directorySchema)
+const listed = listOf(directorySchema)
 const path = ['directoryId']
 
 /** The spec's endpoints 1 to 3, and change, removal, secret rotation and the list of a product. */
-export function addDirectories(server: Server, parts: DirectoryParts): void {
-  const { store, box, baseUrl, webhookTargets, courier, directories } = parts
+export function addDirectories(server: Server, parts: RouteParts): void {
+  const { store, box, baseUrl, courier, directories } = parts
 
   const viewParts = (request: Request) => ({ store, box, baseUrl: baseUrlOf(request, baseUrl) })
-  const answer = async (request: Request, directory: Directory): Promise<object> => ({
-    data: await viewDirectory(viewParts(request), directory),
-    error: null,
-  })
-  const answerList = async (request: Request, reply: Reply, scope: DirectoryScope): Promise<object> => {
+  const view = (request: Request, directory: Directory) => viewDirectory(viewParts(request), directory)
+  const list = async (request: Request, reply: Reply, scope: DirectoryScope): Promise<object> => {
     const read = (page: Parameters<Store['directories']>[1]) => store.directories(scope, page)
     const { items, more } = await readOn(request, reply, baseUrl, read, directory => directory)
-    return { data: await viewDirectories(viewParts(request), items), error: null, ...more }
+    return { data: await viewDirectories(viewParts(request), items), ...more }
   }
-  const find = (request: Request): Promise<Directory> => findDirectory(store, param(request, 'directoryId'))
   const change = async (request: Request, next: (directory: Directory) => Directory): Promise<object> => {
     const changed = await directories.change(param(request, 'directoryId'), next)
     if (!changed) throw noDirectory()
-    return answer(request, changed)
+    return view(request, changed)
   }
 
   resource(server, '/', {
     POST: endpoint(
       { tag, summary: 'Create a directory', body: refTo(newDirectorySchema), data, status: 201 },
-      async (request, reply) => {
-        const directory = readDirectory(request.body as NewDirectory, box, webhookTargets)
+      async request => {
+        const directory = readDirectory(request.body as NewDirectory, parts)
         await store.createDirectory(directory)
-        reply.code(201)
-        return answer(request, directory)
+        return view(request, directory)
       },
     ),
     GET: endpoint(
@@ -79,10 +67,10 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         tag,
         summary: 'List the directories of a tenant and product',
         query: { tenant: name, product: name, ...pageQuery },
-        data: list,
+        data: listed,
         paged: true,
       },
-      async (request, reply) => answerList(request, reply, readTenantProduct(request)),
+      async (request, reply) => list(request, reply, readTenantProduct(request)),
     ),
   })
   resource(server, '/product', {
@@ -91,18 +79,18 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
         tag,
         summary: 'List the directories of a product, whatever their tenant',
         query: { product: name, ...pageQuery },
-        data: list,
+        data: listed,
         paged: true,
       },
       async (request, reply) =>
-        answerList(request, reply, {
+        list(request, reply, {
           product: identifier(query(request, 'product'), 'The query parameter product'),
         }),
     ),
   })
   resource(server, '/:directoryId', {
     GET: endpoint({ tag, summary: 'Read a directory', path, data }, async request =>
-      answer(request, await find(request)),
+      view(request, await findDirectory(store, param(request, 'directoryId'))),
     ),
     PATCH: endpoint(
       {
@@ -117,7 +105,7 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       async request => {
         let isOther = false
         const changed = await change(request, directory => {
-          const after = changeDirectory(directory, request.body as DirectoryChange, box, webhookTargets)
+          const after = changeDirectory(directory, request.body as DirectoryChange, parts)
           isOther = !isDeepStrictEqual(after.webhook, directory.webhook)
           return after
         })
@@ -138,7 +126,6 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
       async request => {
         if (!(await directories.remove(param(request, 'directoryId')))) throw noDirectory()
         await purgeRemoved(store)
-        return { data: null, error: null }
       },
     ),
   })
@@ -158,5 +145,3 @@ export function addDirectories(server: Server, parts: DirectoryParts): void {
     ),
   })
 }
-
-const noDirectory = (): HttpError => new HttpError(404, 'There is no directory with this id.')

@@ -1,16 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { firstWebhook } from '../events/queue.js'
-import type { TargetRules } from '../events/target.js'
+import { changeable, maxOldSecrets, overlapSeconds } from '../limits.js'
 import type { Directory, DirectoryType, External } from '../model.js'
 import type { DirectoryChange, NewDirectory, SecretRotation } from '../schemas/directory.js'
-import { changeable, maxOldSecrets, overlapSeconds } from '../schemas/directory-fields.js'
 import { goodOnes, newSecret, type SecretBox } from '../secrets.js'
 import { identifier, line, nothingToChange } from './body.js'
 import { HttpError } from './http.js'
-import { checkWebhookSecret, checkWebhookUrl, readOverlap, resealed } from './webhook-input.js'
+import {
+  checkWebhookSecret,
+  checkWebhookUrl,
+  type InputParts,
+  readOverlap,
+  resealed,
+} from './webhook-input.js'
 
 /** Reads the body of endpoint 1 into a new directory, its secrets sealed. Throws 400. */
-export function readDirectory(body: NewDirectory, box: SecretBox, targets: TargetRules): Directory {
+export function readDirectory(body: NewDirectory, parts: InputParts): Directory {
   const fields = flatWebhook(body)
   const tenant = identifier(body.tenant, 'tenant')
   const product = identifier(body.product, 'product')
@@ -24,8 +29,8 @@ export function readDirectory(body: NewDirectory, box: SecretBox, targets: Targe
     type,
     logWebhookEvents: fields.log_webhook_events ?? false,
     deactivated: fields.deactivated ?? false,
-    scimSecret: box.seal(newSecret(), id, 'scim'),
-    webhook: readWebhook(fields, id, undefined, box, targets),
+    scimSecret: parts.box.seal(newSecret(), id, 'scim'),
+    webhook: readWebhook(fields, id, undefined, parts),
     ...readExternal(fields, isPulled(type) ? { domain: '' } : undefined),
     created: new Date().toISOString(),
   }
@@ -33,12 +38,7 @@ export function readDirectory(body: NewDirectory, box: SecretBox, targets: Targe
 
 const fixed = ['id', 'tenant', 'product', 'type'] as const
 /** The directory changed as the body of a PATCH asks; fields not named stay as they are. Throws 400. */
-export function changeDirectory(
-  directory: Directory,
-  body: DirectoryChange,
-  box: SecretBox,
-  targets: TargetRules,
-): Directory {
+export function changeDirectory(directory: Directory, body: DirectoryChange, parts: InputParts): Directory {
   const fields = flatWebhook(body)
   for (const name of fixed) {
     if (body[name] !== undefined && body[name] !== directory[name]) {
@@ -52,7 +52,7 @@ export function changeDirectory(
     name: line(fields.name, 'name') ?? directory.name,
     logWebhookEvents: fields.log_webhook_events ?? directory.logWebhookEvents,
     deactivated: fields.deactivated ?? directory.deactivated,
-    webhook: readWebhook(fields, directory.id, directory.webhook, box, targets),
+    webhook: readWebhook(fields, directory.id, directory.webhook, parts),
     ...readExternal(fields, directory.external),
   }
 }
@@ -101,13 +101,12 @@ function readWebhook(
   fields: DirectoryChange,
   id: string,
   current: Directory['webhook'],
-  box: SecretBox,
-  targets: TargetRules,
+  parts: InputParts,
 ): Directory['webhook'] {
   const endpoint = line(fields.webhook_url, 'webhook_url')
   const secret = line(fields.webhook_secret, 'webhook_secret')
   const overlap = readOverlap(fields.overlap_seconds, secret === undefined ? 'webhook_secret' : undefined)
-  if (endpoint) checkWebhookUrl('webhook_url', endpoint, targets)
+  if (endpoint) checkWebhookUrl('webhook_url', endpoint, parts)
   if (secret) checkWebhookSecret('webhook_secret', secret)
   const emptied = fields.webhook_url === '' || fields.webhook_url === null
   if (emptied && secret === undefined) return undefined
@@ -116,7 +115,7 @@ function readWebhook(
   if (target === undefined || (secret === undefined && !current)) {
     throw new HttpError(400, 'webhook_url and webhook_secret belong together: send both or neither.')
   }
-  return resealed(box, id, firstWebhook, { endpoint: target, secret, overlap }, current)
+  return resealed(parts.box, id, firstWebhook, { endpoint: target, secret, overlap }, current)
 }
 
 const isPulled = (type: DirectoryType): boolean => type === 'external' || type === 'google'

@@ -5,8 +5,7 @@ import type { Directory } from '../model.js'
 import type { DirectoryView, PullView } from '../schemas/directory.js'
 import type { SecretBox } from '../secrets.js'
 import { overlapOf } from '../secrets.js'
-import type { Store } from '../store/contract.js'
-import type { PullState } from '../store/pull-contract.js'
+import type { PullState, Store } from '../store/contract.js'
 
 export interface ViewParts {
   readonly store: Store

@@ -1,24 +1,16 @@
 import { Type } from 'typebox'
-import type { Courier } from '../events/courier.js'
 import type { Directory } from '../model.js'
 import { eventSchema, startedSchema } from '../schemas/events.js'
 import { listOf, text } from '../schemas/parts.js'
-import type { Store } from '../store/contract.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
-import { HttpError, query, type Request, resource, type Server } from './http.js'
+import { HttpError, query, type Request, type RouteParts, resource, type Server } from './http.js'
 import { findDirectory, type Lookup, readPage, readTenantProduct } from './paging.js'
-
-export interface EventParts {
-  readonly store: Store
-  readonly courier: Courier
-  readonly baseUrl: string | undefined
-}
 
 const tag = 'Events'
 const startOfFeed = 0
 
 /** The spec's endpoint 10 and the events feed. */
-export function addEvents(server: Server, { store, courier }: EventParts): void {
+export function addEvents(server: Server, { store, courier }: RouteParts): void {
   resource(server, '/cron/process-events', {
     POST: endpoint(
       {
@@ -29,7 +21,7 @@ export function addEvents(server: Server, { store, courier }: EventParts): void 
       },
       async () => {
         courier.processEvents()
-        return { data: { message: 'Processing started' }, error: null }
+        return { message: 'Processing started' }
       },
     ),
   })

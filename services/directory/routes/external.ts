@@ -1,23 +1,26 @@
 import { Type } from 'typebox'
-import type { ExternalService } from '../external/service.js'
+import { linkSeconds } from '../limits.js'
 import { linkSchema, type NewConsentLink, newLinkSchema } from '../schemas/directory.js'
-import { linkSeconds } from '../schemas/directory-fields.js'
 import { startedSchema } from '../schemas/events.js'
 import { text } from '../schemas/parts.js'
 import type { Store } from '../store/contract.js'
 import { endpoint } from './describe.js'
-import { baseUrlOf, HttpError, param, query, type Request, resource, type Server } from './http.js'
-
-export interface ExternalRouteParts {
-  readonly external: ExternalService
-  readonly store: Store
-  readonly baseUrl: string | undefined
-}
+import {
+  baseUrlOf,
+  HttpError,
+  param,
+  query,
+  type Request,
+  type RouteParts,
+  resource,
+  type Server,
+} from './http.js'
+import { findDirectory } from './paging.js'
 
 const tag = 'External provider'
 
 /** One-time links to the consent of a directory's admin. Part of the management API. */
-export function addConsentLinks(server: Server, { external, store, baseUrl }: ExternalRouteParts): void {
+export function addConsentLinks(server: Server, { external, store, baseUrl }: RouteParts): void {
   const { consent } = external
   resource(server, '/:directoryId/consent-link', {
     POST: endpoint(
@@ -31,28 +34,25 @@ export function addConsentLinks(server: Server, { external, store, baseUrl }: Ex
         data: linkSchema,
         status: 201,
       },
-      async (request, reply) => {
+      async request => {
         const { lifetime_seconds: seconds = linkSeconds.standard } = request.body as NewConsentLink
         const { token, until } = await consent.link(param(request, 'directoryId'), seconds * 1000)
         const url = `${external.authorizeUrl(baseUrlOf(request, baseUrl))}?link=${token}`
-        reply.code(201)
-        return { data: { url, expires_at: new Date(until).toISOString() }, error: null }
+        return { url, expires_at: new Date(until).toISOString() }
       },
     ),
     DELETE: endpoint(
       { tag, summary: "End all of the directory's links", path: ['directoryId'], data: Type.Null() },
       async request => {
-        const id = param(request, 'directoryId')
-        if (!(await store.directory(id))) throw new HttpError(404, 'There is no directory with this id.')
+        const { id } = await findDirectory(store, param(request, 'directoryId'))
         await store.dropLinks(id)
-        return { data: null, error: null }
       },
     ),
   })
 }
 
 /** The spec's endpoint 9. Part of the management API. */
-export function addSyncExternal(server: Server, { external, store }: ExternalRouteParts): void {
+export function addSyncExternal(server: Server, { external, store }: RouteParts): void {
   resource(server, '/cron/sync-external', {
     POST: endpoint(
       {
@@ -77,15 +77,14 @@ export function addSyncExternal(server: Server, { external, store }: ExternalRou
         if (directoryId !== undefined) await requireConnected(store, directoryId, allowDeletions)
         else if (allowDeletions) throw new HttpError(400, 'allowDeletions=true needs a directoryId.')
         await external.puller.begin(directoryId, { allowDeletions })
-        return { data: { message: 'Sync started' }, error: null }
+        return { message: 'Sync started' }
       },
     ),
   })
 }
 
 async function requireConnected(store: Store, directoryId: string, isSpecial: boolean): Promise<void> {
-  const directory = await store.directory(directoryId)
-  if (!directory) throw new HttpError(404, 'There is no directory with this id.')
+  const directory = await findDirectory(store, directoryId)
   const last = (await store.pullStates([directoryId])).get(directoryId)
   if (isSpecial && last?.state.outcome === 'running' && last.until > Date.now()) {
     throw new HttpError(

@@ -11,8 +11,9 @@ import {
   type Schema,
   type Server,
 } from '../../http/server.js'
+import type { CountWrongKey } from '../../http/wrong-keys.js'
 import type { ServiceLog } from '../../log.js'
-import { fits } from '../secrets.js'
+import type { DirectoryCore } from '../core.js'
 import { DirectoryStoreUnavailable, StoreFailed } from '../store/contract.js'
 
 export { HttpError } from '../../http/errors.js'
@@ -26,6 +27,18 @@ export interface Endpoint {
   /** Runs after the body was read, before it is checked. */
   readonly preValidation?: (request: Request) => Promise<void>
   readonly handler: RouteHandler
+}
+
+/** The APIs with keys of their own. */
+export type KeyArea = 'management' | 'scim'
+
+/** What all routes work with. */
+export interface RouteParts extends DirectoryCore {
+  /** The service's own address without a trailing slash; undefined: derived from each request. */
+  readonly baseUrl: string | undefined
+  /** Of the management keys. */
+  readonly keyHashes: readonly Buffer[]
+  readonly wrongKey: CountWrongKey<KeyArea>
 }
 
 /** All methods that a path may have. */
@@ -156,21 +169,9 @@ export function baseUrlOf(request: Request, setting: string | undefined): string
 /** The challenge of a 401 response of the management API (RFC 9110, section 11.6.1). */
 export const wwwAuthenticate = 'Api-Key realm="management"'
 
-/** The credential of an `Authorization` header with one of these schemes, in any letter case. */
-export function credential(request: Request, schemes: readonly string[]): string | undefined {
-  const [, scheme, value] = /^(\S+) +(\S+)$/.exec(request.headers.authorization ?? '') ?? []
-  return scheme !== undefined && schemes.includes(scheme.toLowerCase()) ? value : undefined
-}
-
 /**
  * The token of `Authorization: Bearer <token>`, or the token alone: Okta's header authentication sends exactly what
  * was typed.
  */
 export const bearer = (request: Request): string | undefined =>
   /^(?:bearer +)?(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
-
-/** Compares with every key, so that the time taken does not reveal which one was close. */
-export function isKeyOf(presented: string | undefined, hashes: readonly Buffer[]): boolean {
-  if (presented === undefined) return false
-  return hashes.map(hash => fits(presented, hash)).includes(true)
-}

@@ -1,40 +1,35 @@
 import { answerErrors, HttpError } from '../../http/errors.js'
 import { sourceOf } from '../../http/server.js'
-import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
+import { refuseWrongKeys } from '../../http/wrong-keys.js'
+import { presentsKey } from '../../keys.js'
 import type { ServiceLog } from '../../log.js'
 import { checkBodies } from './body.js'
-import { addDirectories, type DirectoryParts } from './directories.js'
+import { addDirectories } from './directories.js'
 import { addEvents } from './events.js'
-import { addConsentLinks, addSyncExternal, type ExternalRouteParts } from './external.js'
-import { acceptJson, credential, errorAnswers, isKeyOf, type Server, wwwAuthenticate } from './http.js'
+import { addConsentLinks, addSyncExternal } from './external.js'
+import { acceptJson, errorAnswers, type RouteParts, type Server, wwwAuthenticate } from './http.js'
 import { addPeople } from './people.js'
 import { addSetupLinks } from './setup-links.js'
 import { addWebhookLog } from './webhook-log.js'
-import { addWebhooks, type WebhookParts } from './webhooks.js'
-
-export interface ManagementParts extends DirectoryParts, WebhookParts, ExternalRouteParts {
-  readonly keyHashes: readonly Buffer[]
-  readonly wrongKey: CountWrongKey<'management'>
-  readonly log: ServiceLog
-}
+import { addWebhooks } from './webhooks.js'
 
 /** Paths of the management API; the second is an alias. */
 export const managementPaths = ['/api/v1/directory-sync', '/api/v1/dsync'] as const
 
 /** The management API. Everything under the path needs the key; responses are `{data, error}`. */
-export function addManagement(server: Server, parts: ManagementParts): void {
-  const { store, keyHashes, wrongKey, baseUrl } = parts
+export function addManagement(server: Server, parts: RouteParts): void {
+  const { keyHashes, wrongKey } = parts
   acceptJson(server, ['application/json'])
   checkBodies(server)
   answerManagementErrors(server, parts.log)
   server.addHook('onRequest', async request => {
-    if (isKeyOf(credential(request, ['api-key', 'bearer']), keyHashes)) return
     const { authorization } = request.headers
+    if (presentsKey(authorization, keyHashes)) return
     await refuseWrongKeys(wrongKey, 'management', { owner: '', source: sourceOf(request), authorization })
     throw new HttpError(401, 'The header "Authorization: Api-Key <key>" is missing or its key is wrong.')
   })
   addDirectories(server, parts)
-  addPeople(server, store, baseUrl)
+  addPeople(server, parts)
   addEvents(server, parts)
   addConsentLinks(server, parts)
   addSyncExternal(server, parts)

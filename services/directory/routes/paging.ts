@@ -71,7 +71,7 @@ export const listOfScope =
   async (request, reply) => {
     const scope = await readScope(request, store)
     const { items, more } = await readOn(request, reply, baseUrl, page => read(scope, page), placeOf)
-    return { data: items.map(view), error: null, ...more }
+    return { data: items.map(view), ...more }
   }
 
 function writeToken({ created, id }: ListPlace): string {
@@ -99,7 +99,9 @@ export function readTenantProduct(request: Request): Required<DirectoryScope> {
 }
 
 /** Where a query's directories are looked up. */
-export type Lookup = Pick<Store, 'directory' | 'directories'>
+export interface Lookup extends Pick<Store, 'directory'> {
+  directories(scope: DirectoryScope, page: ListPage): Promise<Directory[]>
+}
 
 /** Also finds removed directories with undelivered events; by tenant and product only if no present one matches. */
 export const withDeleted = (store: Store): Lookup => ({
@@ -114,10 +116,12 @@ export const withDeleted = (store: Store): Lookup => ({
   },
 })
 
+export const noDirectory = (): HttpError => new HttpError(404, 'There is no directory with this id.')
+
 /** The directory with that id. Throws 404. */
 export async function findDirectory(store: Pick<Store, 'directory'>, id: string): Promise<Directory> {
   const directory = await store.directory(id)
-  if (!directory) throw new HttpError(404, 'There is no directory with this id.')
+  if (!directory) throw noDirectory()
   return directory
 }
 
@@ -125,13 +129,9 @@ export async function findDirectory(store: Pick<Store, 'directory'>, id: string)
 export async function readScope(request: Request, store: Pick<Store, 'directory'>): Promise<Scope> {
   const directoryId = query(request, 'directoryId')
   if (!directoryId) return readTenantProduct(request)
-  const directory = await store.directory(directoryId)
-  const { tenant = directory?.tenant, product = directory?.product } = {
-    tenant: query(request, 'tenant'),
-    product: query(request, 'product'),
-  }
-  if (!directory || directory.tenant !== tenant || directory.product !== product) {
-    throw new HttpError(404, 'There is no directory with this id.')
+  const directory = await findDirectory(store, directoryId)
+  for (const name of ['tenant', 'product'] as const) {
+    if ((query(request, name) ?? directory[name]) !== directory[name]) throw noDirectory()
   }
   return { directoryId }
 }

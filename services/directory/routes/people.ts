@@ -12,11 +12,19 @@ import {
 } from '../schemas/people.js'
 import { viewGroup, viewListedGroup, viewMembers } from '../scim/group.js'
 import { viewUser } from '../scim/user.js'
-import type { Store } from '../store/contract.js'
 import { byEmail, byName, lookUp } from '../sync/lookup.js'
 import { allMembers, hasMoreMembers, listedMembers } from '../sync/members.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
-import { HttpError, param, query, type Reply, type Request, resource, type Server } from './http.js'
+import {
+  HttpError,
+  param,
+  query,
+  type Reply,
+  type Request,
+  type RouteParts,
+  resource,
+  type Server,
+} from './http.js'
 import { readOn, readScope } from './paging.js'
 
 const tag = 'Users and groups'
@@ -30,7 +38,7 @@ const userQuery = {
 const groupQuery = { name: wanted('Only groups of this name, in any letter case'), ...listQuery }
 
 /** The spec's endpoints 4 to 8: users, groups and members as integrators read them. */
-export function addPeople(server: Server, store: Store, baseUrl: string | undefined): void {
+export function addPeople(server: Server, { store, baseUrl }: RouteParts): void {
   const list = async (
     request: Request,
     reply: Reply,
@@ -42,23 +50,26 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
     const read = (page: ListPage) =>
       terms ? lookUp(store, scope, type, terms, page) : store.resources(scope, type, page)
     const { items, more } = await readOn(request, reply, baseUrl, read, item => item)
-    return { data: await view(items), error: null, ...more }
+    return { data: await view(items), ...more }
   }
-  const single = async (request: Request, type: ResourceType): Promise<Resource> => {
-    const found = await store.resource(await readScope(request, store), type, param(request, 'id'))
+  const single = async (
+    request: Request,
+    type: ResourceType,
+    id = param(request, 'id'),
+  ): Promise<Resource> => {
+    const found = await store.resource(await readScope(request, store), type, id)
     if (!found) throw new HttpError(404, `There is no ${type} with this id.`)
     return found
   }
   const usersOf = async (request: Request, reply: Reply, groupId: string): Promise<object> => {
-    const group = await store.resource(await readScope(request, store), 'group', groupId)
-    if (!group) throw new HttpError(404, 'There is no group with this id.')
+    const group = await single(request, 'group', groupId)
     const read = (page: ListPage) => store.members(group.id, page)
     const { items, more } = await readOn(request, reply, baseUrl, read, placeOfMember)
     const ids = items.map(({ userId }) => userId)
     const users = await store.resourcesById(group.directoryId, 'user', ids)
     const byId = new Map(users.map(user => [user.id, user]))
     const found = ids.map(id => byId.get(id)).filter(user => user !== undefined)
-    return { data: found.map(viewUser), error: null, ...more }
+    return { data: found.map(viewUser), ...more }
   }
   const viewGroups = async (groups: Resource[]): Promise<GroupView[]> => {
     const listed = await listedMembers(
@@ -95,7 +106,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
   resource(server, '/users/:id', {
     GET: endpoint(
       { tag, summary: 'Read a user', path, query: scopeQuery, data: refTo(userSchema) },
-      async request => ({ data: viewUser(await single(request, 'user')), error: null }),
+      async request => viewUser(await single(request, 'user')),
     ),
   })
   resource(server, '/groups', {
@@ -131,7 +142,7 @@ export function addPeople(server: Server, store: Store, baseUrl: string | undefi
           const message = `This group has more than ${most} members: read them in pages at /groups/{id}/members.`
           throw new HttpError(400, message)
         }
-        return { data: withMembers(group, await allMembers(store, group.id)), error: null }
+        return withMembers(group, await allMembers(store, group.id))
       },
     ),
   })

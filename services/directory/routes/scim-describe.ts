@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import type { JsonObject } from '../model.js'
 import { refTo, text } from '../schemas/parts.js'
 import {
   scimBulkSchema,
@@ -8,7 +9,7 @@ import {
   scimResourceSchema,
   scimSearchSchema,
 } from '../schemas/scim.js'
-import { discover } from '../scim/discovery.js'
+import { listed, resourceTypes, schemas, serviceProviderConfig } from '../scim/discovery.js'
 import { ScimError } from '../scim/error.js'
 import { parameters } from './describe.js'
 import {
@@ -89,27 +90,33 @@ export function scimEndpoint(summary: string, handler: RouteHandler, about: Scim
 
 /** The discovery endpoints (RFC 7644, section 4); `baseOf` returns the URL of the request's directory. */
 export function addDiscovery(server: Server, baseOf: (request: Request) => string): void {
-  const answering =
-    (path: string): RouteHandler =>
-    async request =>
-      discover(
-        path.toLowerCase(),
-        param(request, 'id') || undefined,
-        baseOf(request),
-        query(request, 'filter'),
-      )
-
-  const config = 'ServiceProviderConfig'
-  resource(server, `/:directoryId/${config}`, {
-    GET: scimEndpoint('What the intake can do', answering(config), { discovery: true }),
+  const discovery = (
+    summary: string,
+    documentOf: (request: Request) => JsonObject,
+    about: ScimAbout = {},
+  ) => ({
+    GET: scimEndpoint(summary, async request => documentOf(request), { ...about, discovery: true }),
   })
-  for (const path of ['ResourceTypes', 'Schemas']) {
-    resource(server, `/:directoryId/${path}`, {
-      GET: scimEndpoint(`List ${path}`, answering(path), { list: true, discovery: true }),
-    })
-    resource(server, `/:directoryId/${path}/:id`, {
-      GET: scimEndpoint(`Read one of ${path}`, answering(path), { path: ['id'], discovery: true }),
-    })
+  // It would be wrong to ignore a filter.
+  const refuseFilter = (request: Request): void => {
+    if (query(request, 'filter')) throw new ScimError(403, 'This list cannot be filtered.')
+  }
+  resource(
+    server,
+    '/:directoryId/ServiceProviderConfig',
+    discovery('What the intake can do', request => {
+      refuseFilter(request)
+      return serviceProviderConfig(baseOf(request))
+    }),
+  )
+  for (const [path, documentsOf] of Object.entries({ ResourceTypes: resourceTypes, Schemas: schemas })) {
+    const list = (request: Request): JsonObject => {
+      refuseFilter(request)
+      return listed(documentsOf(baseOf(request)), undefined)
+    }
+    const one = (request: Request) => listed(documentsOf(baseOf(request)), param(request, 'id') || undefined)
+    resource(server, `/:directoryId/${path}`, discovery(`List ${path}`, list, { list: true }))
+    resource(server, `/:directoryId/${path}/:id`, discovery(`Read one of ${path}`, one, { path: ['id'] }))
   }
 
   const refuseMe = async (): Promise<never> => {

@@ -1,17 +1,17 @@
 import { answerErrors } from '../../http/errors.js'
 import { sourceOf } from '../../http/server.js'
-import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
+import { refuseWrongKeys } from '../../http/wrong-keys.js'
+import { isJsonObject } from '../../json.js'
+import { hashKey, isOneOf } from '../../keys.js'
 import type { ServiceLog } from '../../log.js'
-import type { DirectoryMetrics } from '../metrics.js'
 import type { Directory, JsonObject, JsonValue, ResourceType } from '../model.js'
 import { scimBulkSchema, scimPatchSchema, scimResourceSchema, scimSearchSchema } from '../schemas/scim.js'
+import { namings } from '../scim/attributes.js'
 import { errorBody, ScimError } from '../scim/error.js'
-import { attributeValue, isObject } from '../scim/json.js'
-import { namings } from '../scim/naming.js'
+import { attributeValue } from '../scim/json.js'
 import type { ListParameters } from '../scim/question.js'
-import type { SecretBox } from '../secrets.js'
+import { goodOnes, type SecretBox } from '../secrets.js'
 import type { Store } from '../store/contract.js'
-import { admit } from '../sync/admission.js'
 import { runBulk } from '../sync/bulk.js'
 import type { ScimAnswer, ScimIntake, ScimRequest } from '../sync/intake.js'
 import {
@@ -27,27 +27,18 @@ import {
   type Reply,
   type Request,
   type RouteHandler,
+  type RouteParts,
   resource,
   type Server,
 } from './http.js'
 import { addDiscovery, scimEndpoint } from './scim-describe.js'
 
-export interface ScimParts {
-  readonly store: Store
-  readonly box: SecretBox
-  readonly intake: ScimIntake
-  readonly baseUrl: string | undefined
-  readonly metrics: DirectoryMetrics
-  readonly wrongKey: CountWrongKey<'scim'>
-  readonly log: ServiceLog
-}
-
 export const scimPath = '/api/scim/v2.0'
 const mediaType = 'application/scim+json'
 
 /** The SCIM intake of each directory (RFC 7644), guarded by the directory's own secret. */
-export function addScim(server: Server, parts: ScimParts): void {
-  const { store, box, intake, baseUrl, metrics, wrongKey } = parts
+export function addScim(server: Server, parts: RouteParts, intake: ScimIntake): void {
+  const { store, box, baseUrl, metrics, wrongKey } = parts
   acceptJson(server, [mediaType, 'application/json'])
   answerScimErrors(server, parts.log)
 
@@ -173,7 +164,7 @@ function readAsked(request: Request): ListParameters {
 
 /** The list parameters in the body of a `.search` (RFC 7644, section 3.4.3). Throws ScimError 400. */
 function readSearch(body: unknown): ListParameters {
-  if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
+  if (!isJsonObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
   return {
     filter: textOf(body, 'filter'),
     sortBy: textOf(body, 'sortBy'),
@@ -210,3 +201,25 @@ const isNames = (value: JsonValue): value is string[] => Array.isArray(value) &&
 const textOf = (body: JsonObject, name: string) => read(body, name, 'a string', isText)
 const integerOf = (body: JsonObject, name: string) => read(body, name, 'a whole number', isInteger)
 const nameListOf = (body: JsonObject, name: string) => read(body, name, 'a list of attribute names', isNames)
+
+/**
+ * The directory that a SCIM secret opens. Checked in this order: the directory exists (404), the secret is its current
+ * one or an old one that is still valid after a rotation (401), the directory is active (403). Throws ScimError.
+ */
+async function admit(
+  store: Store,
+  box: SecretBox,
+  directoryId: string,
+  secret: string | undefined,
+): Promise<Directory> {
+  const directory = await store.directory(directoryId)
+  if (!directory) throw new ScimError(404, 'There is no directory with this id.')
+  const { id, scimSecret, oldScimSecrets } = directory
+  const sealed = [scimSecret, ...goodOnes(oldScimSecrets).map(old => old.secret)]
+  const hashes = sealed.map(each => hashKey(box.open(each, id, 'scim')))
+  if (secret === undefined || !isOneOf(secret, hashes)) {
+    throw new ScimError(401, 'The header "Authorization: Bearer <secret>" is missing or its secret is wrong.')
+  }
+  if (directory.deactivated) throw new ScimError(403, 'This directory is deactivated.')
+  return directory
+}

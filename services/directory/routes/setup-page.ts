@@ -1,12 +1,10 @@
 import { answerErrors, HttpError } from '../../http/errors.js'
-import type { DirectoryCore } from '../core.js'
+import { maxNewTokens, maxOldOfLinks } from '../limits.js'
 import type { Directory } from '../model.js'
-import { maxNewTokens, maxOldOfLinks } from '../schemas/directory-fields.js'
-import { goodOnes } from '../secrets.js'
-import { setupHeaders } from '../setup/assets.js'
-import { renderRefusal, renderSetupPage } from '../setup/page.js'
+import { goodOnes, hashOfToken } from '../secrets.js'
+import { renderRefusal, renderSetupPage, setupHeaders } from '../setup/page.js'
 import { providerOf } from '../setup/steps.js'
-import type { SetupLink } from '../store/link-contract.js'
+import type { SetupLink } from '../store/contract.js'
 import { rotateScimSecret } from './directory-input.js'
 import {
   baseUrlOf,
@@ -15,14 +13,10 @@ import {
   type Reply,
   type Request,
   type RouteHandler,
+  type RouteParts,
   resource,
   type Server,
 } from './http.js'
-import { hashOfLink } from './setup-links.js'
-
-export type SetupPageParts = Pick<DirectoryCore, 'store' | 'box' | 'directories' | 'log'> & {
-  readonly baseUrl: string | undefined
-}
 
 interface Opened {
   readonly link: SetupLink
@@ -33,10 +27,7 @@ interface Opened {
  * The page of a set-up link: whoever has the link acts as the customer's admin. Opening it shows no secret, so that a
  * preview of the link in a chat uses nothing up. Mounted at `setupPath`.
  */
-export function addSetupPage(
-  server: Server,
-  { store, box, directories, log, baseUrl }: SetupPageParts,
-): void {
+export function addSetupPage(server: Server, { store, box, directories, log, baseUrl }: RouteParts): void {
   server.addHook('onSend', async (_request, reply) => {
     reply.headers(setupHeaders)
   })
@@ -47,7 +38,7 @@ export function addSetupPage(
   })
 
   async function open(request: Request): Promise<Opened> {
-    const link = await store.setupLink(hashOfLink(query(request, 'link') ?? ''), Date.now())
+    const link = await store.setupLink(hashOfToken(query(request, 'link') ?? ''), Date.now())
     const directory = link && (await store.directory(link.directoryId))
     if (link && directory) return { link, directory }
     throw new HttpError(403, 'This link is unknown or has expired: ask for a new one.')

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { refusedTarget, type TargetRules } from '../events/target.js'
-import { sealHeaders, sealWebhook } from '../events/webhook.js'
-import { webhookOf, webhooksOf } from '../events/webhooks.js'
-import { type Directory, type EventName, eventNames, type NamedWebhook, type Webhook } from '../model.js'
+import type { DirectoryCore } from '../core.js'
+import { refusedTarget } from '../events/target.js'
+import { sealHeaders, sealWebhook, webhookOf, webhooksOf } from '../events/webhook.js'
 import {
   maxNameLength,
   maxOldSecrets,
@@ -10,20 +9,18 @@ import {
   minKeyBytes,
   minSecretLength,
   overlapSeconds,
-} from '../schemas/directory-fields.js'
+} from '../limits.js'
+import { type Directory, type EventName, eventNames, type NamedWebhook, type Webhook } from '../model.js'
 import type { NewWebhook, WebhookChange } from '../schemas/webhooks.js'
 import { newSecret, type SecretBox } from '../secrets.js'
 import { line, tooManyHeaders, wrongHeaderValue } from './body.js'
 import { HttpError } from './http.js'
 
 /** Seals secrets and checks addresses. */
-export interface WebhookInputParts {
-  readonly box: SecretBox
-  readonly webhookTargets: TargetRules
-}
+export type InputParts = Pick<DirectoryCore, 'box' | 'settings'>
 
 /** Reads a body that adds a webhook. Throws 400, and 409 when there are too many. */
-export function readWebhook(directory: Directory, body: NewWebhook, parts: WebhookInputParts): NamedWebhook {
+export function readWebhook(directory: Directory, body: NewWebhook, parts: InputParts): NamedWebhook {
   if (webhooksOf(directory).length >= maxWebhooks) {
     throw new HttpError(409, `A directory has at most ${maxWebhooks} webhooks: remove one.`)
   }
@@ -35,7 +32,7 @@ export function changeWebhook(
   directory: Directory,
   webhookId: string,
   body: WebhookChange,
-  parts: WebhookInputParts,
+  parts: InputParts,
 ): NamedWebhook {
   const current = webhookOf(directory, webhookId)
   if (!current) throw noWebhook()
@@ -50,21 +47,21 @@ function applied(
   id: string,
   fields: WebhookChange,
   current: NamedWebhook | undefined,
-  { box, webhookTargets }: WebhookInputParts,
+  parts: InputParts,
 ): NamedWebhook {
   const endpoint = line(fields.endpoint, 'endpoint')
   const given = line(fields.secret, 'secret')
-  if (endpoint) checkWebhookUrl('endpoint', endpoint, webhookTargets)
+  if (endpoint) checkWebhookUrl('endpoint', endpoint, parts)
   if (given) checkWebhookSecret('secret', given)
   const secret = given ?? (current ? undefined : newSecret())
   const overlap = readOverlap(fields.overlap_seconds, given === undefined ? 'secret' : undefined)
   const target = { endpoint: endpoint ?? current?.endpoint ?? '', secret, overlap }
-  const { events, headers, disabled, ...webhook } = resealed(box, directoryId, id, target, current)
+  const { events, headers, disabled, ...webhook } = resealed(parts.box, directoryId, id, target, current)
   const wanted = fields.events === undefined ? events : inOrder(fields.events)
   const sent =
     fields.headers === undefined
       ? headers
-      : sealHeaders(box, directoryId, id, readHeaders(fields.headers ?? {}))
+      : sealHeaders(parts.box, directoryId, id, readHeaders(fields.headers ?? {}))
   const isOff = fields.disabled ?? disabled
   return {
     ...webhook,
@@ -110,13 +107,13 @@ function webhookAt(endpoint: string, current: Webhook | undefined): Webhook | un
 }
 
 /** Throws 400 for an address that the service does not call. */
-export function checkWebhookUrl(name: string, text: string, rules: TargetRules): void {
+export function checkWebhookUrl(name: string, text: string, { settings }: InputParts): void {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) {
     throw new HttpError(400, `${name} must be an http or https address.`)
   }
   if (url.username || url.password) throw new HttpError(400, `${name} must not hold a user or password.`)
-  const refused = refusedTarget(url, rules)
+  const refused = refusedTarget(url, settings.webhookTargets)
   if (refused) throw new HttpError(400, `${name}: ${refused}.`)
 }
 

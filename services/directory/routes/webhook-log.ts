@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { hastenAll } from '../events/courier.js'
 import { queueOf } from '../events/queue.js'
-import { isOwed, webhookOf, webhooksOf } from '../events/webhooks.js'
+import { isOwed, webhookOf, webhooksOf } from '../events/webhook.js'
 import {
   type DeadLetterView,
   deadLetterSchema,
@@ -12,8 +12,8 @@ import {
 import { listOf, refTo } from '../schemas/parts.js'
 import type { DeadLetter, LogEntry } from '../store/event-contract.js'
 import { endpoint, pageQuery, scopeQuery } from './describe.js'
-import { type EventParts, readOneDirectory } from './events.js'
-import { HttpError, param, resource, type Server } from './http.js'
+import { readOneDirectory } from './events.js'
+import { HttpError, param, type RouteParts, resource, type Server } from './http.js'
 import { listOfScope, readScope, withDeleted } from './paging.js'
 
 const tag = 'Events'
@@ -21,7 +21,7 @@ const listQuery = { ...scopeQuery, ...pageQuery }
 const path = ['id']
 
 /** The log of webhook messages, and dead letters with their replay. */
-export function addWebhookLog(server: Server, parts: EventParts): void {
+export function addWebhookLog(server: Server, parts: RouteParts): void {
   const { store, courier } = parts
   const lookup = withDeleted(store)
   resource(server, '/events', {
@@ -41,7 +41,6 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       { tag, summary: 'Delete the webhook-event log', query: scopeQuery, data: Type.Null() },
       async request => {
         await store.deleteWebhookLog(await readScope(request, store))
-        return { data: null, error: null }
       },
     ),
   })
@@ -51,7 +50,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       async request => {
         const entry = await store.webhookLogEntry(param(request, 'id'))
         if (!entry) throw new HttpError(404, 'There is no webhook event with this id in the log.')
-        return { data: viewLogEntry(entry), error: null }
+        return viewLogEntry(entry)
       },
     ),
   })
@@ -92,7 +91,7 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
         )
         const replaying = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
         hastenAll(courier, directory)
-        return { data: { replaying }, error: null }
+        return { replaying }
       },
     ),
   })
@@ -109,13 +108,12 @@ export function addWebhookLog(server: Server, parts: EventParts): void {
       const replaying = await store.replay(directoryId, { id })
       if (replaying === 0) throw noDeadLetter()
       courier.hasten(queueOf(directoryId, webhookId))
-      return { data: { replaying }, error: null }
+      return { replaying }
     }),
   })
   resource(server, '/dead-letters/:id', {
     DELETE: endpoint({ tag, summary: 'Delete a dead letter', path, data: Type.Null() }, async request => {
       if (!(await store.deleteDeadLetter(param(request, 'id')))) throw noDeadLetter()
-      return { data: null, error: null }
     }),
   })
 }

@@ -1,13 +1,11 @@
 import { Type } from 'typebox'
-import type { DirectoryCore } from '../core.js'
 import { testMessage } from '../events/message.js'
 import { queueOf } from '../events/queue.js'
-import type { TargetRules } from '../events/target.js'
-import { viewWebhook, type WebhookView } from '../events/webhook.js'
-import { webhookOf, webhooksOf, withoutWebhook, withWebhook } from '../events/webhooks.js'
-import { type Directory, type EventName, eventNames, type NamedWebhook } from '../model.js'
+import { viewWebhook, webhookOf, webhooksOf, withoutWebhook, withWebhook } from '../events/webhook.js'
+import { type Directory, eventNames, type NamedWebhook } from '../model.js'
 import { listOf, refTo } from '../schemas/parts.js'
 import {
+  type ListedWebhook,
   type NewWebhook,
   newWebhookSchema,
   type WebhookChange,
@@ -17,55 +15,37 @@ import {
   webhookTrialSchema,
 } from '../schemas/webhooks.js'
 import { endpoint } from './describe.js'
-import { param, type Request, resource, type Server } from './http.js'
+import { param, type Request, type RouteParts, resource, type Server } from './http.js'
 import { findDirectory } from './paging.js'
 import { changeWebhook, noWebhook, readWebhook } from './webhook-input.js'
 
-export type WebhookParts = Pick<
-  DirectoryCore,
-  'store' | 'box' | 'courier' | 'directories' | 'call' | 'settings'
-> & {
-  readonly webhookTargets: TargetRules
-}
+const tag = 'Webhooks'
+const data = refTo(webhookSchema)
+const path = ['directoryId', 'webhookId']
 
-/** A single webhook as the management API shows it; the values of its headers are not shown. */
-export interface NamedWebhookView extends WebhookView {
-  id: string
-  /** Names of the events that are sent there; all of them unless the webhook is limited to some. */
-  events: readonly EventName[]
-  header_names: string[]
-  disabled: boolean
-}
-
-/** The webhooks of a directory. All methods throw HttpError. */
-export interface Webhooks {
-  list(directoryId: string): Promise<NamedWebhookView[]>
-  create(directoryId: string, body: NewWebhook): Promise<NamedWebhookView>
-  get(directoryId: string, webhookId: string): Promise<NamedWebhookView>
-  update(directoryId: string, webhookId: string, body: WebhookChange): Promise<NamedWebhookView>
-  delete(directoryId: string, webhookId: string): Promise<void>
-  /** Calls it once with a `webhook.test` event and waits for the response. */
-  test(directoryId: string, webhookId: string): Promise<WebhookTrial>
-}
-
-export function createWebhooks(parts: WebhookParts): Webhooks {
+/** The webhooks of a directory. Part of the management API. */
+export function addWebhooks(server: Server, parts: RouteParts): void {
   const { store, box, courier, directories, call, settings } = parts
 
-  const view = (directoryId: string, webhook: NamedWebhook): NamedWebhookView => {
+  const directoryOf = (request: Request): string => param(request, 'directoryId')
+  const webhookIdOf = (request: Request): string => param(request, 'webhookId')
+  /** The values of its headers are not shown. */
+  const view = (directoryId: string, webhook: NamedWebhook): ListedWebhook => {
     const { id, events = eventNames, headers = [], disabled = false } = webhook
     const header_names = headers.map(({ name }) => name)
-    return { id, ...viewWebhook(box, directoryId, id, webhook), events, header_names, disabled }
+    return { id, ...viewWebhook(box, directoryId, id, webhook), events: [...events], header_names, disabled }
   }
-  const find = async (directoryId: string, webhookId: string) => {
-    const directory = await findDirectory(store, directoryId)
-    const webhook = webhookOf(directory, webhookId)
+  const find = async (request: Request) => {
+    const directory = await findDirectory(store, directoryOf(request))
+    const webhook = webhookOf(directory, webhookIdOf(request))
     if (!webhook) throw noWebhook()
     return { directory, webhook }
   }
   const change = async (directoryId: string, next: (directory: Directory) => Directory): Promise<void> => {
     if (!(await directories.change(directoryId, next))) await findDirectory(store, directoryId)
   }
-  const set = async (directoryId: string, next: (directory: Directory) => NamedWebhook) => {
+  const save = async (request: Request, next: (directory: Directory) => NamedWebhook) => {
+    const directoryId = directoryOf(request)
     let webhook: NamedWebhook | undefined
     await change(directoryId, directory => {
       webhook = next(directory)
@@ -77,48 +57,13 @@ export function createWebhooks(parts: WebhookParts): Webhooks {
     return view(directoryId, webhook)
   }
 
-  return {
-    async list(directoryId) {
-      const directory = await findDirectory(store, directoryId)
-      return webhooksOf(directory).map(webhook => view(directoryId, webhook))
-    },
-    create: (directoryId, body) => set(directoryId, directory => readWebhook(directory, body, parts)),
-    get: async (directoryId, webhookId) => view(directoryId, (await find(directoryId, webhookId)).webhook),
-    update: (directoryId, webhookId, body) =>
-      set(directoryId, directory => changeWebhook(directory, webhookId, body, parts)),
-    async delete(directoryId, webhookId) {
-      await change(directoryId, directory => {
-        if (!webhookOf(directory, webhookId)) throw noWebhook()
-        return withoutWebhook(directory, webhookId)
-      })
-      // Makes the courier drop the events that wait for it.
-      courier.hasten(queueOf(directoryId, webhookId))
-    },
-    async test(directoryId, webhookId) {
-      const { directory, webhook } = await find(directoryId, webhookId)
-      const message = testMessage(directory, settings.webhookBatch?.size)
-      const { status = null, problem = null } = await call(directoryId, webhook, message)
-      return { delivered: problem === null, status_code: status, error: problem }
-    },
-  }
-}
-
-const tag = 'Webhooks'
-const data = refTo(webhookSchema)
-
-/** The webhooks of a directory. Part of the management API. */
-export function addWebhooks(server: Server, parts: WebhookParts): void {
-  const webhooks = createWebhooks(parts)
-  const ids = (request: Request): [string, string] => [
-    param(request, 'directoryId'),
-    param(request, 'webhookId'),
-  ]
-  const path = ['directoryId', 'webhookId']
-
   resource(server, '/:directoryId/webhooks', {
     GET: endpoint(
       { tag, summary: "List a directory's webhooks", path: ['directoryId'], data: listOf(webhookSchema) },
-      async request => ({ data: await webhooks.list(param(request, 'directoryId')), error: null }),
+      async request => {
+        const directory = await findDirectory(store, directoryOf(request))
+        return webhooksOf(directory).map(webhook => view(directory.id, webhook))
+      },
     ),
     POST: endpoint(
       {
@@ -130,18 +75,13 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         data,
         status: 201,
       },
-      async (request, reply) => {
-        const made = await webhooks.create(param(request, 'directoryId'), request.body as NewWebhook)
-        reply.code(201)
-        return { data: made, error: null }
-      },
+      request => save(request, directory => readWebhook(directory, request.body as NewWebhook, parts)),
     ),
   })
   resource(server, '/:directoryId/webhooks/:webhookId', {
-    GET: endpoint({ tag, summary: 'Read a webhook', path, data }, async request => ({
-      data: await webhooks.get(...ids(request)),
-      error: null,
-    })),
+    GET: endpoint({ tag, summary: 'Read a webhook', path, data }, async request =>
+      view(directoryOf(request), (await find(request)).webhook),
+    ),
     PATCH: endpoint(
       {
         tag,
@@ -151,16 +91,21 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         body: refTo(webhookChangeSchema),
         data,
       },
-      async request => ({
-        data: await webhooks.update(...ids(request), request.body as WebhookChange),
-        error: null,
-      }),
+      request =>
+        save(request, directory =>
+          changeWebhook(directory, webhookIdOf(request), request.body as WebhookChange, parts),
+        ),
     ),
     DELETE: endpoint(
       { tag, summary: 'Remove a webhook and the events that wait for it', path, data: Type.Null() },
       async request => {
-        await webhooks.delete(...ids(request))
-        return { data: null, error: null }
+        const [directoryId, id] = [directoryOf(request), webhookIdOf(request)]
+        await change(directoryId, directory => {
+          if (!webhookOf(directory, id)) throw noWebhook()
+          return withoutWebhook(directory, id)
+        })
+        // Makes the courier drop the events that wait for it.
+        courier.hasten(queueOf(directoryId, id))
       },
     ),
   })
@@ -174,7 +119,12 @@ export function addWebhooks(server: Server, parts: WebhookParts): void {
         path,
         data: refTo(webhookTrialSchema),
       },
-      async request => ({ data: await webhooks.test(...ids(request)), error: null }),
+      async (request): Promise<WebhookTrial> => {
+        const { directory, webhook } = await find(request)
+        const message = testMessage(directory, settings.webhookBatch?.size)
+        const { status = null, problem = null } = await call(directory.id, webhook, message)
+        return { delivered: problem === null, status_code: status, error: problem }
+      },
     ),
   })
 }

@@ -1,5 +1,4 @@
 import { type Static, Type } from 'typebox'
-import { directoryTypes } from '../model.js'
 import {
   type Changeable,
   linkSeconds,
@@ -8,7 +7,8 @@ import {
   minKeyBytes,
   minSecretLength,
   overlapSeconds,
-} from './directory-fields.js'
+} from '../limits.js'
+import { directoryTypes } from '../model.js'
 import { closed, component, flag, moment, orNull, text, whole, word } from './parts.js'
 
 const counts = <const Name extends string>(names: readonly Name[]) =>

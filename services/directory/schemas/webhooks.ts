@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
+import { maxHeaderLength, maxHeaders, maxNameLength, maxUrlLength } from '../limits.js'
 import { eventNames } from '../model.js'
 import { overlapField } from './directory.js'
-import { maxHeaderLength, maxHeaders, maxNameLength, maxUrlLength } from './directory-fields.js'
 import { closed, component, flag, moment, orNull, text, whole, word } from './parts.js'
 
 const events = Type.Array(word(eventNames))

@@ -1,3 +1,5 @@
+import type { ResourceType } from '../model.js'
+
 /** An attribute as defined in RFC 7643, section 7; omitted properties have the RFC's defaults. */
 export interface Attribute {
   readonly name: string
@@ -152,3 +154,34 @@ export const coreGroupAttributes: readonly Attribute[] = [
     multi: true,
   },
 ]
+
+/** The external names of a resource type (RFC 7643, section 6). */
+export interface Naming {
+  readonly type: ResourceType
+  /** In URLs. */
+  readonly path: 'Users' | 'Groups'
+  /** In `meta.resourceType`. */
+  readonly name: 'User' | 'Group'
+  readonly schema: string
+  readonly extensions: readonly string[]
+  readonly description: string
+}
+
+export const namings: Readonly<Record<ResourceType, Naming>> = {
+  user: {
+    type: 'user',
+    path: 'Users',
+    name: 'User',
+    schema: userUrn,
+    extensions: [enterpriseUrn],
+    description: 'User account',
+  },
+  group: {
+    type: 'group',
+    path: 'Groups',
+    name: 'Group',
+    schema: groupUrn,
+    extensions: [],
+    description: 'Group of users',
+  },
+}

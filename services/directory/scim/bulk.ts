@@ -1,8 +1,9 @@
+import { isJsonObject } from '../../json.js'
 import { limits } from '../limits.js'
 import type { JsonObject, JsonValue, ResourceType } from '../model.js'
+import { namings } from './attributes.js'
 import { ScimError } from './error.js'
-import { attributeValue, isObject } from './json.js'
-import { namings } from './naming.js'
+import { attributeValue } from './json.js'
 
 /** One operation of a Bulk request (RFC 7644, section 3.7). `id` may be a reference such as `bulkId:x`. */
 export interface BulkOperation {
@@ -26,8 +27,8 @@ const referencePattern = /^bulkId:(.+)$/i
 
 /** Reads the envelope of a Bulk request. Throws 400 invalidSyntax, or 413 for too many operations. */
 export function readBulk(body: unknown): BulkRequest {
-  const operations = isObject(body) ? attributeValue(body, 'Operations') : undefined
-  if (!isObject(body) || !Array.isArray(operations) || operations.length === 0) {
+  const operations = isJsonObject(body) ? attributeValue(body, 'Operations') : undefined
+  if (!isJsonObject(body) || !Array.isArray(operations) || operations.length === 0) {
     throw syntax('The body must have a list "Operations" with at least one operation.')
   }
   if (operations.length > limits.bulkOperations) {
@@ -42,7 +43,7 @@ export function readBulk(body: unknown): BulkRequest {
 
 /** Reads one operation. Throws 400 invalidSyntax or invalidPath. */
 export function readBulkOperation(operation: JsonValue): BulkOperation {
-  if (!isObject(operation)) throw syntax('An operation must be an object.')
+  if (!isJsonObject(operation)) throw syntax('An operation must be an object.')
   const method = methods.find(each => each === String(attributeValue(operation, 'method')).toUpperCase())
   if (!method) throw syntax(`"method" must be one of ${methods.join(', ')}.`)
   const bulkId = textOf(operation, 'bulkId')
@@ -94,7 +95,7 @@ function replaceTexts(value: JsonValue, change: (text: string) => string, depth 
   if (typeof value === 'string') return change(value)
   if (depth > limits.bodyDepth) return value
   if (Array.isArray(value)) return value.map(item => replaceTexts(item, change, depth + 1))
-  if (!isObject(value)) return value
+  if (!isJsonObject(value)) return value
   const entries = Object.entries(value).map(([name, item]) => [name, replaceTexts(item, change, depth + 1)])
   return Object.fromEntries(entries) as JsonObject
 }

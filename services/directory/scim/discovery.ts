@@ -7,37 +7,16 @@ import {
   enterpriseAttributes,
   enterpriseUrn,
   groupUrn,
+  namings,
   userUrn,
 } from './attributes.js'
 import { ScimError } from './error.js'
-import { namings } from './naming.js'
 import { maxCount } from './question.js'
 
 const core = 'urn:ietf:params:scim:schemas:core:2.0'
 
-/**
- * The discovery documents (RFC 7644, section 4), by the first path segment in lowercase: a single document, or of a
- * list either all documents or the one with that id. Undefined for any other path. Throws 403 for a filter, which
- * would be wrong to ignore, and 404.
- */
-export function discover(
-  kind: string,
-  id: string | undefined,
-  base: string,
-  filter: string | undefined,
-): JsonObject | undefined {
-  if (id === undefined && filter && isDiscovery(kind))
-    throw new ScimError(403, 'This list cannot be filtered.')
-  if (kind === 'serviceproviderconfig' && id === undefined) return serviceProviderConfig(base)
-  if (kind === 'resourcetypes') return listed(resourceTypes(base), id)
-  if (kind === 'schemas') return listed(schemas(base), id)
-  return undefined
-}
-
-const isDiscovery = (kind: string): boolean =>
-  ['serviceproviderconfig', 'resourcetypes', 'schemas'].includes(kind)
-
-function listed(documents: Map<string, JsonObject>, id: string | undefined): JsonObject {
+/** A list of discovery documents, or the one of them with that id. Throws 404. */
+export function listed(documents: Map<string, JsonObject>, id: string | undefined): JsonObject {
   if (id !== undefined) {
     const document = documents.get(id)
     if (document) return document
@@ -54,7 +33,7 @@ function listed(documents: Map<string, JsonObject>, id: string | undefined): Jso
 }
 
 /** What the intake can do (RFC 7643, section 5). */
-const serviceProviderConfig = (base: string): JsonObject => ({
+export const serviceProviderConfig = (base: string): JsonObject => ({
   schemas: [`${core}:ServiceProviderConfig`],
   patch: { supported: true },
   bulk: { supported: true, maxOperations: limits.bulkOperations, maxPayloadSize: limits.bodyBytes },
@@ -75,7 +54,7 @@ const serviceProviderConfig = (base: string): JsonObject => ({
 })
 
 /** The resource types (RFC 7643, section 6) by name. */
-function resourceTypes(base: string): Map<string, JsonObject> {
+export function resourceTypes(base: string): Map<string, JsonObject> {
   return new Map(
     Object.values(namings).map(({ name, path, schema, extensions, description }) => [
       name,
@@ -94,7 +73,7 @@ function resourceTypes(base: string): Map<string, JsonObject> {
 }
 
 /** The schemas (RFC 7643, section 7) by URN. */
-function schemas(base: string): Map<string, JsonObject> {
+export function schemas(base: string): Map<string, JsonObject> {
   const document = (
     id: string,
     name: string,

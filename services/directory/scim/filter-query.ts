@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
+import { isJsonObject } from '../../json.js'
 import type { JsonValue, Resource } from '../model.js'
 import type { AttributePath, Filter } from './filter.js'
-import { isObject } from './json.js'
 import { folded } from './match.js'
 
 /** The attributes besides the id by which identity providers look up resources. externalId is case-sensitive. */
@@ -28,7 +28,7 @@ export function termsOf({ raw }: Pick<Resource, 'raw'>): string[] {
   add('username', raw.userName)
   add('displayname', raw.displayName)
   for (const email of Array.isArray(raw.emails) ? raw.emails : []) {
-    if (isObject(email)) add('emails', email.value)
+    if (isJsonObject(email)) add('emails', email.value)
   }
   return [...terms]
 }

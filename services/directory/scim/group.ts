@@ -3,8 +3,7 @@ import type { GroupMember, JsonObject, JsonValue, Resource } from '../model.js'
 import type { GroupView } from '../schemas/people.js'
 import { groupUrn } from './attributes.js'
 import { countValues } from './json.js'
-import { readResource, requireText } from './resource.js'
-import { groupAttributes } from './schema.js'
+import { groupAttributes, readResource, requireText } from './schema.js'
 
 /**
  * Validates a whole group. Its members are returned separately, undefined when the body has none. Throws 400 or 413.

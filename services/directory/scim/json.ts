@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../json.js'
 import { limits } from '../limits.js'
 import type { JsonObject, JsonValue } from '../model.js'
 import { ScimError } from './error.js'
@@ -11,10 +12,6 @@ export function checkName(name: string): void {
   }
 }
 
-/** True for a JSON object: neither null nor a list. */
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /**
  * A copy of parsed JSON that is safe to store: no forbidden names, no password at any level, no null (RFC 7643,
  * section 2.5: null is the same as absent), bounded depth. `keepNull` is for PATCH values, where null means removal.
@@ -26,7 +23,7 @@ export function clean(value: unknown, keepNull = false, depth = 0): JsonValue {
   if (Array.isArray(value)) {
     return value.filter(item => item !== null).map(item => clean(item, keepNull, depth + 1))
   }
-  if (!isObject(value)) return value as JsonValue
+  if (!isJsonObject(value)) return value as JsonValue
   const copy: JsonObject = {}
   for (const [name, item] of Object.entries(value)) {
     checkName(name)
@@ -72,7 +69,7 @@ export function countValues(value: JsonValue): number {
       if (each.length > limits.valuesPerList) throw tooMany('values in a list', limits.valuesPerList)
       take('[]')
       for (const item of each) walk(item)
-    } else if (isObject(each)) {
+    } else if (isJsonObject(each)) {
       const entries = Object.entries(each)
       if (entries.length > limits.attributesPerObject) {
         throw tooMany('attributes in an object', limits.attributesPerObject)

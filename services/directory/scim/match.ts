@@ -1,7 +1,8 @@
+import { isJsonObject } from '../../json.js'
 import { foldLoginName } from '../../login-names.js'
 import type { JsonObject, JsonValue } from '../model.js'
 import { type AttributePath, comparesTime, type Filter, type FilterLiteral, type Operator } from './filter.js'
-import { attributeValue, isObject } from './json.js'
+import { attributeValue } from './json.js'
 
 /** Attribute names whose values RFC 7643 compares case-sensitively; all others ignore letter case. */
 const exactNames = new Set(['id', 'externalid', '$ref', 'location', 'version', 'resourcetype', 'schemas'])
@@ -49,17 +50,17 @@ function valuesAt(value: JsonValue, path: AttributePath, looked: Looked): JsonVa
   if (Array.isArray(value)) return value.flatMap(item => valuesAt(item, path, looked))
   const [name, ...rest] = path
   if (name === undefined) return [value]
-  if (!isObject(value)) return name.toLowerCase() === 'value' && rest.length === 0 ? [value] : []
+  if (!isJsonObject(value)) return name.toLowerCase() === 'value' && rest.length === 0 ? [value] : []
   const child = attributeValue(value, name)
   return child === undefined ? [] : valuesAt(child, rest, looked)
 }
 
 /** A complex value is compared by its `value` (RFC 7644, section 3.4.2.2). */
 const simple = (value: JsonValue): JsonValue =>
-  isObject(value) ? (attributeValue(value as JsonObject, 'value') ?? null) : value
+  isJsonObject(value) ? (attributeValue(value as JsonObject, 'value') ?? null) : value
 
 const isPresent = (value: JsonValue): boolean =>
-  value !== null && value !== '' && !(isObject(value) && Object.keys(value).length === 0)
+  value !== null && value !== '' && !(isJsonObject(value) && Object.keys(value).length === 0)
 
 function compare(value: JsonValue, operator: Operator, literal: FilterLiteral, name: string): boolean {
   if (typeof value === 'number' && typeof literal === 'number') return ordered(value, operator, literal)

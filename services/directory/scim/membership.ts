@@ -1,10 +1,11 @@
+import { isJsonObject } from '../../json.js'
 import { limits } from '../limits.js'
 import type { JsonValue } from '../model.js'
 import { ScimError } from './error.js'
 import type { Filter } from './filter.js'
-import { attributeValue, isObject } from './json.js'
+import { attributeValue } from './json.js'
 import type { PatchStep } from './patch-path.js'
-import { requireText } from './resource.js'
+import { requireText } from './schema.js'
 
 /**
  * The requested change of a group's members: emptied first if `reset`, then removals, then additions, with the `display`
@@ -62,11 +63,11 @@ function empty(plan: MembershipPlan): void {
 /** Ids with what they are shown as, in `{"value": id, "display": text}`, a list of these, or plain ids. */
 function readMembers(value: JsonValue): [id: string, display: string | undefined][] {
   return (Array.isArray(value) ? value : [value]).map(item => {
-    const id = isObject(item) ? attributeValue(item, 'value') : item
+    const id = isJsonObject(item) ? attributeValue(item, 'value') : item
     if (typeof id !== 'string' || id === '') {
       throw new ScimError(400, 'Each member needs a "value" with the id of a user.', 'invalidValue')
     }
-    const display = isObject(item) ? attributeValue(item, 'display') : undefined
+    const display = isJsonObject(item) ? attributeValue(item, 'display') : undefined
     if (typeof display !== 'string' || display === '') return [id, undefined]
     requireText({ display }, 'display')
     return [id, display]

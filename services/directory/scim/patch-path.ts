@@ -1,9 +1,10 @@
+import { isJsonObject } from '../../json.js'
 import { limits } from '../limits.js'
 import type { JsonObject, JsonValue } from '../model.js'
 import { enterpriseUrn } from './attributes.js'
 import { ScimError } from './error.js'
 import { type AttributePath, type Filter, parseAttributePath, parseFilter } from './filter.js'
-import { attributeValue, checkName, clean, isObject, isPassword } from './json.js'
+import { attributeValue, checkName, clean, isPassword } from './json.js'
 
 /** The target of a PATCH operation: `emails`, `name.givenName`, `emails[type eq "work"]`, `emails[…].value`. */
 export interface PatchPath {
@@ -28,7 +29,7 @@ const readOnly = new Set(['id', 'meta', 'groups'])
  * and URN keys in an object without a path. `extensions` are the schema URNs the resource has.
  */
 export function parsePatch(body: unknown, extensions: readonly string[]): PatchStep[] {
-  const operations = isObject(body) ? attributeValue(body, 'Operations') : undefined
+  const operations = isJsonObject(body) ? attributeValue(body, 'Operations') : undefined
   if (!Array.isArray(operations) || operations.length === 0) {
     throw new ScimError(
       400,
@@ -51,7 +52,7 @@ export function parsePatch(body: unknown, extensions: readonly string[]): PatchS
 
 /** A generator, so that it reads no further than its steps are taken. */
 function* readOperation(operation: JsonValue, extensions: readonly string[]): Generator<PatchStep> {
-  if (!isObject(operation)) throw new ScimError(400, 'An operation must be an object.', 'invalidSyntax')
+  if (!isJsonObject(operation)) throw new ScimError(400, 'An operation must be an object.', 'invalidSyntax')
   const op = String(attributeValue(operation, 'op')).toLowerCase()
   if (op !== 'add' && op !== 'replace' && op !== 'remove') {
     throw new ScimError(400, `"op" must be add, replace or remove.`, 'invalidSyntax')
@@ -68,7 +69,7 @@ function* readOperation(operation: JsonValue, extensions: readonly string[]): Ge
     return
   }
   if (op === 'remove') throw new ScimError(400, 'The operation remove needs a "path".', 'noTarget')
-  if (!isObject(value)) {
+  if (!isJsonObject(value)) {
     throw new ScimError(400, 'Without a "path" the "value" must be an object.', 'invalidValue')
   }
   yield* splitObject(op, value, extensions)
@@ -82,7 +83,7 @@ function* splitObject(
 ): Generator<PatchStep> {
   for (const [key, item] of Object.entries(value)) {
     if (readOnly.has(key.toLowerCase()) || isPassword(key)) continue
-    yield readStep(op, key, item, isObject(item) && isExtension(key) ? [...extensions, key] : extensions)
+    yield readStep(op, key, item, isJsonObject(item) && isExtension(key) ? [...extensions, key] : extensions)
   }
 }
 

@@ -1,9 +1,10 @@
+import { isJsonObject } from '../../json.js'
 import { limits } from '../limits.js'
 import type { JsonObject, JsonValue } from '../model.js'
 import type { Attribute } from './attributes.js'
 import { ScimError } from './error.js'
 import { type AttributePath, countConditions, type Filter } from './filter.js'
-import { attributeValue, countValues, isObject, keyOf } from './json.js'
+import { attributeValue, countValues, keyOf } from './json.js'
 import { matches } from './match.js'
 import type { PatchPath, PatchStep } from './patch-path.js'
 import { attributeOf } from './schema.js'
@@ -63,7 +64,7 @@ function descend(
   if (object[key] === undefined && action.op === 'remove') return
   const child = object[key] ?? {}
   const targets = Array.isArray(child) ? child : [child]
-  if (!targets.every(isObject)) {
+  if (!targets.every(isJsonObject)) {
     throw new ScimError(400, `${key} has no attribute ${path.names.join('.')}.`, 'invalidPath')
   }
   for (const target of targets) update(target, attribute?.sub, path, action)
@@ -87,7 +88,7 @@ function updateMatching(
   if (action.op === 'remove' && sub.length === 0) return putList(object, key, others)
   if (action.op === 'remove') {
     const matching = items.filter((_, index) => fits[index])
-    for (const item of matching) if (isObject(item)) update(item, attribute?.sub, pathTo(sub), action)
+    for (const item of matching) if (isJsonObject(item)) update(item, attribute?.sub, pathTo(sub), action)
     const remaining = new Set([...others, ...withoutBare(matching)])
     const left = items.filter(item => remaining.has(item))
     return putList(object, key, left)
@@ -106,13 +107,13 @@ function changeItem(
   sub: AttributePath,
   action: Action,
 ): JsonValue {
-  const target = isObject(item) ? item : { value: item }
+  const target = isJsonObject(item) ? item : { value: item }
   if (sub.length > 0) {
     update(target, attribute?.sub, pathTo(sub), action)
     return target
   }
   const value = givenBy(action)
-  if (!isObject(value)) target.value = value
+  if (!isJsonObject(value)) target.value = value
   else if (action.op === 'replace') return value
   else merge(target, attribute?.sub, value, action)
   return target
@@ -144,7 +145,7 @@ function put(object: JsonObject, key: string, attribute: Attribute | undefined, 
     const known = new Set(old.map(canonical))
     const fresh = listOf(value).filter(item => !known.has(canonical(item)))
     putList(object, key, onePrimary([...old, ...fresh], fresh))
-  } else if (isObject(current) && isObject(value)) merge(current, attribute?.sub, value, action)
+  } else if (isJsonObject(current) && isJsonObject(value)) merge(current, attribute?.sub, value, action)
   else object[key] = value
 }
 
@@ -157,7 +158,7 @@ function givenBy({ value = null, look }: Action): JsonValue {
 /** Older jobs of Entra ID wrap a single value: `[{"$ref": null, "value": "x"}]`. */
 function single(value: JsonValue, { kind }: Attribute): JsonValue {
   const item = Array.isArray(value) && value.length === 1 ? (value[0] ?? null) : value
-  return item !== value && kind !== 'complex' && isObject(item) ? (item.value ?? null) : item
+  return item !== value && kind !== 'complex' && isJsonObject(item) ? (item.value ?? null) : item
 }
 
 function merge(
@@ -182,25 +183,27 @@ function putList(object: JsonObject, key: string, items: JsonValue[]): void {
 }
 
 /** What identifies a value in a list: its `value`, else all of it. */
-const identityOf = (item: JsonValue): string => canonical(isObject(item) ? (item.value ?? item) : item)
+const identityOf = (item: JsonValue): string => canonical(isJsonObject(item) ? (item.value ?? item) : item)
 
 /** Equal values have equal texts, whatever the order of their attributes. */
 const canonical = (value: JsonValue): string =>
   JSON.stringify(value, (_name, each: JsonValue) =>
-    isObject(each) ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1))) : each,
+    isJsonObject(each) ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1))) : each,
   )
 
 /** Drops values of which a removal left nothing but labels, such as `{"type": "home", "primary": false}`. */
 const withoutBare = (items: JsonValue[]): JsonValue[] =>
-  items.filter(item => !isObject(item) || Object.keys(item).some(name => !labels.has(name.toLowerCase())))
+  items.filter(item => !isJsonObject(item) || Object.keys(item).some(name => !labels.has(name.toLowerCase())))
 const labels = new Set(['type', 'primary', 'display'])
 
 /** At most one value is primary: a new primary takes it from the others (RFC 7644, section 3.5.2). */
 function onePrimary(items: JsonValue[], changed: readonly JsonValue[]): JsonValue[] {
-  const primary = changed.findLast(item => isObject(item) && String(item.primary).toLowerCase() === 'true')
+  const primary = changed.findLast(
+    item => isJsonObject(item) && String(item.primary).toLowerCase() === 'true',
+  )
   if (primary === undefined) return items
   return items.map(item =>
-    item !== primary && isObject(item) && item.primary !== undefined ? { ...item, primary: false } : item,
+    item !== primary && isJsonObject(item) && item.primary !== undefined ? { ...item, primary: false } : item,
   )
 }
 

@@ -1,7 +1,7 @@
+import { isJsonObject } from '../../json.js'
 import type { JsonObject, JsonValue } from '../model.js'
 import { ScimError } from './error.js'
 import { parseAttributePath } from './filter.js'
-import { isObject } from './json.js'
 
 const maxNames = 200
 
@@ -86,5 +86,5 @@ const none: ReadonlySet<string> = new Set()
 /** Applies `change` to an object, or to each object in a list; simple values stay as they are. */
 function inside(value: JsonValue, change: (object: JsonObject) => JsonObject): JsonValue {
   if (Array.isArray(value)) return value.map(item => inside(item, change))
-  return isObject(value) ? change(value) : value
+  return isJsonObject(value) ? change(value) : value
 }

@@ -1,8 +1,9 @@
+import { isJsonObject } from '../../json.js'
 import type { JsonObject, JsonValue, ResourceType } from '../model.js'
 import { ScimError } from './error.js'
 import type { AttributePath } from './filter.js'
 import { type Filter, parseAttributePath, parseFilter } from './filter.js'
-import { attributeValue, isObject } from './json.js'
+import { attributeValue } from './json.js'
 import { isExact } from './match.js'
 
 /** The parameters of a list (RFC 7644, section 3.4.2), from the query of a GET or the body of a search. */
@@ -77,17 +78,17 @@ export function sortKey(resource: JsonObject, { path }: Order): SortKey {
   let value: JsonValue | undefined = resource
   for (const name of path) {
     value = preferred(value)
-    value = isObject(value) ? attributeValue(value, name) : undefined
+    value = isJsonObject(value) ? attributeValue(value, name) : undefined
   }
   value = preferred(value)
-  if (isObject(value)) value = preferred(attributeValue(value, 'value'))
+  if (isJsonObject(value)) value = preferred(attributeValue(value, 'value'))
   if (typeof value === 'number') return value
   if (value === undefined || value === null || typeof value === 'object') return undefined
   return isExact(path.at(-1) ?? '') ? String(value) : String(value).toLowerCase()
 }
 
 const preferred = (value: JsonValue | undefined): JsonValue | undefined =>
-  Array.isArray(value) ? (value.find(item => isObject(item) && item.primary === true) ?? value[0]) : value
+  Array.isArray(value) ? (value.find(item => isJsonObject(item) && item.primary === true) ?? value[0]) : value
 
 /** Compares two keys: missing values come last in ascending, first in descending order. Equal keys keep their order. */
 export function compareKeys(a: SortKey, b: SortKey, descending: boolean): number {

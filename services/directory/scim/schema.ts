@@ -1,3 +1,5 @@
+import { isJsonObject } from '../../json.js'
+import { limits } from '../limits.js'
 import type { JsonObject, JsonValue } from '../model.js'
 import {
   type Attribute,
@@ -8,7 +10,7 @@ import {
   enterpriseUrn,
 } from './attributes.js'
 import { ScimError } from './error.js'
-import { isObject } from './json.js'
+import { clean } from './json.js'
 
 const extension: Attribute = {
   name: enterpriseUrn,
@@ -48,7 +50,7 @@ const byName = new WeakMap<readonly Attribute[], ReadonlyMap<string, Attribute>>
  * of a complex value that has a `value` (an e-mail, a manager) becomes that `value`. Attributes the schema does not
  * know stay as they are. Throws invalidValue.
  */
-export function conform(resource: JsonObject, attributes: readonly Attribute[], path = ''): JsonObject {
+function conform(resource: JsonObject, attributes: readonly Attribute[], path = ''): JsonObject {
   const result: JsonObject = {}
   for (const [key, value] of Object.entries(resource)) {
     const attribute = attributeOf(attributes, key)
@@ -78,7 +80,7 @@ function conformSingle(value: JsonValue, attribute: Attribute, path: string): Js
       throw invalid(path, 'must be true or false')
     case 'complex': {
       const object = typeof value === 'string' && attributeOf(attribute.sub, 'value') ? { value } : value
-      if (!isObject(object)) throw invalid(path, 'must be an object')
+      if (!isJsonObject(object)) throw invalid(path, 'must be an object')
       return conform(object, attribute.sub ?? [], `${path}.`)
     }
   }
@@ -86,3 +88,26 @@ function conformSingle(value: JsonValue, attribute: Attribute, path: string): Js
 
 const invalid = (path: string, problem: string): ScimError =>
   new ScimError(400, `${path} ${problem}.`, 'invalidValue')
+
+/**
+ * The checks that POST, PUT and a finished PATCH share for users and groups. Throws 400 invalidSyntax or invalidValue.
+ */
+export function readResource(body: unknown, urn: string, attributes: readonly Attribute[]): JsonObject {
+  if (!isJsonObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
+  const raw = conform(clean(body) as JsonObject, attributes)
+  return { schemas: [urn], ...raw }
+}
+
+/** Throws 400 invalidValue unless the attribute is a well-formed string, neither blank nor too long. */
+export function requireText(raw: JsonObject, name: string): void {
+  const value = raw[name]
+  if (typeof value !== 'string' || value.trim() === '') {
+    throw new ScimError(400, `${name} is required and must not be blank.`, 'invalidValue')
+  }
+  if (value.length > limits.nameLength) {
+    throw new ScimError(400, `${name} is longer than ${limits.nameLength} characters.`, 'invalidValue')
+  }
+  if (/\p{Surrogate}/u.test(value)) {
+    throw new ScimError(400, `${name} holds half a character (a lone surrogate).`, 'invalidValue')
+  }
+}

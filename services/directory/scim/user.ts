@@ -1,11 +1,11 @@
+import { isJsonObject } from '../../json.js'
 import { foldLoginName } from '../../login-names.js'
 import type { JsonObject, JsonValue, Resource } from '../model.js'
 import type { UserView } from '../schemas/people.js'
 import { userUrn } from './attributes.js'
 import { ScimError } from './error.js'
-import { countValues, isObject } from './json.js'
-import { readResource, requireText } from './resource.js'
-import { userAttributes } from './schema.js'
+import { countValues } from './json.js'
+import { readResource, requireText, userAttributes } from './schema.js'
 
 /**
  * Validates a whole user and brings it into the form that is stored. A body that does not say whether the user is
@@ -32,7 +32,7 @@ function requireVisible(userName: string): void {
 
 /** A stored user as the API and events show it; missing names are ''. */
 export function viewUser({ id, raw }: Pick<Resource, 'id' | 'raw'>): UserView {
-  const name = isObject(raw.name) ? raw.name : {}
+  const name = isJsonObject(raw.name) ? raw.name : {}
   return {
     id,
     first_name: text(name.givenName),
@@ -46,7 +46,7 @@ export function viewUser({ id, raw }: Pick<Resource, 'id' | 'raw'>): UserView {
 /** The primary address, else the work address, else the first one, else the user name. */
 function emailOf(raw: JsonObject): string {
   const emails = (Array.isArray(raw.emails) ? raw.emails : [])
-    .filter(isObject)
+    .filter(isJsonObject)
     .filter(email => text(email.value))
   const chosen =
     emails.find(email => email.primary === true) ??

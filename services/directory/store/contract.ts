@@ -8,9 +8,8 @@ import type {
   ResourceType,
   Scope,
 } from '../model.js'
+import type { PullView } from '../schemas/directory.js'
 import type { EventStore, QueuedEvent } from './event-contract.js'
-import type { LinkStore, SetupLinkStore } from './link-contract.js'
-import type { PullStore } from './pull-contract.js'
 
 /**
  * The state of one directory. Every change names the head it was computed from, and is refused if another change was
@@ -23,7 +22,7 @@ export interface Head {
   readonly sequence: number
 }
 
-/** One step of a change. `terms` are the lookup terms of a resource (scim/terms.ts). */
+/** One step of a change. `terms` are the lookup terms of a resource (scim/filter-query.ts). */
 export type Write =
   | { readonly kind: 'create' | 'replace'; readonly resource: Resource; readonly terms: readonly string[] }
   /** Memberships of a deleted user or group go with it. */
@@ -81,17 +80,7 @@ export interface DirectoryStore {
   createDirectory(directory: Directory): Promise<void>
   directory(id: string): Promise<Directory | undefined>
   /** In order of creation, then id. */
-  directories(scope: DirectoryScope, page: ListPage): Promise<Directory[]>
-  /** Of all products, after a place, in order of creation, then id. */
-  everyDirectory(page: {
-    readonly after: ListPlace | undefined
-    readonly limit: number
-  }): Promise<Directory[]>
-  /**
-   * The first and the last directory that were created, to try the encryption keys on: a change of keys goes from one
-   * to the other.
-   */
-  oldestDirectory(): Promise<Directory | undefined>
+  directories(scope: DirectoryScope | 'all', page: ListPage): Promise<Directory[]>
   newestDirectory(): Promise<Directory | undefined>
   /** False, with nothing changed, when the directory is no longer as in `before`, or `announcement` has a stale head. */
   replaceDirectory(before: Directory, after: Directory, announcement?: Announcement): Promise<boolean>
@@ -147,3 +136,103 @@ export interface Store extends DirectoryStore, EventStore, LinkStore, SetupLinkS
 
 /** Resources that one call of `purgeSome` deletes. */
 export const purgeBatch = 250
+
+/** The state of the last or current pull of an external directory. Times are ISO 8601, UTC. */
+export interface PullState {
+  readonly outcome: 'running' | 'complete' | 'incomplete' | 'refused' | 'failed'
+  readonly started: string
+  readonly finished: string | null
+  /** What an operator needs to know, in sentences; null when all went well. */
+  readonly problem: string | null
+  /** Where the users came from in the last pull that could read them; null before that. */
+  readonly usersFrom: 'users' | 'members' | null
+  readonly counts: PullCounts
+}
+
+/** What a pull has changed. */
+export type PullCounts = Pick<PullView, 'users' | 'groups' | 'memberships'>
+
+/** A claim on one directory's pull. Times are epoch ms. */
+export interface PullClaim {
+  readonly now: number
+  /** When the lease is to end. */
+  readonly until: number
+  /** Only if no pull began after this time. */
+  readonly idleSince?: number | undefined
+}
+
+/** The database operations for pulls of external providers; part of the Store. */
+export interface PullStore {
+  /** Adds the directory to the list of those that are pulled, unless it is there already. */
+  enlistPull(directoryId: string): Promise<void>
+  pulledDirectories(): Promise<string[]>
+  /**
+   * Leases a directory's pull to this process and returns its fence; undefined when another process holds it, or it is
+   * not due or not enlisted.
+   */
+  claimPull(directoryId: string, claim: PullClaim): Promise<number | undefined>
+  /**
+   * Stores the state and keeps the lease until that time (epoch ms; 0 gives it back). False, with nothing changed,
+   * when another process has taken the lease.
+   */
+  reportPull(
+    directoryId: string,
+    fence: number,
+    report: { until: number; state: PullState },
+  ): Promise<boolean>
+  /** By directory, without those never pulled. `until` is the end of the last lease (epoch ms). */
+  pullStates(
+    directoryIds: readonly string[],
+  ): Promise<Map<string, { readonly state: PullState; readonly until: number }>>
+}
+
+/** A stored one-time link to a directory's consent; of its token only the hash is kept. Times are epoch ms. */
+export interface ConsentLink {
+  readonly hash: string
+  readonly directoryId: string
+  /** Expiry. */
+  readonly until: number
+}
+
+/** The database operations for one-time links; part of the Store. Times are epoch ms. */
+export interface LinkStore {
+  /** Stores a link and deletes expired ones. */
+  addLink(link: ConsentLink, now: number): Promise<void>
+  /** Undefined when there is none or it has expired. */
+  link(hash: string, now: number): Promise<ConsentLink | undefined>
+  /** Deletes the link. Of several concurrent callers, in any process, only one gets true. */
+  takeLink(hash: string, now: number): Promise<boolean>
+  dropLinks(directoryId: string): Promise<void>
+}
+
+/** A stored link to the set-up page. */
+export interface SetupLink extends ConsentLink {
+  readonly id: string
+  readonly created: number
+  /** When it showed the SCIM secret; absent before that. */
+  readonly shown?: number
+  /** Number of new secrets made through it; absent: none. */
+  readonly made?: number
+}
+
+/** The database operations for set-up links; part of the Store. Times are epoch ms. */
+export interface SetupLinkStore {
+  /**
+   * Stores a link and deletes expired ones. False, with nothing stored, when the directory would have more than
+   * `maxSetupLinks`; of several made at once for the last place, perhaps none is stored.
+   */
+  addSetupLink(link: SetupLink, now: number): Promise<boolean>
+  /** Undefined when there is none or it has expired. */
+  setupLink(hash: string, now: number): Promise<SetupLink | undefined>
+  /** The unexpired links of a directory, in order of creation. */
+  setupLinks(directoryId: string, now: number): Promise<SetupLink[]>
+  /** Records that the link shows the secret now. Of several concurrent callers, in any process, only one gets true. */
+  showOnce(hash: string, now: number): Promise<boolean>
+  /**
+   * Counts a new secret made through the link. False, with nothing counted, once it has made `maxNewTokens`, across
+   * all processes.
+   */
+  countNewSecret(hash: string, now: number): Promise<boolean>
+  /** Ends all links of a directory, or the one with that id. Returns how many. */
+  dropSetupLinks(directoryId: string, id?: string): Promise<number>
+}

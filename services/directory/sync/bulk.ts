@@ -1,7 +1,8 @@
+import { isJsonObject } from '../../json.js'
 import type { Directory, JsonObject, JsonValue } from '../model.js'
 import { type BulkOperation, readBulk, readBulkOperation, referencesOf, resolved } from '../scim/bulk.js'
 import { errorBody, ScimError } from '../scim/error.js'
-import { attributeValue, isObject } from '../scim/json.js'
+import { attributeValue } from '../scim/json.js'
 import type { ScimIntake } from './intake.js'
 
 /** An operation with its place in the request. */
@@ -96,7 +97,7 @@ export async function runBulk(
 
 /** The fields of an operation that its result repeats. */
 function echo(operation: JsonValue): JsonObject {
-  const given = isObject(operation) ? operation : {}
+  const given = isJsonObject(operation) ? operation : {}
   const names = ['method', 'bulkId', 'path'] as const
   const texts = names.map(name => [name, attributeValue(given, name)] as const)
   return Object.fromEntries(texts.filter(([, value]) => typeof value === 'string')) as JsonObject

@@ -1,28 +1,20 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { createMutex } from '../../storage/mutex.js'
 import { toEvents, viewConnection } from '../events/event.js'
-import { webhookOf, webhooksOf, withWebhook } from '../events/webhooks.js'
+import { webhookOf, webhooksOf, withWebhook } from '../events/webhook.js'
 import type { Directory } from '../model.js'
-import { DirectoryStoreUnavailable, type Store } from '../store/contract.js'
-import type { QueuedEvent } from '../store/event-contract.js'
+import { type Announcement, DirectoryStoreUnavailable, type Store } from '../store/contract.js'
 import type { Committed } from './writers.js'
-
-/** Changes directories themselves; a change and its event are stored in one step. */
-export interface DirectoryChanger {
-  /**
-   * Changes the directory as it is at that moment, so that no concurrent change is lost. `next` may run more than
-   * once. Undefined for an unknown directory. Throws what `next` throws, and Unavailable when other changes keep
-   * coming first.
-   */
-  change(id: string, next: (directory: Directory) => Directory): Promise<Directory | undefined>
-  /** False for an unknown directory. */
-  remove(id: string): Promise<boolean>
-}
 
 const maxAttempts = 20
 
-/** `committed` is called with the events once they are stored. */
-export function createDirectoryChanger(store: Store, committed: Committed): DirectoryChanger {
+export type DirectoryChanger = ReturnType<typeof createDirectoryChanger>
+
+/**
+ * Changes directories themselves; a change and its event are stored in one step. `committed` is called with the events
+ * once they are stored.
+ */
+export function createDirectoryChanger(store: Store, committed: Committed) {
   const mutex = createMutex()
 
   /** Repeats the step while it gives undefined, because it came too late. Undefined for an unknown directory. */
@@ -42,7 +34,7 @@ export function createDirectoryChanger(store: Store, committed: Committed): Dire
   async function events(
     directory: Directory,
     event: 'dsync.activated' | 'dsync.deactivated' | 'dsync.deleted',
-  ): Promise<{ head: NonNullable<Awaited<ReturnType<Store['head']>>>; events: QueuedEvent[] } | undefined> {
+  ): Promise<Announcement | undefined> {
     const head = await store.head(directory.id)
     if (!head) return undefined
     const announcement = { event, data: viewConnection(directory) }
@@ -58,7 +50,12 @@ export function createDirectoryChanger(store: Store, committed: Committed): Dire
   }
 
   return {
-    change: (id, next) =>
+    /**
+     * Changes the directory as it is at that moment, so that no concurrent change is lost. `next` may run more than
+     * once. Undefined for an unknown directory. Throws what `next` throws, and Unavailable when other changes keep
+     * coming first.
+     */
+    change: (id: string, next: (directory: Directory) => Directory) =>
       mutex(id, () =>
         tried(id, async before => {
           const after = await withBeginnings(before, next(before))
@@ -75,7 +72,8 @@ export function createDirectoryChanger(store: Store, committed: Committed): Dire
           return after
         }),
       ),
-    remove: async id =>
+    /** False for an unknown directory. */
+    remove: async (id: string): Promise<boolean> =>
       (await mutex(id, () =>
         tried(id, async directory => {
           const announcement = await events(directory, 'dsync.deleted')

@@ -11,7 +11,6 @@ import { parsePatch } from '../scim/patch-path.js'
 import { groupAttributes } from '../scim/schema.js'
 import { viewUser } from '../scim/user.js'
 import type { Store, Write } from '../store/contract.js'
-import type { ChangePlan, Changer } from './change.js'
 import { allMembers, firstMembersAfter, type MemberMoves } from './members.js'
 import {
   changed,
@@ -23,6 +22,7 @@ import {
   save,
   type WriteCheck,
 } from './resources.js'
+import type { ChangePlan, Changer } from './writers.js'
 
 interface Wanted {
   readonly raw: JsonObject

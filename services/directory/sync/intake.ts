@@ -1,8 +1,8 @@
+import { isJsonObject } from '../../json.js'
 import { limits } from '../limits.js'
 import type { Directory, JsonObject, Resource, ResourceType } from '../model.js'
+import { namings } from '../scim/attributes.js'
 import { ScimError } from '../scim/error.js'
-import { isObject } from '../scim/json.js'
-import { namings } from '../scim/naming.js'
 import { readProjection } from '../scim/projection.js'
 import { type ListParameters, readQuestion } from '../scim/question.js'
 import { type Conditions, isKnown, requireConditions, versionOf } from '../scim/version.js'
@@ -164,6 +164,6 @@ export function createIntake(
 }
 
 function objectOf(body: unknown): JsonObject {
-  if (!isObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
+  if (!isJsonObject(body)) throw new ScimError(400, 'The body must be a JSON object.', 'invalidSyntax')
   return body
 }

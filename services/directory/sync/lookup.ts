@@ -1,10 +1,11 @@
-import type { DirectoryScope, ListPage, Resource, ResourceType, Scope } from '../model.js'
+import type { Directory, DirectoryScope, ListPage, Resource, ResourceType, Scope } from '../model.js'
 import { termOf } from '../scim/filter-query.js'
 import type { Store } from '../store/contract.js'
+import { inOrder } from './resources.js'
 
 /** The largest limit that a store accepts. */
 const mostAtOnce = 2 ** 31 - 1
-const directoriesAtOnce = 500
+const directoriesAtOnce = 100
 
 /** Terms of users with this e-mail address or userName, in any letter case. */
 export const byEmail = (email: string): string[] => [termOf('emails', email), termOf('username', email)]
@@ -24,23 +25,21 @@ export async function lookUp(
 ): Promise<Resource[]> {
   const end = Math.min(offset + limit, mostAtOnce)
   const found: Resource[] = []
-  for await (const directoryId of directoryIds(store, scope)) {
+  const directories = 'directoryId' in scope ? [{ id: scope.directoryId }] : directoriesOf(store, scope)
+  for await (const { id: directoryId } of directories) {
     found.push(...(await store.scan({ directoryId, type, terms, after, limit: end })))
   }
-  const place = ({ created, id }: Resource): string => created + id
-  return found.sort((a, b) => (place(a) < place(b) ? -1 : 1)).slice(offset, end)
+  return inOrder(found).slice(offset, end)
 }
 
-async function* directoryIds(store: Store, scope: Scope): AsyncGenerator<string> {
-  if ('directoryId' in scope) yield scope.directoryId
-  else yield* idsOf(store, scope)
-}
-
-async function* idsOf(store: Store, scope: DirectoryScope): AsyncGenerator<string> {
-  let after: ListPage['after']
-  for (;;) {
+/** All directories of a scope, read in pages. */
+export async function* directoriesOf(
+  store: Pick<Store, 'directories'>,
+  scope: DirectoryScope | 'all',
+): AsyncGenerator<Directory> {
+  for (let after: Directory | undefined; ; ) {
     const some = await store.directories(scope, { offset: 0, limit: directoriesAtOnce, after })
-    yield* some.map(({ id }) => id)
+    yield* some
     after = some.at(-1)
     if (some.length < directoriesAtOnce) return
   }

@@ -87,3 +87,9 @@ export async function requireUnique(
 const labelOf = ({ displayName, userName }: JsonObject): string => String(displayName ?? userName ?? '')
 
 export const extensionsOf = (raw: JsonObject): string[] => Object.keys(raw).filter(key => key.includes(':'))
+
+/** Sorts by creation, then id. */
+export function inOrder(resources: Resource[]): Resource[] {
+  const place = ({ created, id }: Resource): string => created + id
+  return resources.sort((a, b) => (place(a) < place(b) ? -1 : 1))
+}

@@ -8,6 +8,7 @@ import { type Looked, matches } from '../scim/match.js'
 import type { SearchQuery } from '../scim/question.js'
 import { compareKeys, type Order, type SortKey, sortKey } from '../scim/question.js'
 import type { Store } from '../store/contract.js'
+import { inOrder } from './resources.js'
 import type { SearchQueue } from './search-queue.js'
 import { createYield } from './yield.js'
 
@@ -75,8 +76,7 @@ export function createSearch(
         found.push(...(await store.resourcesById(directory.id, type, some)))
         await yieldNow()
       }
-      const place = ({ created, id }: Resource): string => created + id
-      yield found.sort((a, b) => (place(a) < place(b) ? -1 : 1))
+      yield inOrder(found)
       return
     }
     if (!terms) {

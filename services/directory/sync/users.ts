@@ -7,7 +7,6 @@ import { parsePatch } from '../scim/patch-path.js'
 import { userAttributes } from '../scim/schema.js'
 import { readUser, viewUser } from '../scim/user.js'
 import type { Store } from '../store/contract.js'
-import type { ChangePlan, Changer } from './change.js'
 import {
   changed,
   extensionsOf,
@@ -18,6 +17,7 @@ import {
   save,
   type WriteCheck,
 } from './resources.js'
+import type { ChangePlan, Changer } from './writers.js'
 
 export function createUserSync(store: Store, change: Changer): ResourceSync {
   const update = (

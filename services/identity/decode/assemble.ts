@@ -1,13 +1,18 @@
 /**
  * Builds the typed document from entries: where each value goes, and which objects and arrays exist (rules 7 to 12).
  */
-
-import { isJsonObject, type JsonObject, type JsonValue, own } from '../../json.js'
-import { type FormField, findPath, itemField, MAX_ITEMS, MAX_SEGMENTS } from '../schema/field.js'
+import { isJsonObject, type JsonObject, JsonTextError, type JsonValue, own, parseJson } from '../../json.js'
+import { type FormField, findPath, itemField, MAX_ITEMS } from '../schema/field.js'
 import { arrangeRows, type Given, isLeftBlank } from './blank.js'
-import { decodeProblem, keepDeclared, type Problems } from './declared.js'
 import type { FormEntry } from './decode.js'
-import { typeMessage, validationMessage } from './messages.js'
+import {
+  type FieldError,
+  INEXACT,
+  MAX_ERRORS,
+  TOO_LARGE,
+  typeMessage,
+  validationMessage,
+} from './messages.js'
 import { typeScalar } from './type.js'
 
 /** What was sent for one place of the table. Created only for names in the table. */
@@ -115,12 +120,16 @@ function buildObject(
   return object
 }
 
-/** An object that is required in one that exists does too, so that missing values are reported at its leaves. */
-function emptyRequired(field: FormField, depth = 0): JsonObject | undefined {
-  if (field.kind !== 'object' || field.nullable || depth > MAX_SEGMENTS) return undefined
+/**
+ * An object that is required in one that exists does too, so that missing values are reported at its leaves. One that
+ * requires itself ends with the first repetition.
+ */
+function emptyRequired(field: FormField, around: ReadonlySet<FormField> = new Set()): JsonObject | undefined {
+  if (field.kind !== 'object' || field.nullable || around.has(field)) return undefined
+  const inside = new Set(around).add(field)
   const object: JsonObject = {}
   for (const [name, child] of field.children) {
-    const value = field.required.has(name) ? emptyRequired(child, depth + 1) : undefined
+    const value = field.required.has(name) ? emptyRequired(child, inside) : undefined
     if (value !== undefined) object[name] = value
   }
   return object
@@ -161,9 +170,64 @@ function repeatedRows(field: FormField, given: readonly string[]): (Slot | undef
 }
 
 function fromJsonText(field: FormField, text: string, path: string, problems: Problems): JsonValue {
-  const value = decodeProblem(text, path, problems)
-  if (value === undefined) return null
+  let value: JsonValue
+  try {
+    value = parseJson(text)
+  } catch (error) {
+    if (!(error instanceof JsonTextError)) throw error
+    return problems.add(path, error.code, `This ${error.message}.`)
+  }
   const fits = field.kind === 'array' ? Array.isArray(value) : isJsonObject(value)
   if (!fits) return problems.add(path, 'type', typeMessage([field.kind]))
   return keepDeclared(field, value, path, problems)
+}
+
+/** Collects problems; null takes the place of a failed value so that no other value moves. */
+export class Problems {
+  readonly errors: FieldError[] = []
+
+  add(path: string, code: string, message: string): null {
+    if (this.errors.length < MAX_ERRORS) this.errors.push({ path, code, message })
+    return null
+  }
+}
+
+/**
+ * A copy of `value` with the properties that `field` declares, or with all of them where the schema allows further
+ * properties.
+ */
+export function keepDeclared(
+  field: FormField | undefined,
+  value: JsonValue,
+  path: string,
+  problems: Problems,
+): JsonValue {
+  if (Array.isArray(value)) {
+    const items = field?.kind === 'array' ? field : undefined
+    if (value.length > MAX_ITEMS) return problems.add(path, 'too_many_items', `Give at most ${MAX_ITEMS}.`)
+    return value.map((item, index) =>
+      keepDeclared(items && itemField(items, index), item, items ? `${path}.${index}` : path, problems),
+    )
+  }
+  if (isJsonObject(value)) {
+    // Where no object belongs, nothing is dropped: the validator rejects it or accepts it as a fixed value.
+    const declared = field?.kind === 'object' ? field : undefined
+    const copy: JsonObject = {}
+    for (const [name, inner] of Object.entries(value)) {
+      const child = declared?.children.get(name)
+      // Problems below an undeclared property name the last declared place, never a name that the client chose.
+      if (child) copy[name] = keepDeclared(child, inner, `${path}.${name}`, problems)
+      else if (!declared || declared.open) copy[name] = keepDeclared(undefined, inner, path, problems)
+    }
+    return copy
+  }
+  // JSON.parse reads 1e400 as Infinity, which JSON cannot represent.
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    return problems.add(path, 'type', TOO_LARGE)
+  }
+  const whole = field?.scalars.has('integer') && !field.scalars.has('number')
+  if (whole && Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    return problems.add(path, 'type', INEXACT)
+  }
+  return value
 }

@@ -29,10 +29,6 @@ function tooManyEntries(): BodyError {
   return new BodyError('too_large', `The form has more than ${MAX_ENTRIES} entries.`)
 }
 
-const PERCENT = 0x25
-const PLUS = 0x2b
-const SPACE = 0x20
-
 export const FORM_TYPES = [
   'application/x-www-form-urlencoded',
   'multipart/form-data',
@@ -71,45 +67,15 @@ async function decodeAs(
   }
 }
 
-/** The parser of application/x-www-form-urlencoded (WHATWG URL standard, section 5.1). */
-export function decodeUrlEncoded(body: Buffer): FormEntry[] {
-  const entries: FormEntry[] = []
-  // Decoded as latin1, so that malformed UTF-8 is replaced only after the percent signs are decoded.
-  for (const [piece] of body.toString('latin1').matchAll(/[^&]+/g)) {
-    const equals = piece.indexOf('=')
-    const name = equals < 0 ? piece : piece.slice(0, equals)
-    entries.push({
-      name: percentDecode(name),
-      text: equals < 0 ? '' : percentDecode(piece.slice(equals + 1)),
-    })
-    // One more than allowed, so that the caller sees that there were too many.
-    if (entries.length > MAX_ENTRIES) break
-  }
-  return entries
-}
-
-/** `text` has one byte in each character. A percent sign without two hexadecimal digits is kept. */
-function percentDecode(text: string): string {
-  const bytes = Buffer.allocUnsafe(text.length)
-  let length = 0
-  for (let at = 0; at < text.length; at++) {
-    const byte = text.charCodeAt(at)
-    const escaped = byte === PERCENT ? 16 * hexDigit(text, at + 1) + hexDigit(text, at + 2) : Number.NaN
-    if (Number.isNaN(escaped)) bytes[length++] = byte === PLUS ? SPACE : byte
-    else {
-      bytes[length++] = escaped
-      at += 2
-    }
-  }
-  return bytes.toString('utf8', 0, length)
-}
-
-/** The digit's value; NaN if there is none. */
-function hexDigit(text: string, at: number): number {
-  const code = text.charCodeAt(at)
-  if (code >= 0x30 && code <= 0x39) return code - 0x30
-  const letter = code | 0x20
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN
+/** As the parser of application/x-www-form-urlencoded reads bytes (WHATWG URL standard, section 5.1). */
+function decodeUrlEncoded(body: Buffer): FormEntry[] {
+  const bytes = body.toString('latin1')
+  let count = 0
+  for (const _ of bytes.matchAll(/[^&]+/g)) if (++count > MAX_ENTRIES) throw tooManyEntries()
+  // Escaped, a byte that is no ASCII is decoded together with those around it.
+  const text = bytes.replace(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16)}`)
+  // A question mark at the very beginning would not count as part of the first name.
+  return [...new URLSearchParams(`&${text}`)].map(([name, text]) => ({ name, text }))
 }
 
 function decodeJson(body: Buffer): FormEntry[] {

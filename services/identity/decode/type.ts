@@ -1,8 +1,8 @@
 /** Converts one field's texts to its typed value (docs/forms.md). */
 
 import type { JsonValue } from '../../json.js'
-import { textOf } from '../schema/choices.js'
 import type { FormField, Scalar } from '../schema/field.js'
+import { textOf } from '../schema/fragments.js'
 import { INEXACT, TOO_LARGE, typeMessage } from './messages.js'
 
 /** A typed value, none (blank), or an error. */

@@ -1,6 +1,7 @@
 /** One input for one leaf of the schema (docs/forms.md). */
-import { textOf } from '../schema/choices.js'
+
 import { type FormField, isFreeObject } from '../schema/field.js'
+import { textOf } from '../schema/fragments.js'
 import { ESCAPED } from '../schema/pattern-syntax.js'
 
 /** What all nodes have in common. */

@@ -133,3 +133,7 @@ function words(name: string): string {
     .trim()
   return spaced.charAt(0).toUpperCase() + spaced.slice(1)
 }
+
+export function countNodes(nodes: readonly FormNode[]): number {
+  return nodes.reduce((sum, node) => sum + 1 + (node.type === 'input' ? 0 : countNodes(node.nodes)), 0)
+}

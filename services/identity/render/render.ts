@@ -1,6 +1,6 @@
 /** The form as accessible HTML that works without scripts (WCAG 2.2: 1.3.1, 3.3.1 to 3.3.3). */
 
-import { attributes, type Html, html } from '../../http/html.js'
+import { attributes, type Html, html } from '../../http/page.js'
 import type { FieldError } from '../decode/messages.js'
 import type { Input } from './inputs.js'
 import type { FormNode, NodeGroup } from './nodes.js'

@@ -3,7 +3,6 @@
 import { isJsonObject, type JsonValue, own } from '../../json.js'
 import { arrangeRows } from '../decode/blank.js'
 import type { FormEntry } from '../decode/decode.js'
-import { textOf } from '../schema/choices.js'
 import {
   type FormField,
   findPath,
@@ -12,6 +11,7 @@ import {
   MAX_ITEMS,
   MAX_SEGMENTS,
 } from '../schema/field.js'
+import { textOf } from '../schema/fragments.js'
 
 /** The texts under one name, and what was sent below it. Rows are numbered as the parser numbers them. */
 export interface Sent {

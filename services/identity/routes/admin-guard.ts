@@ -1,34 +1,14 @@
 /** Restricts administration to holders of a key or, if no key is set, to this machine. */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
 import { HttpError } from '../../http/errors.js'
 import { type CountWrongKey, refuseWrongKeys } from '../../http/wrong-keys.js'
+import { hashKey, presentsKey } from '../../keys.js'
 import type { IdentityHandler, IdentityRequest, IdentityRoutes, Methods } from '../http.js'
 
 const THIS_MACHINE = new BlockList()
 THIS_MACHINE.addSubnet('127.0.0.0', 8, 'ipv4')
 THIS_MACHINE.addAddress('::1', 'ipv6')
-
-/** What protects a key from being guessed is its length. */
-const MIN_KEY_LENGTH = 16
-
-/**
- * The keys of IDENTITY_ADMIN_KEYS, separated by commas or line breaks; empty: none. Throws an Error with a sentence.
- */
-export function readAdminKeys(text: string | undefined): string[] {
-  const keys = (text ?? '')
-    .trim()
-    .split(/[,\n]/)
-    .map(key => key.trim())
-  if (keys.length === 1 && keys[0] === '') return []
-  if (keys.some(key => key.length < MIN_KEY_LENGTH || /\s/.test(key))) {
-    throw new Error(
-      `IDENTITY_ADMIN_KEYS must be keys of at least ${MIN_KEY_LENGTH} characters without spaces, separated by commas; openssl rand -hex 24 makes one`,
-    )
-  }
-  return keys
-}
 
 /** The host name in BASE_URL; '' when it is not set. Throws an Error with a sentence. */
 export function readPublicHost(text: string | undefined): string {
@@ -44,12 +24,12 @@ export function guardAdmin(
   wrongKey: CountWrongKey<'identity'>,
   publicHost: string,
 ): IdentityRoutes {
-  const hashes = keys.map(hash)
+  const hashes = keys.map(hashKey)
   const guarded =
     (handler: IdentityHandler): IdentityHandler =>
     async request => {
       if (hashes.length === 0) demandThisMachine(request, publicHost)
-      else if (!hasKey(request, hashes)) return refuseKey(request, wrongKey)
+      else if (!presentsKey(request.header('authorization'), hashes)) return refuseKey(request, wrongKey)
       return handler(request)
     }
   return new Map(
@@ -60,13 +40,6 @@ export function guardAdmin(
       ) as Methods,
     ]),
   )
-}
-
-function hasKey(request: IdentityRequest, hashes: readonly Buffer[]): boolean {
-  // Hashes have equal length and do not reveal how much of a key was right.
-  const [, key] = /^(?:Api-Key|Bearer) +(\S+)$/i.exec(request.header('authorization') ?? '') ?? []
-  const given = hash(key ?? '')
-  return hashes.filter(known => timingSafeEqual(known, given)).length > 0
 }
 
 async function refuseKey(request: IdentityRequest, wrongKey: CountWrongKey<'identity'>): Promise<never> {
@@ -106,8 +79,4 @@ function isNameHere(host: string, publicHost: string): boolean {
   const name = URL.canParse(url) ? new URL(url).hostname : ''
   const isLoopback = name === 'localhost' || name.endsWith('.localhost')
   return isLoopback || isIP(name.replace(/^\[|\]$/g, '')) !== 0 || (publicHost !== '' && name === publicHost)
-}
-
-function hash(key: string): Buffer {
-  return createHash('sha256').update(key).digest()
 }

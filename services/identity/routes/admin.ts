@@ -16,7 +16,6 @@ import {
   statusOf,
 } from '../http.js'
 import type { Identities, WrittenIdentity } from '../identities.js'
-import { pageToken, readPageToken } from '../ids.js'
 import { IdentifierTaken } from '../store/contract.js'
 import { takenError } from './self-service.js'
 
@@ -162,4 +161,17 @@ function pageSize(text: string | null): number {
   const size = /^\d{1,15}$/.test(text) ? Number(text) : 0
   if (size < 1) throw new HttpError(400, 'page_size has to be a whole number of at least 1.', 'page_size')
   return Math.min(size, MAX_PAGE_SIZE)
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** The opaque token of the page after the identity `id`. */
+function pageToken(id: string): string {
+  return Buffer.from(id).toString('base64url')
+}
+
+/** The id inside a page token; undefined for a token that is not ours. */
+function readPageToken(token: string): string | undefined {
+  const id = Buffer.from(token, 'base64url').toString('latin1')
+  return UUID.test(id) ? id : undefined
 }

@@ -1,5 +1,5 @@
 /** The pages of self-service. */
-import type { Html } from '../../http/html.js'
+import type { Html } from '../../http/page.js'
 import { pageKind } from '../../http/page.js'
 import type { Language } from '../languages.js'
 

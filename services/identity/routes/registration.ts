@@ -1,6 +1,6 @@
 /** Registration by form or by JSON. */
 
-import { html } from '../../http/html.js'
+import { html } from '../../http/page.js'
 import type { JsonObject } from '../../json.js'
 import type { FieldError } from '../decode/messages.js'
 import { readForm } from '../decode/parse.js'

@@ -1,6 +1,6 @@
 /** What the self-service forms have in common: how they are shown, and their errors. */
 
-import { type Html, html } from '../../http/html.js'
+import { type Html, html } from '../../http/page.js'
 import type { FieldError } from '../decode/messages.js'
 import { type HttpAnswer, type IdentityRequest, prefers } from '../http.js'
 import { buildNodes, saidNodes } from '../render/nodes.js'

@@ -1,7 +1,7 @@
 /** People change their own traits, by form or by JSON. */
 
 import { HttpError } from '../../http/errors.js'
-import { html } from '../../http/html.js'
+import { html } from '../../http/page.js'
 import type { FormEntry } from '../decode/decode.js'
 import type { FieldError } from '../decode/messages.js'
 import { parsePatch, readForm } from '../decode/parse.js'

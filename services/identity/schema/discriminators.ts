@@ -3,7 +3,7 @@
  * they would report the fields of every branch that was not chosen (docs/forms.md).
  */
 import { isJsonObject, type JsonObject, type JsonValue, own } from '../../json.js'
-import { list, type ResolveSchema } from './kinds.js'
+import { list, type ResolveSchema } from './fragments.js'
 
 /** Keywords that do not constrain the value: a branch with only these is nothing but a reference. */
 const WORDS = new Set(['$ref', 'title', 'description'])

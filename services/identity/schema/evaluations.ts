@@ -4,6 +4,7 @@
  */
 import { isJsonObject, type JsonObject, type JsonValue, MAX_JSON_DEPTH, own } from '../../json.js'
 import { inPlace, type SchemaDocument, SchemaError } from './document.js'
+import { list } from './fragments.js'
 
 /** Most parts of a schema that may apply to one value, each counted as often as it applies. */
 const MAX_PARTS = 1000
@@ -93,7 +94,7 @@ function inside(parts: Parts, document: SchemaDocument): ReadonlyMap<string, Cou
     else found.set(step, [[schema, times]])
   }
   const names = new Set([...parts.keys()].flatMap(schema => Object.keys(objectAt(schema, 'properties'))))
-  const positions = Math.max(0, ...[...parts.keys()].map(schema => tupleOf(schema).length))
+  const positions = Math.max(0, ...[...parts.keys()].map(schema => list(schema, 'items').length))
   for (const [schema, times] of parts) {
     const properties = objectAt(schema, 'properties')
     const patterns = Object.entries(objectAt(schema, 'patternProperties'))
@@ -121,9 +122,4 @@ function inside(parts: Parts, document: SchemaDocument): ReadonlyMap<string, Cou
 function objectAt(schema: JsonObject, key: string): JsonObject {
   const value = own(schema, key)
   return isJsonObject(value) ? value : {}
-}
-
-function tupleOf(schema: JsonObject): JsonValue[] {
-  const items = own(schema, 'items')
-  return Array.isArray(items) ? items : []
 }

@@ -10,23 +10,31 @@ export interface Choice {
   readonly label: string
 }
 
-/** What a rendered input shows and hints at; typing never depends on it. */
-export interface Display {
-  readonly title?: string
-  readonly description?: string
-  readonly default?: JsonValue
-  readonly format?: string
-  readonly pattern?: string
-  readonly minimum?: number
-  readonly maximum?: number
-  readonly exclusiveMinimum?: number
-  readonly exclusiveMaximum?: number
-  readonly minLength?: number
-  readonly maxLength?: number
-  readonly minItems?: number
-  readonly maxItems?: number
+/** What a rendered input shows and hints at, with the type of each; typing never depends on it. */
+export const DISPLAY = {
+  title: 'string',
+  description: 'string',
+  default: 'any',
+  format: 'string',
+  pattern: 'string',
+  minimum: 'number',
+  maximum: 'number',
+  exclusiveMinimum: 'number',
+  exclusiveMaximum: 'number',
+  minLength: 'number',
+  maxLength: 'number',
+  minItems: 'number',
+  maxItems: 'number',
   /** What a browser may fill in: a token of HTML's autocomplete attribute. */
-  readonly 'x-autocomplete'?: string
+  'x-autocomplete': 'string',
+} as const
+
+export type Display = {
+  readonly [Key in keyof typeof DISPLAY]?: {
+    string: string
+    number: number
+    any: JsonValue
+  }[(typeof DISPLAY)[Key]]
 }
 
 /** One place of the table. In a recursive schema a field is its own descendant. */

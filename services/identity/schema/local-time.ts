@@ -2,6 +2,9 @@
  * Times as people fill them in: a browser's inputs for them have no zone, so the schema says which one is meant
  * (`x-timezone`). Stored values are RFC 3339, with the offset of that zone.
  */
+import { own } from '../../json.js'
+import { SchemaError } from './document.js'
+import type { Fragment } from './fragments.js'
 
 const FIXED = /^(?:UTC|([+-])([01]\d|2[0-3]):([0-5]\d))$/
 const WALL = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?$/
@@ -20,6 +23,19 @@ export interface LocalTime {
   toStored(text: string): string
   /** What the input shows; undefined when it cannot show that text without changing it. */
   toShown(text: string): string | undefined
+}
+
+/** The time handling of a field whose fragments name a zone. Throws SchemaError when the zone cannot be used. */
+export function localTimeOf(
+  fragments: readonly Fragment[],
+  format: string | undefined,
+  path: string,
+): LocalTime | undefined {
+  const said = fragments.find(({ schema }) => Object.hasOwn(schema, 'x-timezone'))
+  if (said === undefined) return undefined
+  const times = localTime(format, own(said.schema, 'x-timezone'))
+  if (typeof times === 'string') throw new SchemaError(`${path}: ${times}`)
+  return times
 }
 
 /** The time handling of a field with that format; the end of an error sentence when the zone cannot be used. */

@@ -6,22 +6,24 @@
 
 import { isJsonObject, type JsonObject, type JsonValue, own } from '../../json.js'
 import { compileValidator, type Validate } from '../decode/validate.js'
-import { displayOf, findIdentifiers } from './annotations.js'
-import { agreedChoices } from './choices.js'
+import { buildNodes, countNodes, MAX_NODES } from '../render/nodes.js'
 import { loadDocument, type SchemaDocument, SchemaError } from './document.js'
 import { refuseCostly } from './evaluations.js'
 import { type FormField, MAX_SEGMENTS, type Scalar } from './field.js'
-import { refuseEndless } from './finite.js'
 import {
+  agreedChoices,
   agreedTypes,
+  displayOf,
   type Fragment,
+  impliedTypes,
+  isTyped,
   KindConflict,
   type Role,
   spread,
   type Type,
   type Types,
-} from './kinds.js'
-import { localTime } from './local-time.js'
+} from './fragments.js'
+import { localTimeOf } from './local-time.js'
 
 /** A schema ready for use: the table from its root, and the validator of `{traits}`. */
 export interface CompiledSchema {
@@ -51,7 +53,11 @@ export function compileSchema(schema: unknown): CompiledSchema {
     throw new SchemaError('the schema must be an object with an object property "traits"')
   }
   const root: FormField = { ...whole, kind: 'object', children: new Map([['traits', traits]]), open: false }
-  refuseEndless(root, traits)
+  if (countNodes(buildNodes({ root }, { texts: [], inner: new Map() }, [])) > MAX_NODES) {
+    throw new SchemaError(
+      `the form would have more than ${MAX_NODES} fields; declare fewer properties, a smaller minItems, or fewer definitions that refer to each other`,
+    )
+  }
   const id = own(document.root, '$id')
   return { id: typeof id === 'string' ? id : 'default', root, validate, identifiers: findIdentifiers(traits) }
 }
@@ -197,34 +203,8 @@ class TableBuilder {
   }
 }
 
-/** Throws SchemaError when the zone cannot be used. */
-function localTimeOf(parts: readonly Fragment[], format: string | undefined, path: string) {
-  const said = parts.find(({ schema }) => Object.hasOwn(schema, 'x-timezone'))
-  if (said === undefined) return undefined
-  const times = localTime(format, own(said.schema, 'x-timezone'))
-  if (typeof times === 'string') throw new SchemaError(`${path}: ${times}`)
-  return times
-}
-
 function asFragment(schema: JsonValue | undefined, role: Role): Fragment {
   return { schema: isJsonObject(schema) ? schema : {}, role }
-}
-
-/** True when some fragment declares a type or properties, which fixed values then only narrow. */
-function isTyped(parts: readonly Fragment[]): boolean {
-  return parts.some(({ schema }) => Object.hasOwn(schema, 'type') || Object.hasOwn(schema, 'properties'))
-}
-
-/** Without a declared type, keywords imply it; a schema without any of them takes text. */
-function impliedTypes(parts: readonly Fragment[]): Types {
-  const says = (...keywords: string[]) =>
-    parts.some(({ schema }) => keywords.some(key => Object.hasOwn(schema, key)))
-  if (says('properties', 'required', 'additionalProperties', 'patternProperties'))
-    return new Set<Type>(['object'])
-  if (says('items', 'minItems', 'maxItems', 'uniqueItems')) return new Set<Type>(['array'])
-  if (says('minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'))
-    return new Set<Type>(['number'])
-  return new Set<Type>(['string'])
 }
 
 /** Two children such as `a.b` and `a` would make field names ambiguous. */
@@ -241,4 +221,24 @@ function refuseAmbiguousNames(children: ReadonlyMap<string, unknown>, path: stri
       }
     }
   }
+}
+
+/** Paths below `traits` whose values are unique within a project. Throws SchemaError. */
+export function findIdentifiers(traits: FormField): string[][] {
+  const found: string[][] = []
+  const walk = (field: FormField, path: string[], open: ReadonlySet<FormField>): void => {
+    if (open.has(field) || open.size >= MAX_SEGMENTS) return
+    if (field.identifier) {
+      if (!field.scalars.has('string'))
+        throw new SchemaError(`${path.join('.')}: x-identifier must stand on a string`)
+      found.push(path)
+    }
+    for (const item of [...field.tuple, field.items]) {
+      if (item?.identifier)
+        throw new SchemaError(`${path.join('.')}: x-identifier cannot stand inside an array`)
+    }
+    for (const [name, child] of field.children) walk(child, [...path, name], new Set(open).add(field))
+  }
+  walk(traits, [], new Set())
+  return found
 }

@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import t from 'tap'
-import type { LiveListener } from '../../../gateway/admin/live.js'
-import { LiveStreams } from '../../../gateway/admin/live-streams.js'
+import { type LiveListener, LiveStreams } from '../../../gateway/admin/live.js'
 import { waitUntil } from '../../helpers/wait.js'
 
 t.test('a stream that is not read skips snapshots, and is closed after thirty seconds', async t => {

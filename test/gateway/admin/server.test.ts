@@ -2,11 +2,10 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { LiveSnapshot } from '../../../gateway/admin/live-snapshot.js'
-import { startAdmin } from '../../../gateway/admin/server.js'
+import { Health, startAdmin } from '../../../gateway/admin/server.js'
 import { WrongKeys } from '../../../gateway/admin/wrong-keys.js'
 import { UnknownQuestion } from '../../../gateway/errors.js'
 import { networkOf } from '../../../gateway/listen/client.js'
-import { Health } from '../../../gateway/observe/health.js'
 import { Metrics } from '../../../gateway/observe/metrics.js'
 import { matchList } from '../../helpers/lists.js'
 
@@ -38,7 +37,7 @@ async function start(
     put: async () => ({ created: true, entry: {} }),
     remove: async () => ({}),
   }
-  const modes = { put: async () => ({ created: true, mode: {} }), remove: async () => ({}) }
+  const modes = { put: async () => ({ created: true, entry: {} }), remove: async () => ({}) }
   const troubles = (): string[] => []
   const live = {
     snapshot: () => ({}) as LiveSnapshot,

@@ -1,5 +1,5 @@
 /** What the algorithms promise for any sequence of requests, checked by arithmetic on the admissions. */
-import type { Window } from '../../../gateway/types.js'
+import type { Window } from '../../../gateway/demand.js'
 
 /** Start of the tests' virtual time, in ms. */
 export const START = 1_700_000_000_000

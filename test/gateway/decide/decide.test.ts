@@ -4,7 +4,7 @@ import { ClusterStore } from '../../../gateway/decide/redis/cluster-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import type { Ask } from '../../../gateway/decide/store/store.js'
 import type { Limiter } from '../../../gateway/plugin.js'
-import type { Verdict } from '../../../gateway/types.js'
+import type { Verdict } from '../../../gateway/verdict.js'
 import { type Bench, bench, decide, inProcess, limits, metered, onRedis, slots } from './deciding.js'
 
 /** What each window and meter has counted, in the order of the rules. */

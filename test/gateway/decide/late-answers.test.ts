@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { openStore } from '../../../gateway/decide/store/open.js'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
-import type { Demand } from '../../../gateway/types.js'
+import type { Demand } from '../../../gateway/demand.js'
 import { faultProxy } from '../../helpers/faults.js'
 import { redisUrl } from '../../helpers/redis.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'

@@ -7,7 +7,7 @@ import { RedisLeaseClient } from '../../../gateway/decide/leases/redis-lease-cli
 import { defineScripts } from '../../../gateway/decide/redis/scripts.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import type { Ask } from '../../../gateway/decide/store/store.js'
-import type { Window } from '../../../gateway/types.js'
+import type { Window } from '../../../gateway/demand.js'
 import { redisUrl } from '../../helpers/redis.js'
 import { START } from './admissions.js'
 import { freshKey, windows } from './counting.js'

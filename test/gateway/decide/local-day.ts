@@ -1,5 +1,5 @@
 /** Calendar periods computed with Intl alone, to check the code that computes them. */
-import type { Calendar } from '../../../gateway/types.js'
+import type { Calendar } from '../../../gateway/demand.js'
 
 const zones = new Map<string, Intl.DateTimeFormat>()
 

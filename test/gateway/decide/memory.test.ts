@@ -5,7 +5,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import { BoundedMap, type Use } from '../../../gateway/decide/store/bounded-map.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
-import type { Algorithm, Demand } from '../../../gateway/types.js'
+import type { Demand } from '../../../gateway/demand.js'
+import type { Algorithm } from '../../../gateway/types.js'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void

@@ -5,7 +5,8 @@ import { ClusterStore } from '../../../gateway/decide/redis/cluster-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import { rateLimitFields } from '../../../gateway/forward/fields.js'
 import { rejectionOf } from '../../../gateway/forward/reject.js'
-import type { KeyPart, Mode, Rule, Verdict } from '../../../gateway/types.js'
+import type { KeyPart, Mode, Rule } from '../../../gateway/types.js'
+import type { Verdict } from '../../../gateway/verdict.js'
 import { type Bench, bench, decide, inProcess, limits, metered, onRedis, rule } from './deciding.js'
 
 t.test('no request waits for a report-only rule that needs a call of its own', async t => {

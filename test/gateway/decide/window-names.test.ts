@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Ask } from '../../../gateway/decide/store/store.js'
-import type { Window } from '../../../gateway/types.js'
+import type { Window } from '../../../gateway/demand.js'
 import { places } from './places.js'
 
 /** Small quotas, whose sliding windows keep exact times. */

@@ -1,7 +1,8 @@
 import t from 'tap'
 import { type Families, rateLimitFields } from '../../../gateway/forward/fields.js'
 import { rejectionOf } from '../../../gateway/forward/reject.js'
-import type { Outcome, Reading, Rule, Verdict } from '../../../gateway/types.js'
+import type { Rule } from '../../../gateway/types.js'
+import type { Outcome, Reading, Verdict } from '../../../gateway/verdict.js'
 
 function rule(id: string, kind = 'project-limits'): Rule {
   const source = { file: 'policy.yaml', line: 1 }

@@ -1,6 +1,7 @@
 /** Finished requests to pass to observers. */
 import { compiledRule } from '../../../gateway/compiled-rule.js'
-import type { Facts, Finished, Outcome, Reading, Rule, Verdict } from '../../../gateway/types.js'
+import type { Facts, Rule } from '../../../gateway/types.js'
+import type { Finished, Outcome, Reading, Verdict } from '../../../gateway/verdict.js'
 
 export function rule(changes: Partial<Rule> = {}): Rule {
   return compiledRule({

@@ -1,9 +1,9 @@
 /** The live figures of the moment and of the last hour, in virtual time. */
 import t from 'tap'
 import { Live } from '../../../gateway/observe/live/live.js'
-import { MOST_HOURS } from '../../../gateway/observe/live/timeline.js'
+import { MOST_HOURS } from '../../../gateway/observe/live/tally.js'
 import { Metrics } from '../../../gateway/observe/metrics.js'
-import type { Finished } from '../../../gateway/types.js'
+import type { Finished } from '../../../gateway/verdict.js'
 import { randomOf } from '../../helpers/decision-lines.js'
 import { matchList } from '../../helpers/lists.js'
 import { finished, outcome, reading, rule } from './events.js'

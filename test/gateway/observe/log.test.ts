@@ -4,7 +4,7 @@ import { decisionLog, type LoggedDecisions } from '../../../gateway/observe/deci
 import { createLog, isLogLevel } from '../../../gateway/observe/log.js'
 import { decisionRecords } from '../../../gateway/observe/record.js'
 import { Redactor } from '../../../gateway/observe/redact.js'
-import type { Finished } from '../../../gateway/types.js'
+import type { Finished } from '../../../gateway/verdict.js'
 import { matchList } from '../../helpers/lists.js'
 import { finished, outcome, reading, rule } from './events.js'
 

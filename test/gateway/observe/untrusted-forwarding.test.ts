@@ -1,7 +1,7 @@
 /** A proxy that is missing in `trustedProxies` is noticed, without any client's address. */
 import t from 'tap'
+import { factsOf } from '../../../gateway/listen/written.js'
 import { ForwardingWatch, latestOf, seldom, warnOf } from '../../../gateway/observe/untrusted-forwarding.js'
-import { factsOf } from '../../../tools/replay/traffic.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
 

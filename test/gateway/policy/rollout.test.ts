@@ -3,10 +3,10 @@ import t from 'tap'
 import type { PolicyFile } from '../../../config/types.js'
 import type { Quota, QuotaOverride, Trial } from '../../../config/words/quota.js'
 import { isInside } from '../../../config/words/share.js'
+import { factsOf } from '../../../gateway/listen/written.js'
 import type { PolicyConfig } from '../../../gateway/policy/documents.js'
 import type { Policy } from '../../../gateway/policy/policy.js'
 import type { Project } from '../../../gateway/types.js'
-import { factsOf } from '../../../tools/replay/traffic.js'
 import { compiled, projectEntry, projectLimits } from './documents.js'
 
 const quota = (sustained: number, trial?: Trial): Quota => ({

@@ -1,6 +1,6 @@
 /** What the page says of the last hour. */
 import t from 'tap'
-import { joinHistory } from '../../../gateway/run/live/history.js'
+import { joinHistory } from '../../../gateway/run/live/join.js'
 import { launchBrowser } from '../../helpers/browser.js'
 import { operated } from './operator.js'
 

@@ -97,7 +97,7 @@ for (const [name, database] of databases) {
     const store = await openStore({ mongodbUrl: env.MONGODB_URL ?? '', dataDir: DATA_DIR })
     t.teardown(() => store.close())
     const known = createSecretBox([old]).seal('', '', '').split('.')[1] as string
-    for (const directory of await store.everyDirectory({ after: undefined, limit: 200 })) {
+    for (const directory of await store.directories('all', { offset: 0, limit: 200 })) {
       t.notOk(JSON.stringify(directory).includes(`v2.${known}.`), 'no text is sealed with the old key')
     }
     t.match(await rotateAll(store, createSecretBox([fresh, old])), { reencrypted: 0, done: true })

@@ -90,7 +90,7 @@ t.test(
     }
     const all = [
       ...['app', 'http'],
-      ...['messages', 'type', 'assemble', 'declared', 'parse', 'validate'].map(name => `decode/${name}`),
+      ...['messages', 'type', 'assemble', 'parse', 'validate'].map(name => `decode/${name}`),
       ...['inputs', 'nodes', 'render'].map(name => `render/${name}`),
       ...['admin', 'csrf', 'page', 'registration', 'settings', 'self-service'].map(name => `routes/${name}`),
     ]

@@ -1,13 +1,15 @@
 import {
   type Collection,
   type Db,
+  type Filter,
   MongoBulkWriteError,
   MongoClient,
   MongoServerError,
   type OptionalUnlessRequiredId,
+  type WithId,
 } from 'mongodb'
 import { claimVersion, databaseOf, patienceOf } from '../../../storage/mongodb.js'
-import type { ListPlace, Scope } from '../../model.js'
+import type { ListPage, Scope } from '../../model.js'
 import type {
   CommitDocument,
   DeadDocument,
@@ -123,17 +125,27 @@ async function createIndexes(collections: Collections): Promise<void> {
   await setupLinks.createIndex({ until: 1 })
 }
 
-/** The order of creation. */
-export const byAge = { created: 1, _id: 1 } as const
-
-/** Matches documents after a place in the order of creation; the first bound lets an index start there. */
-export const placedAfter = (after: ListPlace | undefined): object =>
-  after
-    ? {
-        created: { $gte: after.created },
-        $or: [{ created: { $gt: after.created } }, { _id: { $gt: after.id } }],
-      }
-    : {}
+/** A page in the order of creation, then id; with `newestBy`, by this time with the newest first. */
+export function readPage<T extends { _id: string }>(
+  collection: Collection<T>,
+  which: object,
+  { after, offset, limit }: ListPage,
+  newestBy?: 'created' | 'failed',
+): Promise<WithId<T>[]> {
+  const time = newestBy ?? 'created'
+  const [from, beyond, way] = newestBy ? (['$lte', '$lt', -1] as const) : (['$gte', '$gt', 1] as const)
+  // The first bound lets an index start there.
+  const placed = after && {
+    [time]: { [from]: after.created },
+    $or: [{ [time]: { [beyond]: after.created } }, { _id: { [beyond]: after.id } }],
+  }
+  const found = collection.find({ ...which, ...placed } as Filter<T>)
+  return found
+    .sort({ [time]: way, _id: way })
+    .skip(offset)
+    .limit(limit)
+    .toArray()
+}
 
 /** A scope as a filter. */
 export function scoped(scope: Scope): { directory: string } | { tenant: string; product: string } {

@@ -1,7 +1,7 @@
 import type { Directory } from '../../model.js'
 import { type Announcement, type DirectoryStore, purgeBatch } from '../contract.js'
 import type { Committer } from './commit.js'
-import { byAge, type Collections, placedAfter } from './connection.js'
+import { type Collections, readPage } from './connection.js'
 import type { DirectoryStep } from './documents.js'
 import { purgeEvents } from './events.js'
 
@@ -70,20 +70,13 @@ export function createDirectoryStore(collections: Collections, { commit, head }:
       await directories.insertOne({ _id: id, tenant, product, created, body: directory })
     },
     directory: async id => (await directories.findOne({ _id: id }))?.body,
-    async directories({ tenant, product }, { after, offset, limit }) {
-      const whose = tenant === undefined ? { product } : { tenant, product }
-      const found = directories.find({ ...whose, ...placedAfter(after) })
-      return (await found.sort(byAge).skip(offset).limit(limit).toArray()).map(
-        document => document.body as Directory,
-      )
+    directories: async (scope, page) => {
+      const { tenant, product } = scope === 'all' ? {} : scope
+      const whose = { ...(tenant !== undefined && { tenant }), ...(product !== undefined && { product }) }
+      return (await readPage(directories, whose, page)).map(({ body }) => body)
     },
-    everyDirectory: async ({ after, limit }) =>
-      (await directories.find(placedAfter(after)).sort(byAge).limit(limit).toArray()).map(
-        document => document.body as Directory,
-      ),
-    oldestDirectory: async () => (await directories.find().sort(byAge).limit(1).next())?.body,
     newestDirectory: async () =>
-      (await directories.find().sort({ created: -1, _id: -1 }).limit(1).next())?.body,
+      (await readPage(directories, {}, { offset: 0, limit: 1 }, 'created'))[0]?.body,
     replaceDirectory: (before, after, announcement) =>
       change(before.id, announcement, directory =>
         isSame(directory, before) ? { kind: 'directory', directory: after } : undefined,

@@ -1,8 +1,7 @@
-import type { Collection, Filter, WithId } from 'mongodb'
+import type { Filter } from 'mongodb'
 import { ownerOf, queueOf, queueRange } from '../../events/queue.js'
-import type { ListPage, Scope } from '../../model.js'
 import type { Claim, DeadLetter, EventStore, LogEntry } from '../event-contract.js'
-import { type Collections, scoped } from './connection.js'
+import { type Collections, readPage, scoped } from './connection.js'
 import { type DeadDocument, fromDocument, type LeaseDocument, toDocument, toEvent } from './documents.js'
 import { leaseId, newestLease, takeLease } from './leases.js'
 
@@ -41,25 +40,6 @@ export async function purgeEvents(
     ...(firstUndelivered === undefined ? [leases.deleteMany(queuesWithin(directory))] : []),
   ])
   return deletions.reduce((sum, { deletedCount }) => sum + deletedCount, 0)
-}
-
-/** A page of a list, newest first by the given time. */
-function newestFirst<T extends { _id: string }>(
-  collection: Collection<T>,
-  time: 'created' | 'failed',
-  scope: Scope,
-  { after, offset, limit }: ListPage,
-): Promise<WithId<T>[]> {
-  const placed = after && {
-    [time]: { $lte: after.created },
-    $or: [{ [time]: { $lt: after.created } }, { _id: { $lt: after.id } }],
-  }
-  const found = collection.find({ ...scoped(scope), ...placed } as Filter<T>)
-  return found
-    .sort({ [time]: -1, _id: -1 })
-    .skip(offset)
-    .limit(limit)
-    .toArray()
 }
 
 /** Passes removed directories with no events left to deliver on to the purge. */
@@ -184,7 +164,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     },
 
     deadLetters: async (scope, page) =>
-      (await newestFirst(deadLetters, 'failed', scope, page)).map(fromDocument<DeadLetter>),
+      (await readPage(deadLetters, scoped(scope), page, 'failed')).map(fromDocument<DeadLetter>),
     async deadLetter(id) {
       const found = await deadLetters.findOne({ _id: id })
       return found ? fromDocument<DeadLetter>(found) : undefined
@@ -202,7 +182,7 @@ export function createEventStore(collections: Collections, finishAbandoned: () =
     },
 
     webhookLog: async (scope, page) =>
-      (await newestFirst(webhookLog, 'created', scope, page)).map(fromDocument<LogEntry>),
+      (await readPage(webhookLog, scoped(scope), page, 'created')).map(fromDocument<LogEntry>),
     async webhookLogEntry(id) {
       const found = await webhookLog.findOne({ _id: id })
       return found ? fromDocument<LogEntry>(found) : undefined

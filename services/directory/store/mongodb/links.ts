@@ -1,5 +1,5 @@
-import { maxNewTokens, maxSetupLinks } from '../../schemas/directory-fields.js'
-import type { LinkStore, SetupLink, SetupLinkStore } from '../link-contract.js'
+import { maxNewTokens, maxSetupLinks } from '../../limits.js'
+import type { LinkStore, SetupLink, SetupLinkStore } from '../contract.js'
 import { type Collections, insertIfNew } from './connection.js'
 
 /** A one-time link; `_id` is the hash of its token. */

@@ -1,4 +1,4 @@
-import type { PullState, PullStore } from '../pull-contract.js'
+import type { PullState, PullStore } from '../contract.js'
 import type { Collections } from './connection.js'
 import { type Leased, leaseId, newestLease, takeLease } from './leases.js'
 

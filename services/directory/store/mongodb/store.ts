@@ -1,14 +1,14 @@
-import { mongodbFault } from '../../../storage/mongodb.js'
 import type { Resource, ResourceType } from '../../model.js'
 import type { Store } from '../contract.js'
-import { guarded, type ReportFault } from '../guarded.js'
 import { createCommitter } from './commit.js'
-import { byAge, connectMongodb, placedAfter, scoped } from './connection.js'
+import { connectMongodb, readPage, scoped } from './connection.js'
 import { createDirectoryStore } from './directories.js'
 import type { ResourceDocument } from './documents.js'
 import { createEventStore } from './events.js'
 import { createLinkStore, createSetupLinkStore } from './links.js'
 import { createPullStore } from './pulls.js'
+
+export { mongodbFault } from '../../../storage/mongodb.js'
 
 const tombstoneMs = 60 * 60 * 1000
 
@@ -16,10 +16,7 @@ const tombstoneMs = 60 * 60 * 1000
  * The MongoDB store: replica set, single server or a server that speaks MongoDB's protocol. It uses no transactions
  * and no change streams (see commit.ts for how a change is atomic all the same).
  */
-export async function openMongodb(
-  url: string,
-  { reportFault = () => undefined }: { readonly reportFault?: ReportFault | undefined } = {},
-): Promise<Store> {
+export async function openMongodb(url: string): Promise<Store> {
   const { client, collections } = await connectMongodb(url)
   const { commits, resources, memberships } = collections
   const committer = createCommitter(collections)
@@ -35,7 +32,7 @@ export async function openMongodb(
   }
   const ofEvents = createEventStore(collections, finishAbandoned)
 
-  const store: Store = {
+  return {
     ...ofDirectories,
     ...ofEvents,
     ...createPullStore(collections),
@@ -64,15 +61,12 @@ export async function openMongodb(
       const found = await resources.find(among, { projection: { _id: 1 } }).toArray()
       return new Set(found.map(document => document._id))
     },
-    resources: async (scope, type, { after, offset, limit }) => {
-      const found = resources.find({ ...scoped(scope), type, ...placedAfter(after) })
-      return (await found.sort(byAge).skip(offset).limit(limit).toArray()).map(toResource)
-    },
+    resources: async (scope, type, page) =>
+      (await readPage(resources, { ...scoped(scope), type }, page)).map(toResource),
     count: (directoryId, type) => resources.countDocuments({ directory: directoryId, type }),
     async scan({ directoryId, type, terms, after, limit }) {
-      const among = terms && { terms: { $in: [...terms] } }
-      const found = resources.find({ directory: directoryId, type, ...among, ...placedAfter(after) })
-      return (await found.sort(byAge).limit(limit).toArray()).map(toResource)
+      const which = { directory: directoryId, type, ...(terms && { terms: { $in: [...terms] } }) }
+      return (await readPage(resources, which, { after, offset: 0, limit })).map(toResource)
     },
 
     async members(groupId, { after, offset, limit }) {
@@ -101,7 +95,6 @@ export async function openMongodb(
     },
     close: () => client.close(),
   }
-  return guarded(store, mongodbFault, reportFault)
 }
 
 function toResource(document: ResourceDocument): Resource {

@@ -1,18 +1,50 @@
 import { queueRange } from '../../events/queue.js'
 import type { Directory } from '../../model.js'
 import { type Announcement, type DirectoryStore, purgeBatch } from '../contract.js'
-import { createDeletedStore, firstUndelivered, keepUntilDelivered } from './deleted.js'
 import { insertEvents, purgeEvents } from './event-tables.js'
-import { deleteResource, type Sql } from './sql.js'
+import { deleteResource } from './resources.js'
+import { page, type Sql, scoped } from './sql.js'
+
+/**
+ * `removed_directories` lists those that still have to be purged. `deleted_directories` are those whose removal has yet
+ * to be delivered: as they were, with the sequence of the first event to deliver.
+ */
+export const directorySchema = `
+CREATE TABLE directories (
+  id TEXT PRIMARY KEY, tenant TEXT NOT NULL, product TEXT NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL,
+  version INTEGER NOT NULL DEFAULT 0, sequence INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX directories_scope ON directories (tenant, product, created, id);
+CREATE INDEX directories_product ON directories (product, created, id);
+CREATE INDEX directories_age ON directories (created, id);
+CREATE TABLE removed_directories (id TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE deleted_directories (
+  id TEXT PRIMARY KEY, body TEXT NOT NULL, sequence INTEGER NOT NULL
+) WITHOUT ROWID;
+`
 
 interface Row {
   body: string
 }
+interface DeletedRow extends Row {
+  id: string
+  sequence: number
+}
+
+const read = (row: Row): Directory => JSON.parse(row.body) as Directory
+/**
+ * A directory is always written as the text of the object it was read as, so equal text means an unchanged directory.
+ */
+const textOf = (directory: Directory): string => JSON.stringify(directory)
 
 /** Directories in the embedded database. */
 export function createDirectoryStore(sql: Sql): DirectoryStore {
   const { run, all, one, together } = sql
-  const read = (row: Row | undefined): Directory | undefined => row && (JSON.parse(row.body) as Directory)
+
+  const found = (query: string, ...values: unknown[]): Directory | undefined => {
+    const row = one<Row>(query, ...values)
+    return row && read(row)
+  }
 
   /** True if the directory still held something. */
   const purge = (id: string): boolean => {
@@ -24,7 +56,7 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
     run('DELETE FROM pulls WHERE directory_id = ?', id)
     run('DELETE FROM consent_links WHERE directory_id = ?', id)
     run('DELETE FROM setup_links WHERE directory_id = ?', id)
-    const first = firstUndelivered(sql, id)
+    const first = one<DeletedRow>('SELECT * FROM deleted_directories WHERE id = ?', id)?.sequence
     const last = first === undefined ? Number.MAX_SAFE_INTEGER : first - 1
     if (resources.length + purgeEvents(sql, id, last) > 0) return true
     if (first === undefined) {
@@ -48,38 +80,19 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
       const { id, tenant, product, created } = directory
       run(
         'INSERT INTO directories (id, tenant, product, created, body) VALUES (?, ?, ?, ?, ?)',
-        ...[id, tenant, product, created, JSON.stringify(directory)],
+        ...[id, tenant, product, created, textOf(directory)],
       )
     },
-    directory: async id => read(one('SELECT body FROM directories WHERE id = ?', id)),
-    async directories({ tenant, product }, { after, offset, limit }) {
-      const where = tenant === undefined ? 'product = ?' : 'tenant = ? AND product = ?'
-      return all<Row>(
-        `SELECT body FROM directories WHERE ${where} ${after ? 'AND (created, id) > (?, ?)' : ''}
-         ORDER BY created, id LIMIT ? OFFSET ?`,
-        ...(tenant === undefined ? [product] : [tenant, product]),
-        ...(after ? [after.created, after.id] : []),
-        ...[limit, offset],
-      ).map(row => JSON.parse(row.body) as Directory)
-    },
-    everyDirectory: async ({ after, limit }) =>
-      all<Row>(
-        `SELECT body FROM directories ${after ? 'WHERE (created, id) > (?, ?)' : ''} ORDER BY created, id LIMIT ?`,
-        ...(after ? [after.created, after.id] : []),
-        limit,
-      ).map(row => JSON.parse(row.body) as Directory),
-    oldestDirectory: async () => read(one('SELECT body FROM directories ORDER BY created, id LIMIT 1')),
-    newestDirectory: async () =>
-      read(one('SELECT body FROM directories ORDER BY created DESC, id DESC LIMIT 1')),
-    // A directory is always written as the text of the object it was read as, so equal text means an unchanged
-    // directory.
+    directory: async id => found('SELECT body FROM directories WHERE id = ?', id),
+    directories: async (scope, wanted) =>
+      page<Row>(sql, 'SELECT body FROM directories', scoped(scope), wanted).map(read),
+    newestDirectory: async () => found('SELECT body FROM directories ORDER BY created DESC, id DESC LIMIT 1'),
     replaceDirectory: async (before, after, announcement) =>
       together(() => {
         const { id } = before
         const row = one<Row>('SELECT body FROM directories WHERE id = ?', id)
-        if (row?.body !== JSON.stringify(before) || (announcement && !announce(id, announcement)))
-          return false
-        run('UPDATE directories SET body = ? WHERE id = ?', JSON.stringify(after), id)
+        if (row?.body !== textOf(before) || (announcement && !announce(id, announcement))) return false
+        run('UPDATE directories SET body = ? WHERE id = ?', textOf(after), id)
         return true
       }),
     removeDirectory: async (id, announcement) =>
@@ -87,12 +100,18 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
         const row = one<Row>('SELECT body FROM directories WHERE id = ?', id)
         if (!row || (announcement && !announce(id, announcement))) return false
         const queued = announcement?.events.find(event => event.to.length > 0)
-        if (queued) keepUntilDelivered(sql, id, row.body, queued.sequence)
+        if (queued) {
+          run('INSERT INTO deleted_directories VALUES (?, ?, ?)', id, row.body, queued.sequence)
+          // So that the last event has all of its attempts.
+          run(
+            'UPDATE deliveries SET attempts = 0, due = 0 WHERE directory_id >= ? AND directory_id < ?',
+            ...queueRange(id),
+          )
+        }
         run('DELETE FROM directories WHERE id = ?', id)
         run('INSERT INTO removed_directories VALUES (?)', id)
         return true
       }),
-    ...createDeletedStore(sql),
     purgeSome: async () =>
       together(() => {
         const removed = one<{ id: string }>('SELECT id FROM removed_directories LIMIT 1')
@@ -100,5 +119,26 @@ export function createDirectoryStore(sql: Sql): DirectoryStore {
         if (!purge(removed.id)) run('DELETE FROM removed_directories WHERE id = ?', removed.id)
         return true
       }),
+    deletedDirectory: async id => found('SELECT body FROM deleted_directories WHERE id = ?', id),
+    deletedDirectories: async () => all<Row>('SELECT body FROM deleted_directories').map(read),
+    replaceDeletedDirectory: async (before, after) =>
+      run(
+        'UPDATE deleted_directories SET body = ? WHERE id = ? AND body = ?',
+        ...[textOf(after), before.id, textOf(before)],
+      ) === 1,
+  }
+}
+
+/** Passes removed directories with no events left to deliver on to the purge. Runs in a transaction. */
+export function purgeDelivered({ all, one, run }: Sql): void {
+  for (const { id } of all<DeletedRow>('SELECT * FROM deleted_directories')) {
+    const owed =
+      one(
+        'SELECT 1 FROM event_queue WHERE directory_id >= ? AND directory_id < ? LIMIT 1',
+        ...queueRange(id),
+      ) ?? one('SELECT 1 FROM dead_letters WHERE directory_id = ? LIMIT 1', id)
+    if (owed) continue
+    run('DELETE FROM deleted_directories WHERE id = ?', id)
+    run('INSERT OR IGNORE INTO removed_directories VALUES (?)', id)
   }
 }

@@ -1,11 +1,5 @@
 import { queueOf, queueRange } from '../../events/queue.js'
-import {
-  type DeadLetter,
-  type LogEntry,
-  pruneBatch,
-  type QueuedEvent,
-  type StoredEvent,
-} from '../event-contract.js'
+import { type DeadLetter, type LogEntry, pruneBatch, type QueuedEvent } from '../event-contract.js'
 import type { Sql } from './sql.js'
 
 /**
@@ -48,50 +42,17 @@ CREATE INDEX webhook_log_scope ON webhook_log (tenant, product, created, id);
 CREATE INDEX webhook_log_age ON webhook_log (created);
 `
 
-export interface EventRow extends StoredEvent {
-  directory_id: string
-}
-export interface DeadRow extends EventRow, Omit<DeadLetter, 'directoryId' | 'webhookId' | 'replay'> {
-  webhook_id: string
-  replay: number
-}
-export interface LogRow extends Omit<LogEntry, 'directoryId' | 'webhookId' | 'delivered'> {
-  directory_id: string
-  webhook_id: string
-  delivered: number
-}
-export const toEvent = ({ id, sequence, created, body }: EventRow): StoredEvent => ({
-  id,
-  sequence,
-  created,
-  body,
-})
+/** The columns of a StoredEvent, a DeadLetter and a LogEntry, under their names there. */
+export const eventColumns = 'id, sequence, created, body'
+const owner = 'directory_id AS directoryId, webhook_id AS webhookId, tenant, product'
+export const deadColumns = `${eventColumns}, ${owner}, attempts, problem, failed, replay`
+export const logColumns = `id, created, ${owner}, endpoint, status, delivered, attempts, problem, payload`
 
-export function toDeadLetter({
-  directory_id: directoryId,
-  webhook_id: webhookId,
-  replay,
-  ...row
-}: DeadRow): DeadLetter {
-  const { id, tenant, product, sequence, created, body, attempts, problem, failed } = row
-  return {
-    ...{ id, directoryId, webhookId, tenant, product, sequence, created, body },
-    ...{ attempts, problem, failed, replay: replay === 1 },
-  }
-}
-
-export function toLogEntry({
-  directory_id: directoryId,
-  webhook_id: webhookId,
-  delivered,
-  ...row
-}: LogRow): LogEntry {
-  const { id, tenant, product, created, endpoint, status, attempts, problem, payload } = row
-  return {
-    ...{ id, directoryId, webhookId, tenant, product, created, endpoint, status },
-    ...{ attempts, problem, payload, delivered: delivered === 1 },
-  }
-}
+/** SQLite has no booleans. */
+export type DeadRow = Omit<DeadLetter, 'replay'> & { readonly replay: number }
+export type LogRow = Omit<LogEntry, 'delivered'> & { readonly delivered: number }
+export const toDeadLetter = (row: DeadRow): DeadLetter => ({ ...row, replay: row.replay === 1 })
+export const toLogEntry = (row: LogRow): LogEntry => ({ ...row, delivered: row.delivered === 1 })
 
 /** Stores the events of a change, and queues them for their webhooks. Runs in the change's transaction. */
 export function insertEvents({ run }: Sql, directoryId: string, events: readonly QueuedEvent[]): void {

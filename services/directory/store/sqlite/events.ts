@@ -1,16 +1,23 @@
 import { ownerOf, queueOf } from '../../events/queue.js'
-import type { ListPage, Scope } from '../../model.js'
-import { type Claim, type DeadLetter, type EventStore, type LogEntry, pruneBatch } from '../event-contract.js'
-import { purgeDelivered } from './deleted.js'
+import {
+  type Claim,
+  type DeadLetter,
+  type EventStore,
+  type LogEntry,
+  pruneBatch,
+  type StoredEvent,
+} from '../event-contract.js'
+import { purgeDelivered } from './directories.js'
 import {
   type DeadRow,
-  type EventRow,
+  deadColumns,
+  eventColumns,
   type LogRow,
+  logColumns,
   toDeadLetter,
-  toEvent,
   toLogEntry,
 } from './event-tables.js'
-import { type Sql, scoped } from './sql.js'
+import { page, put, type Sql, scoped } from './sql.js'
 
 interface DeliveryRow {
   fence: number
@@ -18,6 +25,9 @@ interface DeliveryRow {
   attempts: number
   due: number
 }
+
+const dead = `SELECT ${deadColumns} FROM dead_letters`
+const log = `SELECT ${logColumns} FROM webhook_log`
 
 /** Lists the queues by stepping from one to the next along the key, however many events each one has. */
 const queues = `WITH RECURSIVE step (queue) AS (
@@ -36,11 +46,12 @@ export function createEventStore(sql: Sql): EventStore {
     }
 
   const saveState = (queue: string, { fence, until, attempts, due }: DeliveryRow): void => {
-    run(
-      `INSERT INTO deliveries (directory_id, fence, until, attempts, due) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (directory_id) DO UPDATE SET
-         fence = excluded.fence, until = excluded.until, attempts = excluded.attempts, due = excluded.due`,
-      ...[queue, fence, until, attempts, due],
+    const state = { fence, until, attempts, due }
+    put(
+      sql,
+      'deliveries',
+      { directory_id: queue, ...state },
+      { key: 'directory_id', changes: Object.keys(state) },
     )
   }
 
@@ -54,16 +65,16 @@ export function createEventStore(sql: Sql): EventStore {
         if (own) saveState(queue, { ...state, until: 0 })
       }
       const replays = all<DeadRow>(
-        `SELECT * FROM dead_letters WHERE directory_id = ? AND replay = 1 AND webhook_id = ?
+        `${dead} WHERE directory_id = ? AND replay = 1 AND webhook_id = ?
          ORDER BY sequence LIMIT ?`,
         ...[directoryId, webhookId, limit],
       ).map(toDeadLetter)
       const waits = state.due > now && !hasten
-      const events = all<EventRow>(
-        `SELECT events.* FROM event_queue JOIN events USING (sequence)
+      const events = all<StoredEvent>(
+        `SELECT ${eventColumns} FROM event_queue JOIN events USING (sequence)
          WHERE event_queue.directory_id = ? AND events.directory_id = ? ORDER BY event_queue.sequence LIMIT ?`,
         ...[queue, directoryId, waits ? 1 : limit],
-      ).map(toEvent)
+      )
       if (replays.length === 0 && (events.length === 0 || waits)) {
         giveBack()
         return events.length === 0 ? { kind: 'nothing' } : { kind: 'later', at: state.due }
@@ -97,66 +108,31 @@ export function createEventStore(sql: Sql): EventStore {
       return true
     })
 
-  const bury = (letter: DeadLetter): void => {
-    const { id, directoryId, webhookId, tenant, product, sequence, created, body } = letter
-    run(
-      `INSERT INTO dead_letters
-         (id, directory_id, webhook_id, tenant, product, sequence, created, body, attempts, problem, failed, replay)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
-       ON CONFLICT (id) DO UPDATE SET
-         attempts = excluded.attempts, problem = excluded.problem, failed = excluded.failed, replay = 0`,
-      ...[id, directoryId, webhookId, tenant, product, sequence, created, body],
-      ...[letter.attempts, letter.problem, letter.failed],
+  const bury = ({ directoryId, webhookId, ...letter }: DeadLetter): void =>
+    put(
+      sql,
+      'dead_letters',
+      { ...letter, directory_id: directoryId, webhook_id: webhookId, replay: 0 },
+      { key: 'id', changes: ['attempts', 'problem', 'failed', 'replay'] },
     )
-  }
 
-  const note = (entry: LogEntry): void => {
-    const { id, directoryId, tenant, product, created, endpoint, status, attempts, problem, payload } = entry
-    run(
-      `INSERT INTO webhook_log
-         (id, directory_id, webhook_id, tenant, product, created, endpoint, status, delivered, attempts, problem, payload)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET
-         endpoint = excluded.endpoint, status = excluded.status, delivered = excluded.delivered,
-         attempts = excluded.attempts, problem = excluded.problem`,
-      ...[
-        id,
-        directoryId,
-        entry.webhookId,
-        tenant,
-        product,
-        created,
-        endpoint,
-        status,
-        entry.delivered ? 1 : 0,
-      ],
-      ...[attempts, problem, payload],
+  const note = ({ directoryId, webhookId, delivered, ...entry }: LogEntry): void =>
+    put(
+      sql,
+      'webhook_log',
+      { ...entry, directory_id: directoryId, webhook_id: webhookId, delivered: delivered ? 1 : 0 },
+      { key: 'id', changes: ['endpoint', 'status', 'delivered', 'attempts', 'problem'] },
     )
-  }
-
-  /** A page of a table, newest first by the given time column. */
-  const newest = <Row>(
-    table: string,
-    time: string,
-    scope: Scope,
-    { after, offset, limit }: ListPage,
-  ): Row[] => {
-    const { where, values } = scoped(scope)
-    return all<Row>(
-      `SELECT * FROM ${table} WHERE ${where} ${after ? `AND (${time}, id) < (?, ?)` : ''}
-       ORDER BY ${time} DESC, id DESC LIMIT ? OFFSET ?`,
-      ...[...values, ...(after ? [after.created, after.id] : []), limit, offset],
-    )
-  }
 
   return {
     waitingEvents: async () => one<{ n: number }>('SELECT count(*) AS n FROM event_queue')?.n ?? 0,
     queuesWithEvents: async () => [
       ...new Set([
         ...all<{ queue: string }>(`${queues} SELECT queue FROM queues`).map(row => row.queue),
-        ...all<Pick<DeadRow, 'directory_id' | 'webhook_id'>>(
-          'SELECT DISTINCT directory_id, webhook_id FROM dead_letters WHERE replay = 1',
-        ).map(row => queueOf(row.directory_id, row.webhook_id)),
+        ...all<Pick<DeadLetter, 'directoryId' | 'webhookId'>>(
+          `SELECT DISTINCT directory_id AS directoryId, webhook_id AS webhookId
+           FROM dead_letters WHERE replay = 1`,
+        ).map(({ directoryId, webhookId }) => queueOf(directoryId, webhookId)),
       ]),
     ],
     claimDelivery: claim,
@@ -164,17 +140,17 @@ export function createEventStore(sql: Sql): EventStore {
 
     async feed(directoryId, after, limit) {
       const last = one<{ sequence: number }>('SELECT sequence FROM directories WHERE id = ?', directoryId)
-      const events = all<EventRow>(
-        'SELECT * FROM events WHERE directory_id = ? AND sequence > ? ORDER BY sequence LIMIT ?',
+      const events = all<StoredEvent>(
+        `SELECT ${eventColumns} FROM events WHERE directory_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
         ...[directoryId, after, limit],
       )
-      return { last: last?.sequence ?? 0, events: events.map(toEvent) }
+      return { last: last?.sequence ?? 0, events }
     },
 
-    deadLetters: async (scope, page) =>
-      newest<DeadRow>('dead_letters', 'failed', scope, page).map(toDeadLetter),
+    deadLetters: async (scope, wanted) =>
+      page<DeadRow>(sql, dead, scoped(scope), wanted, 'failed').map(toDeadLetter),
     async deadLetter(id) {
-      const row = one<DeadRow>('SELECT * FROM dead_letters WHERE id = ?', id)
+      const [row] = all<DeadRow>(`${dead} WHERE id = ?`, id)
       return row && toDeadLetter(row)
     },
     deleteDeadLetter: async id => run('DELETE FROM dead_letters WHERE id = ?', id) === 1,
@@ -187,9 +163,10 @@ export function createEventStore(sql: Sql): EventStore {
             ...[directoryId, which.webhookId, which.after],
           ),
 
-    webhookLog: async (scope, page) => newest<LogRow>('webhook_log', 'created', scope, page).map(toLogEntry),
+    webhookLog: async (scope, wanted) =>
+      page<LogRow>(sql, log, scoped(scope), wanted, 'created').map(toLogEntry),
     async webhookLogEntry(id) {
-      const row = one<LogRow>('SELECT * FROM webhook_log WHERE id = ?', id)
+      const [row] = all<LogRow>(`${log} WHERE id = ?`, id)
       return row && toLogEntry(row)
     },
     async deleteWebhookLog(scope) {

@@ -1,4 +1,4 @@
-import type { PullState, PullStore } from '../pull-contract.js'
+import type { PullState, PullStore } from '../contract.js'
 import type { Sql } from './sql.js'
 
 /** The table of directories that are pulled. `state` is the JSON text of a PullState; `started` is epoch ms. */

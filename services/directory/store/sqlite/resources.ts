@@ -1,22 +1,13 @@
 import type { Resource } from '../../model.js'
 import type { Head, ResourceChange, Scan, Write } from '../contract.js'
 import { insertEvents } from './event-tables.js'
-import { deleteResource, deleteTerms, type Sql } from './sql.js'
+import { page, type Sql } from './sql.js'
 
 /**
- * The embedded database's tables. Every query of sqlite.ts uses one of the keys or indexes here. A create costs the
+ * Tables of users, groups and memberships. Every query uses one of the keys or indexes here. A create costs the
  * pages that it touches, so a resource lists its terms itself (JSON) instead of through a second index.
  */
-export const sqliteSchema = `
-CREATE TABLE directories (
-  id TEXT PRIMARY KEY, tenant TEXT NOT NULL, product TEXT NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL,
-  version INTEGER NOT NULL DEFAULT 0, sequence INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX directories_scope ON directories (tenant, product, created, id);
-CREATE INDEX directories_product ON directories (product, created, id);
-CREATE INDEX directories_age ON directories (created, id);
-CREATE TABLE removed_directories (id TEXT PRIMARY KEY) WITHOUT ROWID;
-
+export const resourceSchema = `
 CREATE TABLE resources (
   number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, directory_id TEXT NOT NULL, type TEXT NOT NULL,
   tenant TEXT NOT NULL, product TEXT NOT NULL, created TEXT NOT NULL, modified TEXT NOT NULL, label TEXT NOT NULL,
@@ -46,26 +37,19 @@ CREATE TABLE memberships (
 CREATE INDEX memberships_user ON memberships (user_id, group_id);
 `
 
-export interface ResourceRow extends Omit<Resource, 'directoryId' | 'raw'> {
-  directory_id: string
-  raw: string
-}
-
-export function toResource(row: ResourceRow): Resource {
-  const { id, directory_id: directoryId, type, tenant, product, created, modified, label, raw } = row
-  return { id, directoryId, type, tenant, product, created, modified, label, raw: JSON.parse(raw) }
-}
+export type ResourceRow = Omit<Resource, 'raw'> & { readonly raw: string }
+const columns = 'id, directory_id AS directoryId, type, tenant, product, created, modified, label, raw'
+export const selectResources = `SELECT ${columns} FROM resources`
+export const toResource = (row: ResourceRow): Resource => ({ ...row, raw: JSON.parse(row.raw) })
 
 /** A page of all resources of a type in a directory. */
-export function scanAll({ all }: Sql, { directoryId, type, after, limit }: Scan): ResourceRow[] {
-  return all<ResourceRow>(
-    `SELECT * FROM resources WHERE directory_id = ? AND type = ? ${after ? 'AND (created, id) > (?, ?)' : ''}
-     ORDER BY created, id LIMIT ?`,
-    ...[directoryId, type],
-    ...(after ? [after.created, after.id] : []),
-    limit,
+export const scanAll = (sql: Sql, { directoryId, type, after, limit }: Scan): ResourceRow[] =>
+  page(
+    sql,
+    selectResources,
+    { where: 'directory_id = ? AND type = ?', values: [directoryId, type] },
+    { after, offset: 0, limit },
   )
-}
 
 /**
  * A page of the resources with any of the terms. Each term is queried separately, in the order of its index, which is
@@ -88,7 +72,7 @@ export function scanTerms(
   }
   const first = [...numbers].sort((a, b) => a - b).slice(0, limit)
   return all<ResourceRow>(
-    'SELECT * FROM resources WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number',
+    `${selectResources} WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number`,
     JSON.stringify(first),
   )
 
@@ -171,4 +155,22 @@ function write(sql: Sql, directoryId: string, step: Write): void {
         run('DELETE FROM memberships WHERE group_id = ? AND user_id = ?', step.groupId, userId)
       }
   }
+}
+
+/** Deletes a user or group with its lookup terms and memberships. */
+export function deleteResource(sql: Sql, id: string): void {
+  const { run } = sql
+  deleteTerms(sql, id)
+  run('DELETE FROM resources WHERE id = ?', id)
+  run('DELETE FROM memberships WHERE group_id = ?', id)
+  run('DELETE FROM memberships WHERE user_id = ?', id)
+}
+
+/** Deletes the lookup terms of a user or group. */
+function deleteTerms({ run }: Sql, id: string): void {
+  run(
+    `DELETE FROM terms WHERE (directory_id, type, term, resource) IN (
+       SELECT r.directory_id, r.type, value, r.number FROM resources AS r, json_each(r.terms) WHERE r.id = ?)`,
+    id,
+  )
 }

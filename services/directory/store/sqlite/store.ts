@@ -1,25 +1,31 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import Database from 'libsql'
-import { atomically, openTables, sqliteFault, type Tables } from '../../../storage/sqlite.js'
+import { atomically, openTables, type Tables } from '../../../storage/sqlite.js'
 import type { GroupMember } from '../../model.js'
 import type { Head, Store } from '../contract.js'
-import { guarded, type ReportFault } from '../guarded.js'
 import { createCheckpoints, otherConnection } from './checkpoints.js'
-import { deletedSchema } from './deleted.js'
-import { createDirectoryStore } from './directories.js'
+import { createDirectoryStore, directorySchema } from './directories.js'
 import { eventSchema } from './event-tables.js'
 import { createEventStore } from './events.js'
 import { createGroup, type Disk } from './group-commit.js'
 import { createLinkStore, createSetupLinkStore, linkSchema, setupLinkSchema } from './links.js'
 import { createPullStore, pullSchema } from './pulls.js'
-import { applyChange, type ResourceRow, scanAll, scanTerms, sqliteSchema, toResource } from './resources.js'
-import { type Sql, scoped } from './sql.js'
+import {
+  applyChange,
+  type ResourceRow,
+  resourceSchema,
+  scanAll,
+  scanTerms,
+  selectResources,
+  toResource,
+} from './resources.js'
+import { page, type Sql, scoped } from './sql.js'
 
 /** Lower versions are those of builds before the first release. */
 const tables: Tables = {
   one: 'resources',
-  create: [sqliteSchema, eventSchema, deletedSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'),
+  create: [directorySchema, resourceSchema, eventSchema, pullSchema, linkSchema, setupLinkSchema].join('\n'),
   version: 4,
 }
 
@@ -31,10 +37,7 @@ const tables: Tables = {
  * meanwhile. The cache is 16 MiB because each new resource is written to many places in the indexes. SQLite's own
  * checkpoint, here at 160 MiB of log, covers what checkpoints.ts could not do.
  */
-export function openSqlite(
-  file: string,
-  { reportFault = () => undefined }: { readonly reportFault?: ReportFault | undefined } = {},
-): Store {
+export function openSqlite(file: string): Store {
   // Created by us first, as SQLite's side files take over the mode of the database file.
   closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file)
@@ -93,7 +96,7 @@ export function openSqlite(
   /** Sees only what is on disk, so that no event is delivered that a crash could still take back. */
   const flushed = { ...writing, all: afterFlush(all), one: afterFlush(one) } as Sql
 
-  const store: Store = {
+  return {
     ...createDirectoryStore(writing),
     ...createEventStore(flushed),
     ...createPullStore(writing),
@@ -111,8 +114,8 @@ export function openSqlite(
 
     async resource(scope, type, id) {
       const { where, values } = scoped(scope)
-      const row = one<ResourceRow>(
-        `SELECT * FROM resources WHERE id = ? AND ${where} AND type = ?`,
+      const [row] = all<ResourceRow>(
+        `${selectResources} WHERE id = ? AND ${where} AND type = ?`,
         id,
         ...values,
         type,
@@ -121,7 +124,7 @@ export function openSqlite(
     },
     resourcesById: async (directoryId, type, ids) =>
       all<ResourceRow>(
-        `SELECT * FROM resources WHERE id IN (SELECT value FROM json_each(?)) AND +directory_id = ? AND +type = ?`,
+        `${selectResources} WHERE id IN (SELECT value FROM json_each(?)) AND +directory_id = ? AND +type = ?`,
         ...[JSON.stringify(ids), directoryId, type],
       ).map(toResource),
     idsAmong: async (directoryId, type, ids) =>
@@ -131,15 +134,10 @@ export function openSqlite(
           ...[JSON.stringify(ids), directoryId, type],
         ).map(row => row.id),
       ),
-    async resources(scope, type, { after, offset, limit }) {
+    async resources(scope, type, wanted) {
       const { where, values } = scoped(scope)
-      return all<ResourceRow>(
-        `SELECT * FROM resources WHERE ${where} AND type = ? ${after ? 'AND (created, id) > (?, ?)' : ''}
-         ORDER BY created, id LIMIT ? OFFSET ?`,
-        ...[...values, type],
-        ...(after ? [after.created, after.id] : []),
-        ...[limit, offset],
-      ).map(toResource)
+      const condition = { where: `${where} AND type = ?`, values: [...values, type] }
+      return page<ResourceRow>(sql, selectResources, condition, wanted).map(toResource)
     },
     count: async (directoryId, type) =>
       one<{ n: number }>(
@@ -154,7 +152,7 @@ export function openSqlite(
         `SELECT user_id AS userId, COALESCE(display, label) AS label FROM memberships JOIN resources ON id = user_id
          WHERE group_id = ? AND user_id > ? ORDER BY user_id LIMIT ? OFFSET ?`,
         ...[groupId, after?.id ?? '', limit, offset],
-      ).map(({ userId, label }) => ({ userId, label })),
+      ),
     membersAmong: async (groupId, userIds) =>
       new Map(
         all<{ user_id: string; display: string | null }>(
@@ -197,5 +195,4 @@ export function openSqlite(
       db.close()
     },
   }
-  return guarded(store, sqliteFault, reportFault)
 }

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { boundedLog } from '../../../../gateway/observe/bounded-log.js'
+import { boundedLog } from '../../../../gateway/observe/log-limits.js'
 import { gatewayProcess, writeConfig } from '../../../helpers/gateway-process.js'
 import { send, startApp } from '../../../helpers/http.js'
 import { matchList } from '../../../helpers/lists.js'

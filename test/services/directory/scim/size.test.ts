@@ -1,7 +1,7 @@
 /** Which queries a directory of any size accepts. */
 import t from 'tap'
 import type { Resource } from '../../../../services/directory/model.js'
-import { namings } from '../../../../services/directory/scim/naming.js'
+import { namings } from '../../../../services/directory/scim/attributes.js'
 import { readProjection } from '../../../../services/directory/scim/projection.js'
 import { type ListParameters, readQuestion } from '../../../../services/directory/scim/question.js'
 import type { Scan, Store } from '../../../../services/directory/store/contract.js'

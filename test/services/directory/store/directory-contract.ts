@@ -49,12 +49,10 @@ export function directoryContract(t: Test, store: Store, tools: Tools): void {
   t.test('all directories are listed in order of creation, from a given place on', async t => {
     const made = [await fresh(), await fresh(), await fresh()]
     const [first, second, third] = made
-    t.same(await store.everyDirectory({ after: first, limit: 2 }), [second, third])
-    t.same(await store.everyDirectory({ after: second, limit: 1 }), [third])
-    t.same(await store.everyDirectory({ after: third, limit: 1 }), [])
-    const all = await store.everyDirectory({ after: undefined, limit: 5000 })
-    t.same(all.slice(-3), made)
-    t.same(all[0], await store.oldestDirectory())
+    t.same(await store.directories('all', { offset: 0, limit: 2, after: first }), [second, third])
+    t.same(await store.directories('all', { offset: 0, limit: 1, after: second }), [third])
+    t.same(await store.directories('all', { ...page, after: third }), [])
+    t.same((await store.directories('all', page)).slice(-3), made)
     t.same(await store.newestDirectory(), third)
   })
 

@@ -2,8 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Directory } from '../../../../services/directory/model.js'
-import type { Store } from '../../../../services/directory/store/contract.js'
-import type { PullState } from '../../../../services/directory/store/pull-contract.js'
+import type { PullState, Store } from '../../../../services/directory/store/contract.js'
 
 const stateOf = (started: string, outcome: PullState['outcome'] = 'running'): PullState => ({
   outcome,

@@ -41,7 +41,7 @@ export function storeContract(t: Test, store: Store): void {
     const scope = { tenant: 'acme', product: 'app' }
     t.same(await store.directories(scope, page), [first, second])
     t.same(await store.directories(scope, { offset: 1, limit: 1 }), [second])
-    t.ok(await store.oldestDirectory())
+    t.ok(await store.newestDirectory())
   })
 
   t.test('a resource is read as it was written, whatever its attribute names and values', async t => {
