@@ -36,6 +36,8 @@ export interface TestGatewayOptions {
   readonly upstreamSettings?: string
   /** Path pattern of the route to the upstream. */
   readonly route?: string
+  /** Further keys of that route. */
+  readonly routeSettings?: string
   readonly projects?: string
   /** Policy files by name. */
   readonly policies?: Readonly<Record<string, string>>
@@ -97,7 +99,7 @@ const EXACT = 'retryJitter: 0%'
 /** The gateway.yaml of `testGateway`, for tests that edit it. */
 export function gatewayYaml(options: TestGatewayOptions): string {
   const { upstream, others = [], ca, tls, limits, adminKey, settings = '', timeouts = TIMEOUTS } = options
-  const { maxEventLoopDelay = '1h', route = '/**', upstreamSettings } = options
+  const { maxEventLoopDelay = '1h', route = '/**', routeSettings, upstreamSettings } = options
   const address =
     others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`
   const terms = Object.entries(tls?.settings ?? {}).map(([key, value]) => `, ${key}: ${value}`)
@@ -106,7 +108,7 @@ export function gatewayYaml(options: TestGatewayOptions): string {
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: ${maxEventLoopDelay}${files}${limits ? `, ${limits}` : ''} }
 admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }
 upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts}${upstreamSettings ? `, ${upstreamSettings}` : ''} } }
-routes: [{ path: ${route}, upstream: app }]
+routes: [{ path: ${route}, upstream: app${routeSettings ? `, ${routeSettings}` : ''} }]
 drain: 100ms
 ${settings.includes('retryJitter:') ? '' : EXACT}
 ${settings}

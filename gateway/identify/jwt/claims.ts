@@ -1,6 +1,6 @@
 /** From the claims of a token to a project. Pure. */
-import type { JWTPayload } from 'jose'
 import type { Project, Tools } from '../../plugin.js'
+import type { Claims } from './token.js'
 
 export interface ClaimSettings {
   /** Names of claims, or paths such as `realm/id`. */
@@ -17,7 +17,7 @@ const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
 export function projectReader(
   settings: ClaimSettings,
   { projects, plans, environments, unknown }: Pick<Tools, 'projects' | 'plans' | 'environments' | 'unknown'>,
-): (claims: JWTPayload) => Project | string {
+): (claims: Claims) => Project | string {
   const listed = new Map(projects.map(project => [project.id, project]))
   return claims => {
     const id = claimOf(claims, settings.project)
@@ -34,7 +34,7 @@ export function projectReader(
 }
 
 /** A claim by its whole name, or else by a path: names of claims may be URLs. */
-function claimOf(claims: JWTPayload, name: string): unknown {
+function claimOf(claims: Claims, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name]
   let value: unknown = claims
   for (const part of name.split('/')) {
@@ -44,17 +44,13 @@ function claimOf(claims: JWTPayload, name: string): unknown {
   return value
 }
 
-function wordOf(
-  claims: JWTPayload,
-  name: string | undefined,
-  declared: readonly string[],
-): string | undefined {
+function wordOf(claims: Claims, name: string | undefined, declared: readonly string[]): string | undefined {
   const word = name === undefined ? undefined : claimOf(claims, name)
   return typeof word === 'string' && declared.includes(word) ? word : undefined
 }
 
 /** `scope` is a text of words (RFC 8693 section 4.2), in some issuers' tokens a list; `scp` is Microsoft's and Okta's name. */
-function scopesOf({ scope, scp }: JWTPayload): string[] {
+function scopesOf({ scope, scp }: Claims): string[] {
   const words = [scope, scp].flatMap(value =>
     typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? (value as unknown[]) : [],
   )

@@ -8,8 +8,8 @@ import { definePlugin, type WrongCredential } from '../../plugin.js'
 import { projectReader } from './claims.js'
 import { shareKeySet } from './key-set.js'
 import { isUrl, keySetFrom, sourceFault } from './key-source.js'
-import { VerifiedTokens } from './verified-tokens.js'
-import { Verifier, WrongToken } from './verifier.js'
+import { WrongToken } from './token.js'
+import { Verifier } from './verifier.js'
 
 /** Asymmetric ones: with a shared secret, whoever checks tokens could make them. */
 const ALGORITHMS = [
@@ -87,7 +87,6 @@ export const jwt = definePlugin({
         return keys.set.keyOf(header, token)
       },
       projectReader(config, tools),
-      new VerifiedTokens(),
     )
     const forget = () => verifier.forget()
     return {

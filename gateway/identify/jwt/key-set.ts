@@ -2,11 +2,9 @@
  * The keys of an issuer, kept up to date: read when the configuration comes into force, then every ten minutes, and when a
  * token names a key that is not among them. While the issuer cannot be reached, the last good set stays.
  */
-import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
 import type { Log } from '../../types.js'
 import { type KeySource, keySource } from './key-source.js'
-
-export type KeyOf = JWTVerifyGetKey
+import { isUnknownKey, type KeyOf, type Keys, keyFinder } from './token.js'
 
 /** Times in milliseconds. */
 const REFRESH = 600_000
@@ -23,8 +21,8 @@ export class KeySet {
   readonly #log: Log
   /** Called when a key that was trusted no longer is. */
   readonly onRemoved = new Set<() => void>()
-  #keys: JSONWebKeySet['keys'] = []
-  #find: JWTVerifyGetKey | undefined
+  #keys: Keys['keys'] = []
+  #find: KeyOf | undefined
   #reading: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #failures = 0
@@ -47,14 +45,14 @@ export class KeySet {
     clearTimeout(this.#timer)
   }
 
-  /** The key that a token names. Rejects with `JWKSNoMatchingKey`, or with another error if there is no set. */
+  /** The key that a token names. Rejects if there is none, or no set. */
   readonly keyOf: KeyOf = async (header, token) => {
     if (this.#find === undefined) await this.#reading
     if (this.#find === undefined) throw new Error(`there is no key set of ${this.#name} yet`)
     try {
       return await this.#find(header, token)
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !(await this.#refreshedForUnknown())) throw error
+      if (!isUnknownKey(error) || !(await this.#refreshedForUnknown())) throw error
       return this.#find(header, token)
     }
   }
@@ -81,7 +79,7 @@ export class KeySet {
   async #replace(): Promise<void> {
     try {
       const set = await this.#source.read()
-      const find = createLocalJWKSet(set)
+      const find = keyFinder(set)
       const texts = new Set(set.keys.map(key => JSON.stringify(key)))
       const isRemoved = this.#keys.some(key => !texts.has(JSON.stringify(key)))
       this.#keys = set.keys

@@ -3,8 +3,8 @@ import { readFile, stat } from 'node:fs/promises'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
-import type { JSONWebKeySet, JWK } from 'jose'
 import { isPublicAddress, publicLookup } from './public-address.js'
+import type { Keys } from './token.js'
 
 /** A set of the largest issuers has a few dozen keys, and some 50 kB. */
 const MOST_BYTES = 1024 * 1024
@@ -13,7 +13,7 @@ const DEADLINE_MS = 5000
 
 export interface KeySource {
   /** Rejects, with a sentence, if there is no usable set. */
-  read(): Promise<JSONWebKeySet>
+  read(): Promise<Keys>
   /** True when it may have changed since the last `read`; absent where only reading it can tell. */
   hasChanged?(): Promise<boolean>
 }
@@ -62,7 +62,7 @@ export function isUrl(jwks: string): boolean {
 }
 
 /** The keys for signatures. @throws a sentence */
-export function keySetFrom(text: string): JSONWebKeySet {
+export function keySetFrom(text: string): Keys {
   if (text.length > MOST_BYTES) throw new Error(`a key set of more than ${MOST_BYTES} bytes`)
   let parsed: { keys?: unknown } | null
   try {
@@ -73,7 +73,9 @@ export function keySetFrom(text: string): JSONWebKeySet {
   const list: unknown = parsed?.keys
   if (!Array.isArray(list) || list.length > MOST_KEYS)
     throw new Error(`it is not a list of up to ${MOST_KEYS} "keys"`)
-  const keys = list.filter((key): key is JWK => typeof key?.kty === 'string' && key.kty !== 'oct')
+  const keys = list.filter(
+    (key): key is Keys['keys'][number] => typeof key?.kty === 'string' && key.kty !== 'oct',
+  )
   if (keys.length === 0) throw new Error('it has no public key')
   return { keys }
 }
