@@ -1,6 +1,7 @@
 /** An HTTP exchange with a client, in any version of HTTP: what is read from the client and what is written to it. */
 import type { Socket } from 'node:net'
 import type { ErrorCode } from './errors.js'
+import type { ClientCertificate } from './types.js'
 
 export type HttpVersion = '1.0' | '1.1' | '2.0'
 
@@ -40,7 +41,7 @@ export interface Fingerprints {
 
 /** The other end of a client's connection. */
 export interface Peer {
-  /** As reported by the socket: IPv4 clients of an IPv6 listener are `::ffff:1.2.3.4`. */
+  /** As reported by the socket, or by a balancer (PROXY protocol): IPv4 clients of an IPv6 listener are `::ffff:1.2.3.4`. */
   readonly address: string
   /** The port the client connected to. */
   readonly localPort: number
@@ -48,7 +49,12 @@ export interface Peer {
   readonly encrypted: boolean
   /** Fingerprints of TLS that is terminated here. */
   readonly fingerprints: Partial<Fingerprints> | undefined
+  /** The certificate that the client sent, where one was asked for. */
+  readonly certificate?: ClientCertificate | undefined
 }
+
+/** What is known of a connection before its first request, besides what its socket says. */
+export type Arrival = Pick<Peer, 'address' | 'fingerprints' | 'certificate'>
 
 /** The head of a request: everything that rules look at, except the body. */
 export interface RequestHead {

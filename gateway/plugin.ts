@@ -20,6 +20,8 @@ export interface Tools {
   readonly environments: readonly string[]
   /** The folder of gateway.yaml, from which the files count that it names. */
   readonly folder: string
+  /** The file of API keys, if gateway.yaml names one. */
+  readonly apiKeys?: string | undefined
   /** Plan and environment of unknown projects; undefined if these are rejected. */
   readonly unknown?: Pick<Project, 'plan' | 'environment'> | undefined
 }
@@ -84,6 +86,8 @@ export type IdentifyPlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly givesScopes?: boolean
   /** How clients learn what credential is missing: an authentication scheme for WWW-Authenticate (RFC 9110 section 11.6.1). */
   challenge?(config: Static<S>): string
+  /** The header, in lower case, that is removed from requests whose credential was in it; undefined if none is. */
+  strips?(config: Static<S>): string | undefined
   create(config: Static<S>, tools: Tools): Identifier
 }
 /** `schema` describes the keys of one rule beyond the common ones; each rule carries its own config. */

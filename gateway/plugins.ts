@@ -3,7 +3,8 @@ import type { TSchema } from 'typebox'
 import { inFlight } from './decide/in-flight.js'
 import { projectLimits } from './decide/project-limits.js'
 import { volumetric } from './decide/volumetric.js'
-import { apiKey } from './identify/api-key.js'
+import { apiKey } from './identify/api-keys/api-key.js'
+import { clientCertificate } from './identify/client-certificate.js'
 import { header } from './identify/header.js'
 import { host } from './identify/host.js'
 import { jwt } from './identify/jwt/jwt.js'
@@ -21,7 +22,17 @@ export interface PluginSet {
   }
 }
 
-export const builtIn = pluginSet([host, header, apiKey, jwt, path, projectLimits, inFlight, volumetric])
+export const builtIn = pluginSet([
+  host,
+  header,
+  apiKey,
+  jwt,
+  clientCertificate,
+  path,
+  projectLimits,
+  inFlight,
+  volumetric,
+])
 
 /** Schemas of the built-in plugins, from which the shipped editor schemas are made. */
 export const pluginSchemas = builtIn.schemas

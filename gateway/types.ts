@@ -41,10 +41,24 @@ export interface Facts {
   /** TLS fingerprints: sent by a trusted hop, or computed from TLS terminated here. */
   readonly ja3?: string | undefined
   readonly ja4?: string | undefined
+  /** The certificate that the client sent on this connection, where one was asked for. */
+  readonly certificate?: ClientCertificate | undefined
   /** True when the request carries a credential, valid or not (which ones count is a setting), or one was checked. */
   readonly authenticated: boolean
   /** A header's value by lower-case name; repeated headers are joined with `, ` (Cookie with `; `). */
   header(name: string): string | undefined
+}
+
+/** A client's certificate: the names in it. */
+export interface ClientCertificate {
+  /** True if one of `clientCa` has issued it, and it is valid now. Without that its names mean nothing. */
+  readonly trusted: boolean
+  readonly commonName: string | undefined
+  /** Subject alternative names. */
+  readonly dnsNames: readonly string[]
+  readonly uris: readonly string[]
+  /** SHA-256 of the certificate, in hexadecimal. */
+  readonly fingerprint: string
 }
 
 export interface Project {

@@ -14,7 +14,12 @@ const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/
 /** The settings, with each certificate's path resolved by `beside`. */
 export function resolveCertificates(gateway: Gateway, beside: (named: string) => string): Gateway {
   const { listen, upstreams } = gateway
-  const tls = listen.tls && { ...listen.tls, cert: beside(listen.tls.cert), key: beside(listen.tls.key) }
+  const tls = listen.tls && {
+    ...listen.tls,
+    cert: beside(listen.tls.cert),
+    key: beside(listen.tls.key),
+    ...(listen.tls.clientCa !== undefined && { clientCa: beside(listen.tls.clientCa) }),
+  }
   const resolved = Object.entries(upstreams).map(([name, upstream]) =>
     'ca' in upstream ? [name, { ...upstream, ca: beside(upstream.ca as string) }] : [name, upstream],
   )
@@ -38,6 +43,14 @@ export function checkCertificates({ listen, upstreams }: Gateway, read: ReadText
         if (fault !== undefined) faults.push({ path: ['listen', 'tls', 'cert'], message: fault })
       }
     }
+  }
+  if (listen.tls?.clientCa !== undefined) {
+    const ca = certificatesIn(listen.tls.clientCa, read)
+    if ('fault' in ca) faults.push({ path: ['listen', 'tls', 'clientCa'], message: ca.fault })
+  } else if (listen.tls?.clientAuth === 'require') {
+    const message =
+      'Clients can only be required to send a certificate where "clientCa" says who issues them.'
+    faults.push({ path: ['listen', 'tls', 'clientAuth'], message })
   }
   for (const [name, upstream] of Object.entries(upstreams)) {
     if (!('ca' in upstream) || upstream.ca === undefined) continue

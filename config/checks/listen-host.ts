@@ -58,7 +58,7 @@ export function reaches(target: string, host: string): boolean {
 }
 
 export function checkListeners(read: Readable): FileFault[] {
-  return [...checkAdmin(read), ...checkPorts(read), ...checkWorkers(read)]
+  return [...checkAdmin(read), ...checkPorts(read), ...checkWorkers(read), ...checkProxyProtocol(read)]
 }
 
 /** The admin port must not be open to a network without a key. */
@@ -75,6 +75,14 @@ function checkPorts({ gateway, gatewayFile: file }: Readable): FileFault[] {
   if (listen.port !== admin.port || !isSameAddress(listen.host, admin.host)) return []
   const message = `Port ${admin.port} is also that of listen.port on ${listen.host}: the two must differ.`
   return [{ file, path: ['admin', 'port'], message }]
+}
+
+/** Anybody could name any client, if everybody were believed. */
+function checkProxyProtocol({ gateway, gatewayFile: file }: Readable): FileFault[] {
+  if (gateway === undefined || !gateway.listen.proxyProtocol || gateway.trustedProxies.length > 0) return []
+  const message =
+    'The PROXY protocol is only believed of "trustedProxies": list the addresses of the balancers there.'
+  return [{ file, path: ['listen', 'proxyProtocol'], message }]
 }
 
 /** Also for `auto` on one core: a file must not be valid on one machine and invalid on another. */

@@ -157,6 +157,14 @@ export function gatewaySchema(plugins: PluginSchemas) {
       },
       { default: {}, description: 'The counter store.' },
     ),
+    apiKeys: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 1024,
+        description:
+          'File with the API keys that `sluice keys` makes, relative to this one. Read again when it changes.',
+      }),
+    ),
     projects: FilePath('projects.yaml', 'File with the projects, relative to this one.'),
     policies: FilePath('policies', 'Folder with the policy files (*.yaml), relative to this file.'),
     log: Strict(

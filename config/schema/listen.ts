@@ -16,6 +16,14 @@ const ListenerTls = Strict(
   {
     cert: CertificateFile('PEM file with the certificate, followed by its intermediate certificates'),
     key: CertificateFile('PEM file with the private key, without a passphrase'),
+    clientCa: Type.Optional(
+      CertificateFile("PEM file with the authorities that issue clients' certificates"),
+    ),
+    clientAuth: Word(['request', 'require'], {
+      default: 'request',
+      description:
+        'With `clientCa`: whether clients may send a certificate, or must. Without a valid one, `require` ends the handshake.',
+    }),
     minVersion: Word(['TLSv1.2', 'TLSv1.3'], {
       default: 'TLSv1.2',
       description: 'Oldest version of TLS that is accepted.',
@@ -77,6 +85,11 @@ export const DataListener = Strict(
   {
     ...address(8080),
     tls: Type.Optional(ListenerTls),
+    proxyProtocol: Type.Boolean({
+      default: false,
+      description:
+        'Whether `trustedProxies` begin each connection with the PROXY protocol (version 1 or 2), which names the client. One that does not is closed.',
+    }),
     workers: Workers,
     workerTimeout: Duration({
       default: '10s',

@@ -18,6 +18,7 @@ import type { Fault } from '../policy/fault.js'
 import type { ModesForNow } from '../policy/modes.js'
 import { createPolicy, type Policy } from '../policy/policy.js'
 import type { Log } from '../types.js'
+import { credentialFaults } from './credentials.js'
 import { type Made, makePlugins } from './plugins.js'
 import { caseTies, upstreamReadings } from './upstream-readings.js'
 
@@ -46,9 +47,13 @@ export function compile(
   const access = compileAccess(config.access.map(accessFile), (file, path) => sourceIn(config, file, path))
   // Only if the patterns are valid: ties among them are already reported.
   const ties = faults.length === 0 ? caseTies(config) : []
-  const problems = [...faults, ...access.faults, ...ties, ...proxyFaults(config)].map(
-    ({ file, path, message }) => problemAt(config, file, path, message),
-  )
+  const problems = [
+    ...faults,
+    ...access.faults,
+    ...ties,
+    ...proxyFaults(config),
+    ...credentialFaults(config, plugins),
+  ].map(({ file, path, message }) => problemAt(config, file, path, message))
   if (problems.length > 0) return { problems }
   const made = makePlugins(config, plugins, log)
   if ('problems' in made) return made

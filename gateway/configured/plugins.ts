@@ -2,7 +2,7 @@
  * Creates the identifiers, observers and limiters of a configuration; a plugin that throws while creating one is
  * reported as a problem.
  */
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { type Config, problemAt } from '../../config/load.js'
 import { formatProblem, type Path, type Problem } from '../../config/problem.js'
 import { columnOfUnknown } from '../../config/words/words.js'
@@ -32,7 +32,9 @@ export interface Made {
 /** The tools that are passed to the plugins of a configuration. */
 export function toolsOf({ projects, planWords, gateway, gatewayFile }: Config, log: Log): Tools {
   const unknown = columnOfUnknown(gateway.unknownProject)
-  return { log, projects, ...planWords, folder: dirname(gatewayFile), unknown }
+  const folder = dirname(gatewayFile)
+  const apiKeys = gateway.apiKeys === undefined ? undefined : resolve(folder, gateway.apiKeys)
+  return { log, projects, ...planWords, folder, apiKeys, unknown }
 }
 
 /** Creates what `identify` and `observe` of gateway.yaml list. */
@@ -56,8 +58,8 @@ export function makePlugins(
   }
   const identifiers = gateway.identify.flatMap(({ plugin: name, ...settings }, i) =>
     attempt(name, ['identify', i], () => {
-      const { create, verifies, challenge } = named(plugins.identify, name)
-      const about = { name, verifies, challenge: challenge?.(settings) }
+      const { create, verifies, challenge, strips } = named(plugins.identify, name)
+      const about = { name, verifies, challenge: challenge?.(settings), strips: strips?.(settings) }
       return contained(create(settings, tools), about, faultLog)
     }),
   )

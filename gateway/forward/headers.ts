@@ -28,11 +28,11 @@ export function framedRequest(
   passing: RequestFields,
   settings: UpstreamSettings,
 ): FramedRequest {
-  const { req, facts, project, body = req.body } = exchange
+  const { req, facts, body = req.body } = exchange
   const framing = framingOf(body)
   const head =
     `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
-    upstreamRequestFields(req, facts, project, passing, settings) +
+    upstreamRequestFields(exchange, passing, settings) +
     framingFields(framing, req.fields)
   return { head, framing }
 }
@@ -54,9 +54,14 @@ function framingFields({ kind, bytes }: Framing, asked: Fields): string {
  * the internal fields follow.
  */
 export function upstreamRequestFields(
-  req: RequestHead,
-  facts: Facts,
-  project: Project | undefined,
+  {
+    req,
+    facts,
+    project,
+    strippedFields,
+  }: Pick<Exchange, 'facts' | 'project' | 'strippedFields'> & {
+    readonly req: RequestHead
+  },
   passing: RequestFields,
   { urls, service }: Pick<UpstreamSettings, 'urls' | 'service'>,
 ): string {
@@ -70,6 +75,7 @@ export function upstreamRequestFields(
     const name = names[i] as string
     const fate = passing.fateOf(name)
     if (fate === 'dropped' || (fate === 'vouched' && !facts.trusted)) continue
+    if (strippedFields?.includes(name)) continue
     // A client must not remove an override by naming it in Connection, because rules have relied on it.
     if (fate === 'override') {
       if (req.method !== 'POST') continue

@@ -10,6 +10,8 @@ export interface Exchange {
   readonly project: Project | undefined
   readonly req: IncomingRequest
   readonly res: OutgoingResponse
+  /** Lower-case names of request fields that the upstream does not get. */
+  readonly strippedFields?: readonly string[] | undefined
   /** The request body, if it has been inspected before; otherwise that of `req` is used. */
   readonly body?: IncomingBody | undefined
   /** Our own fields, flat `name, value, …`; they replace the upstream's fields of the same names. */

@@ -106,8 +106,8 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
       return
     }
     this.#connection = connection
-    const { req, facts, project } = this.#exchange
-    const fields = upstreamRequestFields(req, facts, project, this.#fields, this.#settings)
+    const { req, facts } = this.#exchange
+    const fields = upstreamRequestFields(this.#exchange, this.#fields, this.#settings)
     const line = `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n`
     const opening = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
     connection.ask(this, req.method, line + fields + opening, { kind: 'none', bytes: 0 })

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { ErrorCode } from '../errors.js'
-import type { Fingerprints, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
+import type { Arrival, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import { Deadlines } from './deadlines.js'
 import { ServerConnection } from './server-connection.js'
 import { mostStalls, Stalls } from './stalls.js'
@@ -55,12 +55,11 @@ export class ServerConnections {
   }
 
   /** Accepts a connection: plain TCP, or TLS after its handshake. */
-  accept(socket: Socket, fingerprints?: Fingerprints): void {
+  accept(socket: Socket, arrival: Arrival): void {
     const peer = {
-      address: socket.remoteAddress ?? '',
+      ...arrival,
       localPort: socket.localPort ?? 0,
       encrypted: 'encrypted' in socket,
-      fingerprints,
     }
     const connection = new ServerConnection(socket, peer, this)
     this.#open.add(connection)

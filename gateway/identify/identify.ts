@@ -14,6 +14,8 @@ export interface Caller {
   readonly credential: CredentialCheck
   /** The first credential that was found wrong. */
   readonly wrong: WrongCredential | undefined
+  /** Lower-case names of the headers that the upstream does not get. */
+  readonly stripped: readonly string[]
 }
 
 /**
@@ -35,19 +37,27 @@ export interface AskedIdentifier {
   readonly verifies: boolean
   /** The challenge that a client without a credential gets (RFC 9110 section 11.6.1), such as `Bearer`. */
   readonly challenge?: string | undefined
+  /** The header that is removed from requests whose credential was in it. */
+  readonly strips?: string | undefined
   /** Does not throw, and its promises do not reject. */
   identify(facts: Facts): Said | Promise<Said>
   start(): void
   close(): Promise<void>
 }
 
+const NONE: readonly string[] = []
+
 /** How long an identifier may take. */
 const DEADLINE_MS = 2000
+
+/** What its plugin says about an identifier. */
+type About = Pick<AskedIdentifier, 'name' | 'challenge' | 'strips'> &
+  Partial<Pick<AskedIdentifier, 'verifies'>>
 
 /** Wraps an identifier so that a failure counts as "not known", and the next identifier is asked. */
 export function contained(
   identifier: Identifier,
-  { name, verifies = false, challenge }: Pick<AskedIdentifier, 'name' | 'challenge'> & { verifies?: boolean },
+  { name, verifies = false, challenge, strips }: About,
   log: Log,
 ): AskedIdentifier {
   const failed = (error: unknown, id?: string): typeof UNCHECKED => {
@@ -60,6 +70,7 @@ export function contained(
     name,
     verifies,
     challenge,
+    strips,
     identify(facts) {
       try {
         const said = identifier.identify(facts)
@@ -114,6 +125,7 @@ class Asking {
   readonly #unknown: ((facts: Facts) => Project) | undefined
   #wrong: WrongCredential | undefined
   #unchecked = false
+  #stripped: readonly string[] = NONE
 
   constructor(
     facts: Facts,
@@ -135,17 +147,24 @@ class Asking {
       if (caller !== undefined) return caller
     }
     const credential = this.#wrong !== undefined ? 'invalid' : this.#unchecked ? 'unchecked' : 'none'
-    return { project: this.#unknown?.(this.#facts), identifier: undefined, credential, wrong: this.#wrong }
+    return {
+      project: this.#unknown?.(this.#facts),
+      identifier: undefined,
+      credential,
+      wrong: this.#wrong,
+      stripped: this.#stripped,
+    }
   }
 
   /** The caller, if this answer says who it is. */
-  #take(said: Said, { name, verifies }: AskedIdentifier): Caller | undefined {
+  #take(said: Said, { name, verifies, strips }: AskedIdentifier): Caller | undefined {
     if (said === undefined) return undefined
+    if (strips !== undefined) this.#stripped = [...this.#stripped, strips]
     if (said === UNCHECKED) this.#unchecked = verifies || this.#unchecked
     else if (isWrong(said)) this.#wrong ??= said
     else {
       const credential = said.verified ? 'verified' : this.#wrong === undefined ? 'none' : 'invalid'
-      return { project: said, identifier: name, credential, wrong: this.#wrong }
+      return { project: said, identifier: name, credential, wrong: this.#wrong, stripped: this.#stripped }
     }
     return undefined
   }

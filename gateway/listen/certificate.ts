@@ -2,17 +2,21 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
+import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../types.js'
 
 /** Paths of PEM files. */
 export interface CertificateFiles {
   readonly cert: string
   readonly key: string
+  /** The authorities that issue clients' certificates; absent if none are asked for. */
+  readonly clientCa?: string | undefined
 }
 
 export interface CertificatePair {
   readonly cert: Buffer
   readonly key: Buffer
+  readonly ca?: Buffer | undefined
 }
 
 /** Passes a certificate and its key to `use`: at once, and on `reload` if their files have changed. */
@@ -36,7 +40,7 @@ export class Certificate {
     const { cert, key } = this.#files
     try {
       const pair = readPair(this.#files)
-      if (pair.cert.equals(this.#served.cert) && pair.key.equals(this.#served.key)) return
+      if (isDeepStrictEqual(pair, this.#served)) return
       this.#use(pair)
       this.#served = pair
       const { validTo } = new X509Certificate(pair.cert)
@@ -49,7 +53,9 @@ export class Certificate {
 }
 
 function readPair(files: CertificateFiles): CertificatePair {
-  const pair = { cert: readFileSync(files.cert), key: readFileSync(files.key) }
+  const { cert, key, clientCa } = files
+  const ca = clientCa === undefined ? undefined : readFileSync(clientCa)
+  const pair = { cert: readFileSync(cert), key: readFileSync(key), ca }
   // Throws if certificate and key do not match.
   createSecureContext(pair)
   return pair

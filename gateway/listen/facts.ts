@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.js'
 import type { Fields, Fingerprints, RequestHead } from '../message.js'
-import type { Facts } from '../types.js'
+import type { ClientCertificate, Facts } from '../types.js'
 import { clientAddress, networkOf, type TrustedProxies } from './client.js'
 import { checkHead, checkHeadSize, isAuthority } from './head-rules.js'
 import { parseTarget, type Target } from './target.js'
@@ -41,6 +41,7 @@ class RequestFacts implements Facts {
   /** Truly private, so that facts can be logged without the credentials in the fields. */
   readonly #fields: Fields
   readonly #seen: Partial<Fingerprints> | undefined
+  readonly certificate: ClientCertificate | undefined
   readonly #settings: FactsSettings
   #network: string | undefined
 
@@ -48,6 +49,7 @@ class RequestFacts implements Facts {
     const { fields, peer } = head
     this.#fields = fields
     this.#seen = peer.fingerprints
+    this.certificate = peer.certificate
     this.#settings = settings
     this.id = head.id
     this.method = head.method

@@ -8,7 +8,7 @@ import {
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { CLOSING_MS } from '../http1/lingering-close.js'
-import type { Fingerprints, IncomingRequest, OutgoingResponse, Peer } from '../message.js'
+import type { Arrival, IncomingRequest, OutgoingResponse, Peer } from '../message.js'
 import { Shares } from './client-shares.js'
 import { allowance, ResetsByClient } from './idle-frames.js'
 import { KEEP_ALIVE_MS, MAX_FIELDS, REQUEST_TIMEOUT_MS } from './limits.js'
@@ -46,7 +46,7 @@ export interface StreamHandlers {
 
 export interface Http2Listener {
   /** Takes a connection that has negotiated HTTP/2. */
-  accept(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
+  accept(socket: TLSSocket, arrival: Arrival): void
   /** Closes the connection that has waited longest for a request. False if there is none. */
   closeLongest(): boolean
   /** Accepts no new requests on any connection; each connection ends with its last request. */
@@ -73,15 +73,14 @@ export function createHttp2Listener(
   let draining = false
 
   return {
-    accept(socket, fingerprints) {
+    accept(socket, arrival) {
       const session = performServerHandshake(socket, OPTIONS)
       // Caused by the client or the network. The streams get their own events, so there is nothing else to do.
       session.on('error', () => {})
       const peer = {
-        address: socket.remoteAddress ?? '',
+        ...arrival,
         localPort: socket.localPort ?? 0,
         encrypted: true,
-        fingerprints,
       }
       const end = attend(session, socket, peer)
       endings.add(end)

@@ -38,12 +38,15 @@ export function createListener(handlers: Handlers, settings: ListenerSettings, t
   const front =
     tls &&
     createTlsFront(tls, {
-      http1: (socket, fingerprints) => http1.accept(socket, fingerprints),
-      http2: (socket, fingerprints) => http2.accept(socket, fingerprints),
+      http1: (socket, arrival) => http1.accept(socket, arrival),
+      http2: (socket, arrival) => http2.accept(socket, arrival),
       refused: (code, id, peer) => handlers.refused?.(code, id, peer),
     })
   const door = createDoor(settings, tls !== undefined, {
-    enter: socket => (front === undefined ? http1.accept(socket) : front.accept(socket)),
+    enter(socket, address) {
+      if (front === undefined) http1.accept(socket, { address, fingerprints: undefined })
+      else front.accept(socket, address)
+    },
     closeIdle: () => http1.closeLongest() || http2.closeLongest() || front?.closeLongest() === true,
     refused: (code, id, peer) => handlers.refused?.(code, id, peer),
   })

@@ -5,9 +5,10 @@ import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tl
 import type { ErrorCode } from '../errors.js'
 import { closeLingering } from '../http1/lingering-close.js'
 import { refusalText } from '../http1/refusal.js'
-import type { Fingerprints } from '../message.js'
+import type { Arrival, Fingerprints } from '../message.js'
 import type { Log } from '../types.js'
 import { Certificate, type CertificateFiles } from './certificate.js'
+import { certificateOf } from './client-certificate.js'
 import { fingerprintsOf, peekHello } from './fingerprint.js'
 
 /** Time limit for the ClientHello, and again for the rest of the handshake. */
@@ -21,6 +22,8 @@ export interface TlsSettings extends CertificateFiles {
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
   /** TLS 1.2 ciphers, by OpenSSL's names. */
   readonly ciphers: readonly string[]
+  /** Whether clients must send a certificate of `clientCa`, or may. */
+  readonly clientAuth: 'request' | 'require'
   readonly log: Log
 }
 
@@ -28,15 +31,15 @@ const TLS13_CIPHERS = ['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256',
 
 /** Takes connections after their handshake. */
 export interface Protocols {
-  http1(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
-  http2(socket: TLSSocket, fingerprints: Fingerprints | undefined): void
+  http1(socket: TLSSocket, arrival: Arrival): void
+  http2(socket: TLSSocket, arrival: Arrival): void
   /** The client sent plain HTTP and got an error response. */
   refused(code: ErrorCode, id: string, peer: string): void
 }
 
 export interface TlsFront {
-  /** Takes a new TCP connection. */
-  accept(socket: Socket): void
+  /** Takes a new TCP connection of the client at this address. */
+  accept(socket: Socket, address: string): void
   /** Reads certificate and key again, for new connections. */
   reloadCertificate(): void
   /** Closes the connection that has gone longest without completing its handshake. False if there is none. */
@@ -49,6 +52,8 @@ export interface TlsFront {
 
 interface Connection {
   readonly socket: Socket
+  /** The client's. */
+  readonly address: string
   fingerprints: Fingerprints | undefined
 }
 
@@ -56,7 +61,7 @@ interface Connection {
  * Terminates TLS 1.2 and 1.3 with one certificate (RFC 9325). Throws if the certificate's files cannot be used.
  */
 export function createTlsFront(
-  { log, minVersion, ciphers, ...files }: TlsSettings,
+  { log, minVersion, ciphers, clientAuth, ...files }: TlsSettings,
   protocols: Protocols,
 ): TlsFront {
   /** Keyed by endpoints, because Node does not tell which TCP connection a finished handshake belongs to. */
@@ -64,7 +69,13 @@ export function createTlsFront(
   /** Those that have not completed their handshake, the oldest first. */
   const greeting = new Set<Connection>()
 
-  const secure = createServer({ ALPNProtocols: [HTTP2, HTTP1], handshakeTimeout: HANDSHAKE_MS })
+  const { clientCa } = files
+  const secure = createServer({
+    ALPNProtocols: [HTTP2, HTTP1],
+    handshakeTimeout: HANDSHAKE_MS,
+    requestCert: clientCa !== undefined,
+    rejectUnauthorized: clientAuth === 'require',
+  })
   const terms: SecureContextOptions = {
     minVersion,
     ciphers: [...TLS13_CIPHERS, ...ciphers].join(':'),
@@ -85,15 +96,21 @@ export function createTlsFront(
       connection.socket.resetAndDestroy()
       return socket
     }
-    if (socket.alpnProtocol === HTTP2) protocols.http2(socket, connection.fingerprints)
-    else protocols.http1(socket, connection.fingerprints)
+    const { address, fingerprints } = connection
+    const arrival = {
+      address,
+      fingerprints,
+      certificate: clientCa === undefined ? undefined : certificateOf(socket),
+    }
+    if (socket.alpnProtocol === HTTP2) protocols.http2(socket, arrival)
+    else protocols.http1(socket, arrival)
   })
   // Scanners and broken clients: the handshake has failed, and there is nothing else to do.
   secure.on('tlsClientError', (_error, socket) => socket.destroy())
 
-  function accept(socket: Socket): void {
+  function accept(socket: Socket, address: string): void {
     const endpoints = endpointsOf(socket)
-    const connection: Connection = { socket, fingerprints: undefined }
+    const connection: Connection = { socket, address, fingerprints: undefined }
     open.set(endpoints, connection)
     greeting.add(connection)
     socket.on('close', () => {
@@ -105,14 +122,14 @@ export function createTlsFront(
   }
 
   async function greet(connection: Connection): Promise<void> {
-    const { socket } = connection
+    const { socket, address } = connection
     const timer = setTimeout(() => socket.destroy(), HANDSHAKE_MS)
     const hello = await peekHello(socket)
     clearTimeout(timer)
     if (socket.destroyed) return
     if (isPlainHttp(hello)) {
       const id = randomUUID()
-      protocols.refused('tls-required', id, socket.remoteAddress ?? '')
+      protocols.refused('tls-required', id, address)
       closeLingering(socket, refusalText('tls-required', id))
       return
     }

@@ -20,6 +20,7 @@ export class UpstreamExchange implements Exchange {
   readonly project: Project
   readonly req: IncomingRequest
   readonly res: OutgoingResponse
+  readonly strippedFields: readonly string[] | undefined
   readonly body: IncomingBody | undefined
   readonly answerFields: readonly string[]
   readonly removedFields: readonly string[] | undefined
@@ -27,11 +28,17 @@ export class UpstreamExchange implements Exchange {
   readonly #parts: PipelineParts
   readonly #refuse: Refuse
 
-  constructor(context: RequestContext, { facts, project }: Routed, parts: PipelineParts, refuse: Refuse) {
+  constructor(
+    context: RequestContext,
+    { facts, project, caller }: Routed,
+    parts: PipelineParts,
+    refuse: Refuse,
+  ) {
     this.facts = facts
     this.project = project
     this.req = context.req
     this.res = context.res
+    this.strippedFields = caller?.stripped.length === 0 ? undefined : caller?.stripped
     this.body = context.body
     this.answerFields = context.answerFields
     this.removedFields = context.removedFields

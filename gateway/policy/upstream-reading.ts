@@ -99,6 +99,9 @@ class MoreFacts implements Facts {
   get ja4(): string | undefined {
     return this.#facts.ja4
   }
+  get certificate(): Facts['certificate'] {
+    return this.#facts.certificate
+  }
   get authenticated(): boolean {
     return this.#verified || this.#facts.authenticated
   }

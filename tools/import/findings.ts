@@ -7,7 +7,7 @@ import { createValidator, type Validator } from '../../config/validate.js'
 import type { Position } from '../../config/yaml.js'
 import { inFlight } from '../../gateway/decide/in-flight.js'
 import { volumetric } from '../../gateway/decide/volumetric.js'
-import { apiKey } from '../../gateway/identify/api-key.js'
+import { apiKey } from '../../gateway/identify/api-keys/api-key.js'
 import { PatternError, parsePattern } from '../../gateway/policy/pattern.js'
 import { printable } from '../text.js'
 

@@ -129,6 +129,7 @@ export class Simulation {
       credential,
       identifier: undefined,
       wrong: undefined,
+      stripped: [],
     }
   }
 

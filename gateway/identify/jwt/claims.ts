@@ -1,5 +1,6 @@
 /** From the claims of a token to a project. Pure. */
 import type { Project, Tools } from '../../plugin.js'
+import { namedProjects } from '../named-project.js'
 import type { Claims } from './token.js'
 
 export interface ClaimSettings {
@@ -11,25 +12,18 @@ export interface ClaimSettings {
   readonly projects: 'any' | 'known'
 }
 
-const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
-
-/** The project that a token is for; a word or two why there is none. */
+/** The project that a token is for, with its scopes; a word or two why there is none. */
 export function projectReader(
-  settings: ClaimSettings,
-  { projects, plans, environments, unknown }: Pick<Tools, 'projects' | 'plans' | 'environments' | 'unknown'>,
+  { project, plan, environment, projects }: ClaimSettings,
+  tools: Tools,
 ): (claims: Claims) => Project | string {
-  const listed = new Map(projects.map(project => [project.id, project]))
+  const named = namedProjects(projects, tools)
+  const optional = (claims: Claims, name: string | undefined) =>
+    name === undefined ? undefined : claimOf(claims, name)
   return claims => {
-    const id = claimOf(claims, settings.project)
-    if (id === undefined) return 'no project'
-    if (typeof id !== 'string' || !PROJECT_ID.test(id)) return 'project is no id'
-    const scopes = scopesOf(claims)
-    const known = listed.get(id)
-    if (known !== undefined) return { id, plan: known.plan, environment: known.environment, scopes }
-    if (settings.projects === 'known' || unknown === undefined) return 'project not listed'
-    const plan = wordOf(claims, settings.plan, plans) ?? unknown.plan
-    const environment = wordOf(claims, settings.environment, environments) ?? unknown.environment
-    return { id, plan, environment, scopes }
+    const column = { plan: optional(claims, plan), environment: optional(claims, environment) }
+    const found = named(claimOf(claims, project), column)
+    return typeof found === 'string' ? found : { ...found, scopes: scopesOf(claims) }
   }
 }
 
@@ -42,11 +36,6 @@ function claimOf(claims: Claims, name: string): unknown {
     value = (value as Readonly<Record<string, unknown>>)[part]
   }
   return value
-}
-
-function wordOf(claims: Claims, name: string | undefined, declared: readonly string[]): string | undefined {
-  const word = name === undefined ? undefined : claimOf(claims, name)
-  return typeof word === 'string' && declared.includes(word) ? word : undefined
 }
 
 /** `scope` is a text of words (RFC 8693 section 4.2), in some issuers' tokens a list; `scp` is Microsoft's and Okta's name. */

@@ -152,6 +152,7 @@ export class Model {
         identifier: 'host',
         credential: 'none',
         wrong: undefined,
+        stripped: [],
       }),
       challenges: [],
     },

@@ -32,7 +32,7 @@ t.test('a client that has left is let go in the end, though its response is neve
     settings,
   )
   const socket = new StuckSocket()
-  connections.accept(socket as unknown as Socket)
+  connections.accept(socket as unknown as Socket, { address: '127.0.0.1', fingerprints: undefined })
   socket.push(GET)
   await waitUntil('the request', () => answered === 1)
   socket.push(null)

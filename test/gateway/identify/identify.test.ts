@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { apiKey } from '../../../gateway/identify/api-key.js'
+import { apiKey } from '../../../gateway/identify/api-keys/api-key.js'
 import { header } from '../../../gateway/identify/header.js'
 import { host } from '../../../gateway/identify/host.js'
 import { type AskedIdentifier, contained, identifyBy } from '../../../gateway/identify/identify.js'
@@ -36,11 +36,11 @@ t.test('header: a project is identified only from a trusted hop, and only when i
 t.test('api-key: a project is identified by its key, of which only the hash is configured', async t => {
   const hash = createHash('sha256').update('k3y').digest('hex')
   const projects = [known('acme', { apiKeyHashes: [hash] })]
-  const plain = apiKey.create({ header: 'x-api-key' }, { ...tools, projects })
+  const plain = apiKey.create({ header: 'x-api-key', strip: false }, { ...tools, projects })
   t.match(plain.identify(facts({}, { 'x-api-key': 'k3y' })), { id: 'acme' })
-  t.equal(plain.identify(facts({}, { 'x-api-key': hash })), undefined)
+  t.match(plain.identify(facts({}, { 'x-api-key': hash })), { reason: 'unknown key' })
   t.equal(plain.identify(facts({})), undefined)
-  const bearer = apiKey.create({ header: 'authorization' }, { ...tools, projects })
+  const bearer = apiKey.create({ header: 'authorization', strip: false }, { ...tools, projects })
   t.match(bearer.identify(facts({}, { authorization: 'Bearer k3y' })), { id: 'acme' })
 })
 
@@ -102,7 +102,7 @@ t.test('what is said of the credential: none, invalid, verified or unchecked', a
     const { project, ...rest } = await identify(facts({ path, network: '192.0.2.1' }), required)
     return { project: project?.id, ...rest }
   }
-  const own = { identifier: 'keys', credential: 'verified', wrong: undefined }
+  const own = { identifier: 'keys', credential: 'verified', wrong: undefined, stripped: [] }
   t.strictSame(await says('/right', false), { project: 'acme', ...own })
   t.strictSame(await says('/right', true), { project: 'acme', ...own })
   t.match(await says('/none', false), { project: 'host', identifier: 'hosts', credential: 'none' })

@@ -9,6 +9,7 @@ export function wideDoor(narrower: Partial<ListenerSettings> = {}): ListenerSett
     maxConnections: 10_000,
     maxConnectionsPerClient: 10_000,
     trustedProxies: () => trusted,
+    proxyProtocol: false,
     ...narrower,
   }
 }

@@ -1,4 +1,4 @@
-/** `sluice keys`: changes the key that encrypts stored secrets, while the gateway runs. */
+/** `sluice encryption`: changes the key that encrypts stored secrets, while the gateway runs. */
 
 import { Failure } from '../gateway/errors.js'
 import { defineCommand, Unusable } from './command.js'
@@ -6,16 +6,17 @@ import { count, grouped, printable } from './text.js'
 
 const MOST_LISTED = 10
 
-export const keys = defineCommand({
-  name: 'keys',
+export const encryption = defineCommand({
+  name: 'encryption',
   summary: 'Encrypt stored secrets again with the first key of ENCRYPTION_KEY',
   operands: { usage: 'rotate', least: 1, most: 1 },
   options: { json: { type: 'boolean', help: 'one JSON object instead of text' } },
   details: `Takes ENCRYPTION_KEY, DATA_DIR and MONGODB_URL (or the files named by ENCRYPTION_KEY_FILE and so on) from the
 environment, like the gateway, and works while gateways run. First start every gateway with both keys, the new one first. Exit code 0: older keys are no longer needed. 1: something is still encrypted with one of them.`,
-  example: 'ENCRYPTION_KEY="$NEW_KEY,$OLD_KEY" sluice keys rotate',
+  example: 'ENCRYPTION_KEY="$NEW_KEY,$OLD_KEY" sluice encryption rotate',
   async run({ values, positionals: [action] }, io) {
-    if (action !== 'rotate') throw new Unusable(`"keys" knows "rotate", not "${printable(action ?? '')}".`)
+    if (action !== 'rotate')
+      throw new Unusable(`"encryption" knows "rotate", not "${printable(action ?? '')}".`)
     const rotation = await rotateKeys(io.env)
     io.out(values.json ? `${JSON.stringify(rotation)}\n` : text(rotation))
     return rotation.done && rotation.unreadable.length === 0 ? 0 : 1

@@ -1,0 +1,89 @@
+/** Plugin: the project of the key in a header: one of `sluice keys`, or one whose SHA-256 projects.yaml lists. */
+import { Type } from 'typebox'
+import { definePlugin, type Project, type WrongCredential } from '../../plugin.js'
+import { namedProjects } from '../named-project.js'
+import { type ApiKey, hashOf, stateOf } from './key-file.js'
+import { shareKeyStore } from './key-store.js'
+
+/** Longer ones are no keys of anybody. */
+const LONGEST = 4096
+
+export const apiKey = definePlugin({
+  name: 'api-key',
+  kind: 'identify',
+  verifies: true,
+  givesScopes: true,
+  challenge: ({ scheme = 'Api-Key' }) => scheme,
+  strips: ({ header, strip }) => (strip ? header.toLowerCase() : undefined),
+  schema: Type.Object({
+    header: Type.String({
+      default: 'x-api-key',
+      pattern: '^[A-Za-z0-9-]{1,64}$',
+      description: "The header that holds the key; with `authorization` the scheme's name is dropped.",
+    }),
+    scheme: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z][A-Za-z0-9-]{0,31}$',
+        description:
+          'The authentication scheme before the key, such as Api-Key. Without it, any is accepted.',
+      }),
+    ),
+    strip: Type.Boolean({
+      default: false,
+      description: 'Whether the header is removed before the request goes to its upstream.',
+    }),
+  }),
+  create({ header, scheme }, tools) {
+    const listed = new Map(
+      tools.projects.flatMap(({ id, plan, environment, apiKeyHashes }) =>
+        apiKeyHashes.map(hash => [hash, { id, plan, environment }]),
+      ),
+    )
+    const named = namedProjects('known', tools)
+    const name = header.toLowerCase()
+    const before = scheme === undefined ? undefined : `${scheme.toLowerCase()} `
+    let keys: ReturnType<typeof shareKeyStore> | undefined
+
+    function keyIn(value: string): string | undefined {
+      if (before !== undefined) {
+        return value.slice(0, before.length).toLowerCase() === before
+          ? value.slice(before.length).trim()
+          : undefined
+      }
+      return name === 'authorization' ? value.slice(value.indexOf(' ') + 1).trim() : value
+    }
+
+    function projectOf(
+      { id, project, scopes, expires, revoked }: ApiKey,
+      key: string,
+    ): Project | WrongCredential {
+      const now = Date.now()
+      const state = stateOf({ expires, revoked }, now)
+      if (state !== 'active') return { wrongCredential: key, reason: state }
+      const found = named(project)
+      if (typeof found === 'string') return { wrongCredential: key, reason: found }
+      keys?.store.used(id, now)
+      return { ...found, scopes }
+    }
+
+    return {
+      identify(facts) {
+        const value = facts.header(name)
+        const key = value === undefined ? undefined : keyIn(value)
+        if (key === undefined) return undefined
+        if (key.length > LONGEST) return { wrongCredential: key.slice(0, LONGEST), reason: 'too long' }
+        const hash = hashOf(key)
+        const made = keys?.store.find(hash)
+        if (made !== undefined) return projectOf(made, key)
+        return listed.get(hash) ?? { wrongCredential: key, reason: 'unknown key' }
+      },
+      start() {
+        if (tools.apiKeys !== undefined) keys = shareKeyStore(tools.apiKeys, tools.log)
+      },
+      async close() {
+        keys?.release()
+        keys = undefined
+      },
+    }
+  },
+})

@@ -1,0 +1,56 @@
+/** Plugin: the project that a client's certificate names, where `listen.tls.clientCa` has issued it. */
+import { Type } from 'typebox'
+import { Word } from '../../config/schema/fields.js'
+import { definePlugin, type Project, type WrongCredential } from '../plugin.js'
+import type { ClientCertificate } from '../types.js'
+import { namedProjects } from './named-project.js'
+
+const FIELDS = ['san-dns', 'san-uri', 'subject-cn'] as const
+
+export const clientCertificate = definePlugin({
+  name: 'client-certificate',
+  kind: 'identify',
+  verifies: true,
+  challenge: () => 'Client-Certificate',
+  schema: Type.Object({
+    project: Word(FIELDS, {
+      default: 'san-dns',
+      description:
+        'Where the id of the project is: in a DNS name or a URI of the subject alternative names, or in the common name. Of a URI other than urn:… it is the segments of the path, joined by ":".',
+    }),
+    projects: Word(['any', 'known'], {
+      default: 'any',
+      description: 'Which projects certificates may name: any, or those that projects.yaml lists.',
+    }),
+  }),
+  create(config, tools) {
+    const named = namedProjects(config.projects, tools)
+    /** By certificate: a connection brings the same one with each request. */
+    const known = new WeakMap<ClientCertificate, Project | WrongCredential>()
+    const read = (certificate: ClientCertificate): Project | WrongCredential => {
+      const wrong = (reason: string) => ({ wrongCredential: certificate.fingerprint, reason })
+      if (!certificate.trusted) return wrong('not trusted')
+      const ids = idsIn(certificate, config.project)
+      const found = ids.map(id => named(id))
+      const project = found.find(one => typeof one !== 'string')
+      return project ?? wrong((found[0] as string | undefined) ?? 'no project')
+    }
+    return {
+      identify({ certificate }) {
+        if (certificate === undefined) return undefined
+        const said = known.get(certificate) ?? read(certificate)
+        known.set(certificate, said)
+        return said
+      },
+    }
+  },
+})
+
+function idsIn({ dnsNames, uris, commonName }: ClientCertificate, field: (typeof FIELDS)[number]): string[] {
+  if (field === 'san-dns') return [...dnsNames]
+  if (field === 'subject-cn') return commonName === undefined ? [] : [commonName]
+  return uris.map(uri => {
+    if (/^urn:/i.test(uri) || !URL.canParse(uri)) return uri
+    return new URL(uri).pathname.split('/').filter(Boolean).join(':')
+  })
+}

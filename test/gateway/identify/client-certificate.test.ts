@@ -1,0 +1,153 @@
+/** Certificates that name projects, over HTTP/1.1 and HTTP/2, through a whole gateway. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { request as requestHttps } from 'node:https'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { alternativeNames } from '../../../gateway/listen/client-certificate.js'
+import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
+import { testGateway } from '../../helpers/gateway.js'
+import { startApp } from '../../helpers/http.js'
+import { temporaryFolder } from '../../helpers/scope.js'
+
+const PROJECTS = `version: 1
+projects:
+  - { id: acme, plan: growth, environment: production }
+  - { id: "prod:api", plan: scale, environment: staging }
+`
+
+interface Identity {
+  readonly cert: Buffer
+  readonly key: Buffer
+}
+
+/** A certificate of the authority, with these alternative names. */
+function issue(
+  folder: string,
+  authority: { certFile: string; keyFile: string },
+  name: string,
+  names: string,
+  days = '2',
+): Identity {
+  const at = (end: string) => join(folder, `${name}.${end}`)
+  const run = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' })
+  writeFileSync(at('ext'), names === '' ? '' : `subjectAltName=${names}\n`)
+  run(
+    'req',
+    '-new',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-subj',
+    `/CN=${name}`,
+    '-keyout',
+    at('key'),
+    '-out',
+    at('csr'),
+  )
+  run(
+    'x509',
+    '-req',
+    '-in',
+    at('csr'),
+    '-CA',
+    authority.certFile,
+    '-CAkey',
+    authority.keyFile,
+    '-days',
+    days,
+    '-extfile',
+    at('ext'),
+    '-out',
+    at('crt'),
+  )
+  return { cert: readFileSync(at('crt')), key: readFileSync(at('key')) }
+}
+
+async function start(t: Test, { auth = 'request', identify = '{ plugin: client-certificate }' } = {}) {
+  const folder = temporaryFolder(t, 'mtls')
+  const served = makeCertificate(folder, 'localhost')
+  const authority = makeCertificate(folder, 'authority')
+  const stranger = makeCertificate(folder, 'stranger')
+  const upstream = await startApp(t, (req, res) =>
+    res.end(`${req.headers['x-sluice-project']} ${req.headers['x-sluice-plan']}`),
+  )
+  const gateway = await testGateway(t, {
+    upstream,
+    projects: PROJECTS,
+    routeSettings: 'auth: required',
+    settings: `identify: [${identify}]\n`,
+    tls: { ...served, settings: { clientCa: authority.certFile, clientAuth: auth } },
+  })
+  const get = (identity?: Identity) =>
+    new Promise<{ status: number; body: string; challenge: unknown }>((resolve, reject) => {
+      const options = { ca: served.cert, servername: 'localhost', agent: false as const, ...identity }
+      const sent = requestHttps(
+        `${gateway.url.replace('127.0.0.1', 'localhost')}/x`,
+        options,
+        async answer => {
+          let body = ''
+          for await (const chunk of answer) body += chunk
+          resolve({
+            status: answer.statusCode as number,
+            body,
+            challenge: answer.headers['www-authenticate'],
+          })
+        },
+      )
+      sent.on('error', reject).end()
+    })
+  return {
+    ...gateway,
+    get,
+    issue: (name: string, names: string) => issue(folder, authority, name, names),
+    foreign: (name: string, names: string) => issue(folder, stranger, name, names),
+  }
+}
+
+t.test('a certificate of the authority names the project; another one, or none, does not', async t => {
+  if (!canMakeCertificates(t)) return
+  const { get, issue, foreign } = await start(t)
+  t.match(await get(issue('one', 'DNS:acme')), { status: 200, body: 'acme growth' })
+  t.match(await get(issue('two', 'DNS:other.test')), { status: 200, body: 'other.test developer' })
+  t.match(await get(), { status: 401, body: /credential-missing/, challenge: 'Client-Certificate' })
+  t.match(await get(foreign('acme', 'DNS:acme')), { status: 401, body: /credential-invalid/ })
+  t.match(await get(issue('nameless', '')), { status: 401, body: /credential-invalid/ })
+})
+
+t.test('the project may be in the common name, or in a URI', async t => {
+  if (!canMakeCertificates(t)) return
+  const named = await start(t, {
+    identify: '{ plugin: client-certificate, project: subject-cn, projects: known }',
+  })
+  t.match(await named.get(named.issue('acme', 'DNS:other.test')), { body: 'acme growth' })
+  t.match(await named.get(named.issue('nobody', 'DNS:acme')), { status: 401 })
+  const uri = await start(t, { identify: '{ plugin: client-certificate, project: san-uri }' })
+  t.match(await uri.get(uri.issue('spiffe', 'URI:spiffe://acme.test/prod/api')), { body: 'prod:api scale' })
+  t.match(await uri.get(uri.issue('urn', 'URI:urn:machine:7')), { body: 'urn:machine:7 developer' })
+})
+
+t.test('where certificates are required, a handshake without a valid one fails', async t => {
+  if (!canMakeCertificates(t)) return
+  const { get, issue, foreign } = await start(t, { auth: 'require' })
+  t.match(await get(issue('one', 'DNS:acme')), { status: 200 })
+  await t.rejects(get())
+  await t.rejects(get(foreign('one', 'DNS:acme')))
+})
+
+t.test('names are read as Node writes them, and none if one of them cannot be', async t => {
+  t.same(alternativeNames('DNS:a.test, URI:urn:x, IP Address:127.0.0.1'), [
+    ['DNS', 'a.test'],
+    ['URI', 'urn:x'],
+    ['IP Address', '127.0.0.1'],
+  ])
+  t.same(alternativeNames('DNS:"a.test, DNS:acme", DNS:b.test'), [
+    ['DNS', 'a.test, DNS:acme'],
+    ['DNS', 'b.test'],
+  ])
+  for (const text of ['DNS:a.test, acme', 'DNS:"a', 'DNS:"\\x", DNS:acme', ', DNS:acme'])
+    t.same(alternativeNames(text), [], text)
+  t.same(alternativeNames(), [])
+})
