@@ -1,0 +1,119 @@
+/** API keys as `sluice keys` makes them, while a gateway runs. */
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { sluice } from '../../helpers/command.js'
+import { testGateway } from '../../helpers/gateway.js'
+import { send, startApp } from '../../helpers/http.js'
+import { inProject } from '../../helpers/root.js'
+import { waitUntil } from '../../helpers/wait.js'
+
+async function start(t: Test, { plugin = '', routeSettings = 'auth: required' } = {}) {
+  const upstream = await startApp(t, (req, res) =>
+    res.end(`${req.headers['x-sluice-project']} ${req.headers.authorization} ${req.headers['x-api-key']}`),
+  )
+  const gateway = await testGateway(t, {
+    upstream,
+    routeSettings,
+    settings: `apiKeys: api-keys.json\nidentify: [{ plugin: api-key${plugin} }, host]\n`,
+  })
+  const keys = async (...args: string[]) => {
+    const { code, out, err } = await sluice(['keys', ...args, '--config', gateway.folder])
+    return { code, out, err }
+  }
+  const add = async (...args: string[]) => (await keys('add', ...args)).out.trim()
+  const get = (headers: Record<string, string>) => send(`${gateway.url}/x`, { headers })
+  const file = join(gateway.folder, 'api-keys.json')
+  return { ...gateway, keys, add, get, file }
+}
+
+t.test('a key works within seconds after it was made, and no longer once it is revoked', async t => {
+  const { add, keys, get, file, lines } = await start(t)
+  t.notOk(existsSync(file), 'without the file there are no keys')
+  t.equal((await get({ 'x-api-key': 'made-up' })).status, 401)
+  const key = await add('--project', 'acme', '--name', 'ci')
+  t.match(key, /^sluice_[a-z0-9]{8}_\w{43}$/)
+  t.notMatch(readFileSync(file, 'utf8'), key)
+  await waitUntil('the key', async () => (await get({ 'x-api-key': key })).status === 200)
+  t.match(await get({ 'x-api-key': key }), { body: /^acme / })
+  t.match(await keys('list'), { code: 0, out: /acme +ci +sluice_\w{8}… +active/ })
+  t.match(await keys('revoke', 'ci'), { code: 0 })
+  await waitUntil('the end of the key', async () => (await get({ 'x-api-key': key })).status >= 400)
+  t.notMatch(JSON.stringify(lines), key.slice(16))
+})
+
+t.test('while a key is rotated, both work until the overlap ends; a broken file changes nothing', async t => {
+  const { add, keys, get, file } = await start(t)
+  const old = await add('--project', 'acme', '--name', 'ci', '--scope', 'a')
+  const next = (await keys('rotate', 'ci', '--overlap', '3s')).out.trim()
+  const status = async (key: string) => (await get({ 'x-api-key': key })).status
+  await waitUntil('the new key', async () => (await status(next)) === 200)
+  t.equal(await status(old), 200)
+  const good = readFileSync(file, 'utf8')
+  writeFileSync(file, 'not JSON')
+  await waitUntil('the end of the overlap', async () => (await status(old)) >= 400)
+  t.equal(await status(next), 200, 'those known stay in force')
+  writeFileSync(file, good)
+  t.match(JSON.parse((await keys('list', '--json')).out).keys, [
+    { state: 'expired' },
+    { state: 'active', scopes: ['a'] },
+  ])
+})
+
+t.test(
+  'with a scheme, other credentials of the field are left alone; strip hides the key from the upstream',
+  async t => {
+    const { add, get } = await start(t, {
+      plugin: ', header: authorization, scheme: Api-Key, strip: true',
+      routeSettings: 'auth: optional',
+    })
+    const key = await add('--project', 'acme', '--name', 'ci')
+    await waitUntil('the key', async () =>
+      /^acme/.test((await get({ authorization: `api-key ${key}` })).body),
+    )
+    t.equal((await get({ authorization: `Api-Key ${key}` })).body, 'acme undefined undefined')
+    t.match((await get({ authorization: 'Bearer abc' })).body, /Bearer abc/)
+  },
+)
+
+t.test('scopes of a key are those it was made with', async t => {
+  const { add, get } = await start(t, { routeSettings: 'auth: required, scopes: [read]' })
+  const reader = await add('--project', 'acme', '--name', 'reader', '--scope', 'read', '--scope', 'x')
+  const other = await add('--project', 'acme', '--name', 'other')
+  await waitUntil('the key', async () => (await get({ 'x-api-key': reader })).status === 200)
+  t.match(await get({ 'x-api-key': other }), { status: 403, body: /insufficient-scope/ })
+})
+
+t.test('many commands at once lose no key', async t => {
+  const { folder, keys } = await start(t)
+  const cli = inProject('dist', 'gateway', 'cli.js')
+  const made = Array.from({ length: 5 }, (_, i) =>
+    promisify(execFile)(process.execPath, [
+      cli,
+      'keys',
+      'add',
+      '--config',
+      folder,
+      '--project',
+      'acme',
+      '--name',
+      `n${i}`,
+    ]),
+  )
+  await Promise.all(made)
+  t.equal(JSON.parse((await keys('list', '--json')).out).keys.length, 5)
+})
+
+t.test('wrong use is named', async t => {
+  const { keys } = await start(t)
+  t.match(await keys('add', '--project', 'nobody', '--name', 'x'), { code: 1, err: /no project "nobody"/ })
+  t.match(await keys('add', '--project', 'acme'), { code: 2, err: /needs --project and --name/ })
+  t.match(await keys('revoke', 'nothing'), { code: 1, err: /No key that works is called "nothing"/ })
+  t.match(await keys('add', '--project', 'acme', '--name', 'x', '--expires', 'soon'), {
+    code: 2,
+    err: /soon/,
+  })
+  t.match(await keys('mend'), { code: 2, err: /knows add, list, revoke and rotate/ })
+})
