@@ -48,7 +48,7 @@ const PLACES: Record<string, Row> = {
   ),
   'gateway/compiled-rule.ts': { types: TYPES },
   'gateway/errors.ts': { types: TYPES },
-  'gateway/message.ts': { types: ['gateway/errors.ts'] },
+  'gateway/message.ts': { types: ['gateway/errors.ts', ...TYPES] },
   'gateway/plugin.ts': { value: ['config/schema'], types: TYPES },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
   // For tests of plugins: the same code as in a gateway, so that the tests show what a gateway would do.
@@ -61,6 +61,8 @@ const PLACES: Record<string, Row> = {
 
   // A room knows itself and the lists of words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
+  // Its plugins describe their settings, as those of others do.
+  'gateway/identify': { value: [...WORDS, 'config/schema'] },
   // Compiles the configuration as it was loaded.
   'gateway/policy': { value: WORDS, types: ['config/types.ts'] },
   // The two users of it: clients in one, upstreams in the other.
@@ -136,6 +138,7 @@ const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace
 
 /** The home of each third-party package: one file per component. Files beside it may import the package's types. */
 const HOMES: Record<string, readonly string[]> = {
+  jose: ['gateway/identify/jwt/token.ts'],
   'ipaddr.js': ['services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
   ioredis: ['gateway/decide/redis/connection.ts'],

@@ -44,19 +44,26 @@ export function compilePolicy(
     ),
     rules,
     endpoint,
-    routes: compileRoutes(config, faults),
+    routes: compileRoutes(config, readings, faults),
     words: wordsOf(buckets, rules, config),
     readings,
   })
   return { policy, faults }
 }
 
-function compileRoutes({ gateway, gatewayFile: file }: PolicyConfig, faults: Fault[]): Routes {
-  const compiled = new Routes(gateway.closed)
+function compileRoutes(
+  { gateway, gatewayFile: file }: PolicyConfig,
+  readings: PolicyOptions['readings'],
+  faults: Fault[],
+): Routes {
+  const folding = [...readings].flatMap(([name, { caseInsensitivePaths }]) =>
+    caseInsensitivePaths ? name : [],
+  )
+  const compiled = new Routes(gateway.closed, new Set(folding))
   for (const [i, { host, path: text, ...target }] of gateway.routes.entries()) {
     const path = ['routes', i, 'path']
     const pattern = readPattern(text, file, path, faults)
-    const tie = pattern && compiled.of(host).add(pattern, target)
+    const tie = pattern && compiled.add(host, pattern, target)
     if (tie === undefined) continue
     faults.push({
       file,
