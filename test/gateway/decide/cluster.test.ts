@@ -169,6 +169,12 @@ t.test(
     })
     const { ask } = await storeOn(t, `redis+sentinel://127.0.0.1:${sentinel.port}/main`)
     for (let i = 0; i < 3; i += 1) t.match(await ask(minute('{s}', 5)), [{ granted: true, store: 'redis' }])
+    const masterClient = new Redis(master.url).on('error', () => {})
+    t.teardown(() => masterClient.disconnect())
+    const offsetOf = async (redis: Redis) =>
+      Number(/(?:^|\n)master_repl_offset:(\d+)/.exec(await redis.info('replication'))?.[1])
+    const spent = await offsetOf(masterClient)
+    await waitUntil('the replica to know it', async () => (await offsetOf(replicaClient)) >= spent)
     await waitUntil('the failover to begin', () => watch.call('SENTINEL', 'FAILOVER', 'main'))
     await waitUntil('the replica to be master', async () =>
       /role:master/.test(await replicaClient.info('replication')),
