@@ -2,6 +2,7 @@
  * Where the admin port is, from gateway.yaml alone: a health check runs every few seconds and must not load, and judge,
  * a whole configuration, which may have been edited since the gateway started.
  */
+import { isListenHost } from './checks/listen-host.js'
 import { expand } from './environment.js'
 import { gatewayFileOf, readText } from './files.js'
 import { ADMIN_DEFAULT } from './words/words.js'
@@ -19,7 +20,7 @@ export function adminAddress(path: string, env: NodeJS.ProcessEnv): AdminAddress
   const { host = ADMIN_DEFAULT.host, port = ADMIN_DEFAULT.port } = written ?? {}
   const fault = faults.find(({ path }) => path.length === 0 || path[0] === 'admin')
   if (fault !== undefined) return { fault: `${file}:${fault.line}:${fault.col} ${fault.message}` }
-  if (typeof host !== 'string' || typeof port !== 'number')
+  if (typeof host !== 'string' || !isListenHost(host) || typeof port !== 'number')
     return { fault: `${file}: admin.host and admin.port are not an address.` }
   return { host, port }
 }

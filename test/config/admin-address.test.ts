@@ -29,6 +29,7 @@ t.test('a file without an address is a sentence', async t => {
     fault: /gateway\.yaml:1:\d+ .*ADMIN_PORT is not set/,
   })
   t.match(given('admin: { port: here }'), { fault: /admin\.host and admin\.port are not an address/ })
+  t.match(given('admin: { host: "a b" }'), { fault: /admin\.host and admin\.port are not an address/ })
   t.match(given('admin: ['), { fault: /gateway\.yaml:1:/ })
   t.match(adminAddress(join(t.testdir(), 'none'), {}), { fault: /it does not exist/ })
 })

@@ -2,13 +2,14 @@
  * Builds the typed document from entries: where each value goes, and which objects and arrays exist (rules 7 to 12).
  */
 import { isJsonObject, type JsonObject, JsonTextError, type JsonValue, own, parseJson } from '../../json.js'
-import { type FormField, findPath, itemField, MAX_ITEMS } from '../schema/field.js'
+import { type FormField, findPath, itemField, MAX_ITEMS, MAX_SEGMENTS } from '../schema/field.js'
 import { arrangeRows, type Given, isLeftBlank } from './blank.js'
 import type { FormEntry } from './decode.js'
 import {
   type FieldError,
   INEXACT,
   MAX_ERRORS,
+  TOO_DEEP,
   TOO_LARGE,
   typeMessage,
   validationMessage,
@@ -145,6 +146,8 @@ function buildArray(
   const { field } = slot
   if (slot.texts.length === 0 && slot.inner.size === 0) return undefined
   if (given.length === 1 && given[0]?.startsWith('[')) return fromJsonText(field, given[0], path, problems)
+  // A list may hold itself, so that one text would be a row of a row without end.
+  if (path.split('.').length > MAX_SEGMENTS) return problems.add(path, 'too_deep', TOO_DEEP)
   const items = slot.inner.size > 0 ? arrangeRows(field, slot.inner) : repeatedRows(field, given)
   if (items.length > MAX_ITEMS) return problems.add(path, 'too_many_items', `Give at most ${MAX_ITEMS}.`)
   const array: JsonValue[] = []

@@ -11,6 +11,7 @@ export interface FieldError {
 /** Most errors reported at once: enough for any person, too few to make a hostile document costly. */
 export const MAX_ERRORS = 200
 
+export const TOO_DEEP = 'This is nested too deep.'
 export const TOO_LARGE = 'This number is too large.'
 export const INEXACT = 'This whole number is too large to be stored exactly.'
 

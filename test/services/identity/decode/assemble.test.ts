@@ -42,6 +42,14 @@ t.test('a list is sent as repeated names or as positions, and not as both', asyn
   t.same(await submitEntries(schema, many.slice(1)), { tags: many.slice(1).map(() => 'x') })
 })
 
+t.test('a list that may hold itself is refused where it would never end', async t => {
+  const rows = { type: 'array', items: { $ref: '#/definitions/rows' } }
+  const endless = traitsSchema({ rows: { $ref: '#/definitions/rows' } }, {}, { definitions: { rows } })
+  const deep = wrong(`rows${'.0'.repeat(63)}`, 'too_deep')
+  t.same(await submitEntries(endless, [['traits.rows', 'x']]), deep)
+  t.same(await submitEntries(endless, [['traits.rows', '[[],[[]]]']]), { rows: [[], [[]]] })
+})
+
 t.test(
   'an optional object sent blank is left out, and one sent in part needs its required fields',
   async t => {
