@@ -77,7 +77,7 @@ export interface Finished {
   readonly credential?: CredentialCheck | undefined
   /** Why the credential was found wrong, in a word or two. */
   readonly credentialFault?: string | undefined
-  /** The identifier that found the project. */
+  /** The identifier that found the project, or else the one that looked at the credential. */
   readonly identifier?: string | undefined
   readonly upstream: string
   /** The upstream address that was tried last; '' if none was. */

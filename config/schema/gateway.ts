@@ -184,7 +184,7 @@ export function gatewaySchema(plugins: PluginSchemas) {
         access: Word(['off', 'errors', 'all'], {
           default: 'errors',
           description:
-            'Which requests get an access log line: none, those that failed (5xx, incomplete responses), or all.',
+            'Which requests get an access log line: none, those that failed (5xx, incomplete responses, refused credentials), or all.',
         }),
       },
       { default: {}, description: 'What is logged.' },

@@ -9,7 +9,7 @@ import { UnknownHosts, unknownCallers } from './unknown.js'
 export interface Caller {
   /** Undefined if nobody may be counted: unknown projects are rejected, or the route requires a credential. */
   readonly project: Project | undefined
-  /** The identifier that found the project. */
+  /** The identifier that found the project, or else the first that found the credential wrong or could not check it. */
   readonly identifier: string | undefined
   readonly credential: CredentialCheck
   /** The first credential that was found wrong. */
@@ -125,6 +125,8 @@ class Asking {
   readonly #unknown: ((facts: Facts) => Project) | undefined
   #wrong: WrongCredential | undefined
   #unchecked = false
+  /** The first that did not let its credential pass. */
+  #doubtful: string | undefined
   #stripped: readonly string[] = NONE
 
   constructor(
@@ -149,7 +151,7 @@ class Asking {
     const credential = this.#wrong !== undefined ? 'invalid' : this.#unchecked ? 'unchecked' : 'none'
     return {
       project: this.#unknown?.(this.#facts),
-      identifier: undefined,
+      identifier: this.#doubtful,
       credential,
       wrong: this.#wrong,
       stripped: this.#stripped,
@@ -160,9 +162,11 @@ class Asking {
   #take(said: Said, { name, verifies, strips }: AskedIdentifier): Caller | undefined {
     if (said === undefined) return undefined
     if (strips !== undefined) this.#stripped = [...this.#stripped, strips]
-    if (said === UNCHECKED) this.#unchecked = verifies || this.#unchecked
-    else if (isWrong(said)) this.#wrong ??= said
-    else {
+    if (said === UNCHECKED || isWrong(said)) {
+      this.#doubtful ??= name
+      if (said === UNCHECKED) this.#unchecked = verifies || this.#unchecked
+      else this.#wrong ??= said
+    } else {
       const credential = said.verified ? 'verified' : this.#wrong === undefined ? 'none' : 'invalid'
       return { project: said, identifier: name, credential, wrong: this.#wrong, stripped: this.#stripped }
     }

@@ -7,7 +7,7 @@ import type { Observer } from '../plugin.js'
 import type { Log } from '../types.js'
 import type { Finished, Judgement } from '../verdict.js'
 import { LINES_PER_SECOND, LineBudget } from './log-limits.js'
-import { clientIds } from './record.js'
+import { callerFields, clientIds } from './record.js'
 import type { AccessRecord } from './record-types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
@@ -50,9 +50,15 @@ export function accessLog(requests: LoggedRequests, redactor: Redactor, log: Log
   }
 }
 
+/** Clients are not told what is wrong with a credential, so an operator must find it in the log. */
+const WRONG_CREDENTIAL: ReadonlySet<string | undefined> = new Set([
+  'credential-invalid',
+  'insufficient-scope',
+])
+
 /** A client that disconnects is not a failure. */
 function hasFailed({ status, error }: Finished): boolean {
-  return status >= SERVER_ERRORS || error === 'answer-cut'
+  return status >= SERVER_ERRORS || error === 'answer-cut' || WRONG_CREDENTIAL.has(error)
 }
 
 /** Longer than any registered method; a client may invent one as long as a whole head. */
@@ -77,6 +83,7 @@ function accessRecord(event: Finished, redactor: Redactor): AccessRecord {
     method: event.method.slice(0, LONGEST_METHOD),
     path: facts ? redactor.path(facts.foldedPath ?? facts.path, verdict?.outcomes[0]?.route ?? '') : null,
     project: project === undefined ? null : redactor.project(project),
+    ...callerFields(event),
     ip: facts ? networkPrefix(facts.network) : null,
     status,
     source: event.source,
@@ -102,6 +109,8 @@ function unreadRecord({ id, code, network, at }: UnreadRequest): AccessRecord {
     method: null,
     path: null,
     project: null,
+    credential: null,
+    identifier: null,
     ip: networkPrefix(network),
     status: CATALOGUE[code].status,
     source: 'gateway',

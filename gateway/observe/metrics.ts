@@ -44,6 +44,11 @@ export class Metrics {
     ['rule', 'plan', 'environment', 'mode', 'outcome'],
     labels => (labels.outcome === 'unavailable' ? { ...labels, outcome: 'error' } : labels),
   )
+  readonly #credentials = this.series.cells(
+    'sluice_credentials_total',
+    'Credentials of requests that an identifier looked at, by what it found: verified, invalid, unchecked (it could not tell).',
+    ['identifier', 'result'],
+  )
   readonly #inflight = this.series.gauge('sluice_inflight', 'Slots held, by in-flight rule.', {
     labels: ['rule'],
   })
@@ -185,6 +190,8 @@ export class Metrics {
   #finished({
     method: sent,
     project,
+    credential = 'none',
+    identifier = '',
     upstream,
     verdict,
     status,
@@ -196,6 +203,7 @@ export class Metrics {
     this.#requests.inc(upstream, methodLabel(sent), String(status), source)
     this.#duration.observe(durationMs / 1000)
     if (upstreamMs !== undefined) this.#upstreamDuration.observe(upstreamMs / 1000, upstream)
+    if (credential !== 'none') this.#credentials.inc(identifier, credential)
     if (verdict === undefined) return
     this.#overhead.observe(limiterUs / 1_000_000)
     for (const outcome of verdict.outcomes) this.#decided(outcome, project)

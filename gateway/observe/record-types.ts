@@ -1,7 +1,7 @@
 /** The records of a request, one log line each. People replay them for years: a field is added, never changed. */
 
 import type { Calendar } from '../demand.js'
-import type { Mode } from '../types.js'
+import type { CredentialCheck, Mode } from '../types.js'
 import type { AnswerSource, Outcome, StoreName } from '../verdict.js'
 
 export type Decision = 'allow' | 'deny' | 'would_deny' | 'error_open' | 'error_closed'
@@ -44,6 +44,11 @@ export interface DecisionRecord {
   readonly auth: 'authenticated' | 'anonymous'
   /** True when an identifier has checked the credential. */
   readonly verified: boolean
+  readonly credential: CredentialCheck | null
+  /** What was wrong with the credential, in a word or two; absent if nothing was. */
+  readonly credential_fault?: string
+  /** The identifier that found the project, or else the one that looked at the credential. */
+  readonly identifier: string | null
   readonly upgrade: boolean
   readonly preflight: boolean
   /** Keyed hashes of other parts of keys, by part: `header:NAME` and `email-or-flow`. */
@@ -106,6 +111,11 @@ export interface AccessRecord {
   /** Parts that may be personal are hashed: see Redactor. */
   readonly path: string | null
   readonly project: string | null
+  readonly credential: CredentialCheck | null
+  /** What was wrong with the credential, in a word or two; absent if nothing was. */
+  readonly credential_fault?: string
+  /** The identifier that found the project, or else the one that looked at the credential. */
+  readonly identifier: string | null
   readonly ip: string | null
   /** Status the client received; 0 when it disconnected before the response began. */
   readonly status: number

@@ -116,6 +116,7 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, parts: Reco
     ja4: facts.ja4 ?? null,
     auth: facts.authenticated ? 'authenticated' : 'anonymous',
     verified: project?.verified ?? false,
+    ...callerFields(event),
     upgrade: facts.upgrade ?? false,
     preflight: facts.preflight ?? false,
     parts: partsOf([...outcomes, ...beside], facts, redactor),
@@ -213,6 +214,18 @@ function ownWindow(rule: string, policy: string): { readonly window?: string } {
   const window = policy.slice(rule.length + 1)
   return window === '' || SPECS.has(window) ? {} : { window }
 }
+
+/** How the caller was found. Never the credential itself. */
+export function callerFields({ credential, credentialFault, identifier }: Finished) {
+  return {
+    credential: credential ?? null,
+    ...(credentialFault !== undefined && { credential_fault: credentialFault.slice(0, LONGEST_FAULT) }),
+    identifier: identifier ?? null,
+  }
+}
+
+/** Those of plugins may be of any length. */
+const LONGEST_FAULT = 64
 
 /** Most tools send far shorter ids; values that do not match are left out. */
 const ID = /^[\x21-\x7e]{1,128}$/

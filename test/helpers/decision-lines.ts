@@ -60,6 +60,8 @@ export function decisionRecord(changes: Partial<DecisionRecord> = {}): DecisionR
     ja4: null,
     auth: 'anonymous',
     verified: false,
+    credential: 'none',
+    identifier: null,
     upgrade: false,
     preflight: false,
     parts: {},

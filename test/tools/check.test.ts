@@ -364,7 +364,7 @@ t.test('patterns that never count and conditions on unverified credentials are r
   t.notMatch(out, /"reading" counts nothing/)
   t.match(
     out,
-    /a\.yaml:6:\d+ rules\[2\]\.when\.authenticated: warning: Rule "checked" looks at no request: none .* checks a credential\. Those that do: api-key\./,
+    /a\.yaml:6:\d+ rules\[2\]\.when\.authenticated: warning: Rule "checked" looks at no request: none .* checks a credential\. Those that do: api-key, jwt or client-certificate\./,
   )
   const table = out.replace(/\s+/g, ' ')
   t.match(table, /9 per 60 s, only those answered 401, 4xx, reads too/)

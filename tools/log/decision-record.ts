@@ -11,6 +11,8 @@ type Added =
   | 'host'
   | 'ja3'
   | 'verified'
+  | 'credential'
+  | 'identifier'
   | 'upgrade'
   | 'preflight'
   | 'parts'
@@ -100,6 +102,9 @@ const FIELDS: Readonly<Record<string, Check>> = {
   host: optional(text),
   ja3: optional(textOrNull),
   verified: optional(value => typeof value === 'boolean'),
+  credential: optional(textOrNull),
+  credential_fault: optional(text),
+  identifier: optional(textOrNull),
   upgrade: optional(value => typeof value === 'boolean'),
   preflight: optional(value => typeof value === 'boolean'),
   parts: optional(value => typeof value === 'object' && value !== null && Object.values(value).every(text)),

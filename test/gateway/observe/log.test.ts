@@ -62,6 +62,8 @@ t.test('a refusal gives one record with everything needed to judge it again', as
       ja4: null,
       auth: 'anonymous',
       verified: false,
+      credential: null,
+      identifier: null,
       upgrade: false,
       preflight: false,
       parts: {},
