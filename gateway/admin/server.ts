@@ -5,6 +5,8 @@ import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
 import { type Asked, explainRoute } from './explain.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
+import type { KeyList } from './key-list.js'
+import { keyRoutes } from './keys.js'
 import { type LiveData, liveRoutes } from './live.js'
 import { accessRoutes, type Overrides, overrideRoutes } from './overrides.js'
 import { pageRoutes, UI_PATH } from './page.js'
@@ -32,6 +34,8 @@ export interface AdminOptions extends Overrides {
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
   readonly live: LiveData
+  /** The API keys, or those of a project. */
+  keys(project?: string): Promise<KeyList>
   /** Addresses of the services' own documents, by service. */
   documents(): Readonly<Record<string, string>>
   readonly log: Log
@@ -128,6 +132,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   await app.register(inspectRoutes(options.inspected))
   await app.register(accessRoutes(options.access))
   await app.register(liveRoutes(options.live))
+  await app.register(keyRoutes(options.keys))
   await app.register(overrideRoutes(options))
   await app.listen({ host, port })
   const address = app.server.address()

@@ -2,7 +2,8 @@
  * Creates the identifiers, observers and limiters of a configuration; a plugin that throws while creating one is
  * reported as a problem.
  */
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
+import { fileBeside } from '../../config/files.js'
 import { type Config, problemAt } from '../../config/load.js'
 import { formatProblem, type Path, type Problem } from '../../config/problem.js'
 import { columnOfUnknown } from '../../config/words/words.js'
@@ -33,7 +34,7 @@ export interface Made {
 export function toolsOf({ projects, planWords, gateway, gatewayFile }: Config, log: Log): Tools {
   const unknown = columnOfUnknown(gateway.unknownProject)
   const folder = dirname(gatewayFile)
-  const apiKeys = gateway.apiKeys === undefined ? undefined : resolve(folder, gateway.apiKeys)
+  const apiKeys = gateway.apiKeys === undefined ? undefined : fileBeside(gatewayFile, gateway.apiKeys)
   return { log, projects, ...planWords, folder, apiKeys, unknown }
 }
 

@@ -28,6 +28,7 @@ import type {
   AskedIdentifierResult,
   ExplainedAnswer,
   ExplainedBucket,
+  ExplainedCaller,
   ExplainedProject,
   ExplainedRule,
   Explanation,
@@ -62,6 +63,8 @@ class Explainer {
   readonly #given: Project | undefined
   readonly #host: string
   #credential: string | undefined
+  #requires: ExplainedCaller['requires'] = null
+  #caller: ExplainedCaller | undefined
   #facts: Facts | undefined
   #project: Project | undefined
   #explainedProject: ExplainedProject | undefined
@@ -94,7 +97,8 @@ class Explainer {
       return this.#result(rules, explainedAnswer(verdict, request.facts, this.#settings))
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      const rejection = { code: error.code, detail: error.message, requestId: this.#facts?.id ?? '' }
+      const { code, message: detail, fields } = error
+      const rejection = { code, detail, fields, requestId: this.#facts?.id ?? '' }
       const answer = explainedRefusal(refusal(rejection, this.#facts, this.#settings))
       return this.#result([], answer)
     }
@@ -112,6 +116,8 @@ class Explainer {
     const access = new Access(loaded.compiled.access, runtime)
     const { challenges } = loaded.compiled.walk()
     const identify = (_: Facts, required: boolean) => this.#identify(facts, required)
+    const route = policy.routes.find(facts)?.value
+    if (route?.auth === 'required') this.#requires = { scopes: route.scopes }
     const entered = await enter(facts, { policy, access, identify, challenges })
     const { facts: read, project, upstream, matched, ruling, refused, asksGateway } = entered
     this.#facts = read
@@ -152,8 +158,8 @@ class Explainer {
       required,
     )
     const given = this.#given
-    const { identifier } = caller
-    const isFound = identifier !== undefined && (given === undefined || given.id === caller.project?.id)
+    const found = asked.at(-1)?.found ?? null
+    const isFound = found !== null && (given === undefined || given.id === found)
     // Who names a project asks about a request of that project, with all its credential could allow.
     const supposed = given && {
       ...given,
@@ -164,10 +170,12 @@ class Explainer {
     const credential = supposed && !isFound && required ? 'verified' : caller.credential
     this.#project = project
     if (project !== undefined) {
-      const by = isFound ? identifier : given === undefined ? 'nobody' : 'given'
+      const finder = isFound ? caller.identifier : undefined
+      const by = finder ?? (given === undefined ? 'nobody' : 'given')
       const { id, plan, environment, verified = false } = project
-      this.#explainedProject = { id, plan, environment, verified, by, asked }
+      this.#explainedProject = { id, plan, environment, verified, by }
     }
+    this.#caller = { requires: this.#requires, credential, asked }
     return { ...caller, project, credential }
   }
 
@@ -188,6 +196,7 @@ class Explainer {
         authenticated: facts?.authenticated ?? false,
         credential: this.#credential ?? null,
       },
+      caller: this.#caller ?? null,
       project: this.#explainedProject ?? null,
       upstream: this.#upstream ?? null,
       access: explainedAccess(this.#ruling, this.#options.runtime?.contents.access),

@@ -1,7 +1,7 @@
 /** An explanation of a request, as plain data: the answer to `POST /explain`, and what `sluice explain` prints. */
 
 import type { Calendar } from '../demand.js'
-import type { AccessAction, Condition, KeyPart, Mode, Project, Share } from '../types.js'
+import type { AccessAction, Condition, CredentialCheck, KeyPart, Mode, Project, Share } from '../types.js'
 import type { Outcome, StoreName } from '../verdict.js'
 
 /** Plain data, fit for JSON. */
@@ -10,6 +10,8 @@ export interface Explanation {
   /** True when the numbers are a running gateway's; else they are those of a first request. */
   readonly live: boolean
   readonly request: ExplainedRequest
+  /** How the caller was looked for; null for a request to the gateway itself. */
+  readonly caller: ExplainedCaller | null
   readonly project: ExplainedProject | null
   readonly upstream: string | null
   /** Entries that deny or exempt it, the enforced one first. */
@@ -41,6 +43,13 @@ export interface ExplainedRequest {
 export interface ExplainedProject extends Pick<Project, 'id' | 'plan' | 'environment' | 'verified'> {
   /** The identifier that found it; `given` if only the question names it, `nobody` if neither did. */
   readonly by: string
+}
+
+export interface ExplainedCaller {
+  /** What the route requires; null where a credential is optional. */
+  readonly requires: { readonly scopes: readonly string[] } | null
+  /** What the check of its credential said. */
+  readonly credential: CredentialCheck
   /** The identifiers in their order, with what each found; those after the first that found a project are not asked. */
   readonly asked: readonly AskedIdentifierResult[]
 }

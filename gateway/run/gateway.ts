@@ -9,6 +9,7 @@ import { watchKeys } from '../observe/watched.js'
 import { reportModes } from '../overrides/mode.js'
 import { overrideRoutes } from '../overrides/routes.js'
 import { type Host, type HostOptions, processHost } from './host.js'
+import { KeyLister } from './key-list.js'
 import { listenFault } from './listen-fault.js'
 import { liveData } from './live/live-data.js'
 import { Reloader } from './reload.js'
@@ -57,6 +58,12 @@ export async function startGateway(
   })
   // The admin port is up before the data port has an address.
   let url = ''
+  const keys = new KeyLister({
+    loaded: () => host.inForce.loaded,
+    uses: () => host.keyUses(),
+    redis,
+    log,
+  })
   const admin = await startAdmin({
     ...settings,
     wrongKeys,
@@ -71,6 +78,7 @@ export async function startGateway(
     reload: () => reloader.reload('admin'),
     explain: asked => host.explain(asked),
     inspected: host.inspected,
+    keys: project => keys.list(project),
     live: liveData({ host, reloader, redis, overrides: runtime.overrides, log }),
     ...overrideRoutes(
       overrides,
@@ -89,8 +97,11 @@ export async function startGateway(
     reloader,
     async drain() {
       health.draining()
+      // The processes still know when keys were used.
+      const listClosed = keys.close()
       await host.drain()
       await admin.close()
+      await listClosed
       overrides.store.close()
     },
   }

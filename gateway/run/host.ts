@@ -3,12 +3,14 @@ import type { Asked } from '../admin/explain.js'
 import type { Inspected } from '../admin/inspect.js'
 import type { HistoryOf } from '../admin/live.js'
 import type { Configuration } from '../configured/load.js'
+import { keyUses } from '../identify/api-keys/key-store.js'
 import type { StepCounts } from '../observe/live/live.js'
 import type { Metrics } from '../observe/metrics.js'
 import type { UntrustedForwarding } from '../observe/untrusted-forwarding.js'
 import { type OpenOverrides, openOverrides } from '../overrides/open.js'
 import { type CoreOptions, openCore } from './core.js'
 import type { InForce } from './generation.js'
+import type { KeyUses } from './key-list.js'
 import type { AnsweredParts } from './live/live-data.js'
 import type { ProcessPart } from './live/part.js'
 import type { BackendState } from './upstreams.js'
@@ -38,6 +40,8 @@ export interface Host {
   readonly inspected: Inspected
   explain(asked: Asked): Promise<object>
   live(): MaybePromise<AnsweredParts<ProcessPart>>
+  /** When API keys were last used, as the processes that take requests have seen it. */
+  keyUses(): MaybePromise<KeyUses>
   history(of: HistoryOf): MaybePromise<AnsweredParts<StepCounts | undefined>>
   backends(): MaybePromise<BackendState[]>
   untrustedForwarding(): MaybePromise<UntrustedForwarding | null>
@@ -77,6 +81,7 @@ export async function processHost(options: HostOptions): Promise<Host> {
     inspected: core.inspected,
     explain: core.explain,
     live: () => alone(core.live()),
+    keyUses,
     history: of => alone(core.history(of)),
     backends: () => core.inForce.backends,
     untrustedForwarding: core.untrustedForwarding,

@@ -6,6 +6,7 @@ import { Connection, type ConnectionState } from './connection.js'
 import { button, find, setClass, setText } from './dom.js'
 import { count, length, rate, time } from './format.js'
 import { HistoryPanel } from './history.js'
+import { KeysTable } from './keys.js'
 import { OverridesTable } from './overrides.js'
 import { startQuestions } from './question.js'
 import { RulesTable } from './rules.js'
@@ -20,8 +21,9 @@ const rules = new RulesTable(history.show)
 const projects = projectsTable(history.show)
 const closest = closestTable(history.show, ruleOf)
 const slots = slotsTable()
+const keys = new KeysTable()
 const upstreams = upstreamsTable()
-for (const [id, { element }] of Object.entries({ rules, projects, closest, slots, upstreams })) {
+for (const [id, { element }] of Object.entries({ rules, projects, closest, slots, keys, upstreams })) {
   find(`${id}-table`).append(element)
 }
 
@@ -42,6 +44,7 @@ function show(snapshot: LiveSnapshot): void {
   projects.update(snapshot.projects)
   closest.update(snapshot.closest)
   slots.update(snapshot.slots)
+  void keys.update()
   upstreams.update(addressesOf(snapshot.upstreams))
   standing.update(snapshot)
   overrides.update(snapshot)

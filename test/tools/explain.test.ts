@@ -136,11 +136,12 @@ t.test('the project is found as in the gateway, or taken from --project', async 
       id: 'client:127.0.0.1',
       plan: 'developer',
       by: 'nobody',
-      asked: [{ identifier: 'host', found: null }],
     },
+    caller: { requires: null, credential: 'none', asked: [{ identifier: 'host', found: null, fault: null }] },
   })
   t.match(await asJson('GET', '/', '--host', 'dev.localhost', '--project', 'acme-staging'), {
-    project: { id: 'acme-staging', by: 'given', asked: [{ identifier: 'host', found: 'developer' }] },
+    project: { id: 'acme-staging', by: 'given' },
+    caller: { asked: [{ identifier: 'host', found: 'developer' }] },
   })
 })
 

@@ -4,6 +4,7 @@ import { listed } from '../../config/problem.js'
 import { bucketOfTrial } from '../../config/words/share.js'
 import type {
   ExplainedAccess,
+  ExplainedCaller,
   ExplainedCounter,
   ExplainedProject,
   ExplainedRule,
@@ -15,7 +16,7 @@ import { grouped, printable, wrap } from '../text.js'
 
 export function writeExplanation(explanation: Explanation, io: Io): void {
   const lines = new Lines(io)
-  const { request, project, upstream, rules, answer, live } = explanation
+  const { request, caller, project, upstream, rules, answer, live } = explanation
   lines.heading(`${request.method} ${request.target}`)
   lines.field('path', pathText(explanation))
   const credential = request.credential === null ? '' : ` (${request.credential})`
@@ -23,7 +24,9 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
     'client',
     `${request.client}, ${request.authenticated ? 'with' : 'without'} credentials${credential}`,
   )
-  if (project !== null) lines.field('project', projectText(project, request.host))
+  if (caller?.requires) lines.field('requires', requiredText(caller.requires.scopes))
+  if (project !== null) lines.field('project', projectText(project, request.host, caller))
+  else if (caller !== null) lines.field('project', `nobody (${askedText(caller)})`)
   if (upstream !== null) lines.field('upstream', upstream)
   for (const entry of explanation.access) lines.field('access', accessText(entry))
   writeBucket('', explanation.bucket, explanation, lines)
@@ -58,13 +61,31 @@ function pathText({ request: { path, target, closed }, answer }: Explanation): s
   return `${path} (${form})${closed ? ', under "closed" in gateway.yaml' : ''}`
 }
 
-function projectText({ id, plan, environment, by, asked }: ExplainedProject, host: string): string {
+function requiredText(scopes: readonly string[]): string {
+  const which = scopes.length === 0 ? '' : ` that allows ${listed(scopes, 'and')}`
+  return `a credential that is checked${which}`
+}
+
+/** `jwt: expired, host: acme`. */
+function askedText(caller: ExplainedCaller | null): string {
+  const asked = caller?.asked ?? []
+  return asked
+    .map(({ identifier, found, fault }) => `${identifier}: ${found ?? fault ?? 'nobody'}`)
+    .join(', ')
+}
+
+function projectText(
+  { id, plan, environment, by }: ExplainedProject,
+  host: string,
+  caller: ExplainedCaller | null,
+): string {
   const what = `${id}, ${plan} in ${environment}`
-  const order = asked.map(({ identifier, found }) => `${identifier}: ${found ?? 'nobody'}`).join(', ')
+  const order = askedText(caller)
   if (by === 'given') return `${what}; as you say. Of the request itself the identifiers say ${order}`
   if (by === 'nobody')
     return `${what}; no identifier knows the request (${order}), so unknownProject counts it`
-  return `${what}; found by ${by}${by === 'host' ? ` ${host}` : ''}`
+  const wrong = caller?.credential === 'invalid' ? `, after a wrong credential (${order})` : ''
+  return `${what}; found by ${by}${by === 'host' ? ` ${host}` : ''}${wrong}`
 }
 
 /** `exempt from every limit by office, for network 198.51.100.0/24; written at policies/access.yaml:4`. */

@@ -8,8 +8,8 @@ import { type ApiKey, isKeyName, isScope, newKey, stateOf } from '../../gateway/
 import { pluginSchemas } from '../../gateway/plugins.js'
 import { type Arguments, CONFIG, defineCommand, Unusable } from '../command.js'
 import type { Io } from '../io.js'
-import { columns, minuteOf, table } from '../text.js'
 import { changeKeyFile, readKeyFile } from './file.js'
+import { listKeys, listLiveKeys } from './list.js'
 
 const OPTIONS = {
   config: CONFIG,
@@ -27,6 +27,11 @@ const OPTIONS = {
     value: 'TIME',
     default: '0s',
     help: 'rotate: how long the old key still works, such as 7d',
+  },
+  live: {
+    type: 'string',
+    value: 'WHERE',
+    help: 'list: with the last use of each key, from the running gateway at this admin address or configuration',
   },
   json: { type: 'boolean', help: 'one JSON object instead of text' },
 } as const
@@ -48,7 +53,7 @@ hashes, so a key is shown once, when it is made. Running gateways read the file 
     const needsKey = action === 'revoke' || action === 'rotate'
     if (needsKey !== (named !== undefined))
       throw new Unusable(needsKey ? `Which key? "keys ${action} KEY".` : `"keys ${action}" takes no KEY.`)
-    act(settingsOf(args.values.config, io), args, io)
+    await act(settingsOf(args.values.config, io), args, io)
     return 0
   },
 })
@@ -58,7 +63,7 @@ interface Settings {
   readonly projects: ReadonlySet<string>
 }
 
-type Act = (settings: Settings, args: Arguments<typeof OPTIONS>, io: Io) => void
+type Act = (settings: Settings, args: Arguments<typeof OPTIONS>, io: Io) => void | Promise<void>
 
 /** Plugins of others are not loaded: nothing here depends on them. */
 function settingsOf(path: string, io: Io): Settings {
@@ -128,22 +133,9 @@ const revoke: Act = ({ file }, { values, positionals: [, named = ''] }, io) => {
   )
 }
 
-const list: Act = ({ file }, { values }, io) => {
-  const now = Date.now()
-  const shown = readKeyFile(file)
-    .keys.filter(({ project }) => values.project === undefined || project === values.project)
-    .map(key => ({ ...key, state: stateOf(key, now) }))
-  if (values.json) {
-    io.out(`${JSON.stringify({ keys: shown.map(({ hash: _, ...key }) => key) })}\n`)
-    return
-  }
-  if (shown.length === 0) io.out('No keys.\n')
-  const rows = shown.map(({ id, project, name, prefix, state, created, expires, scopes }) => [
-    ...[id, project, name, `${prefix}…`, state, minuteOf(created)],
-    ...[expires === undefined ? 'never' : minuteOf(expires), scopes.join(' ')],
-  ])
-  const titles = ['id', 'project', 'name', 'begins with', 'state', 'created', 'expires', 'scopes']
-  if (rows.length > 0) io.out(table(columns(titles), rows, io.columns))
+const list: Act = ({ file }, { values: { project, json, live } }, io) => {
+  if (live !== undefined) return listLiveKeys(live, project, json === true, io)
+  return listKeys(readKeyFile(file).keys, project, json === true, io)
 }
 
 const ACTIONS = { add, list, revoke, rotate } as const

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { definePlugin, type Project, type WrongCredential } from '../../plugin.js'
 import { namedProjects } from '../named-project.js'
 import { type ApiKey, hashOf, stateOf } from './key-file.js'
-import { shareKeyStore } from './key-store.js'
+import { readKeys, shareKeyStore } from './key-store.js'
 
 /** Longer ones are no keys of anybody. */
 const LONGEST = 4096
@@ -34,6 +34,8 @@ export const apiKey = definePlugin({
     }),
   }),
   create({ header, scheme }, tools) {
+    // A file that cannot be used is a fault of the configuration; later, the keys known stay in force.
+    if (tools.apiKeys !== undefined) checkKeys(tools.apiKeys)
     const listed = new Map(
       tools.projects.flatMap(({ id, plan, environment, apiKeyHashes }) =>
         apiKeyHashes.map(hash => [hash, { id, plan, environment }]),
@@ -62,7 +64,7 @@ export const apiKey = definePlugin({
       if (state !== 'active') return { wrongCredential: key, reason: state }
       const found = named(project)
       if (typeof found === 'string') return { wrongCredential: key, reason: found }
-      keys?.store.used(id, now)
+      keys?.store.used.set(id, now)
       return { ...found, scopes }
     }
 
@@ -72,6 +74,8 @@ export const apiKey = definePlugin({
         const key = value === undefined ? undefined : keyIn(value)
         if (key === undefined) return undefined
         if (key.length > LONGEST) return { wrongCredential: key.slice(0, LONGEST), reason: 'too long' }
+        // Its keys are read when the gateway starts: before, whether this one is among them is unknown.
+        if (keys === undefined && tools.apiKeys !== undefined) throw new Error('the keys have not been read')
         const hash = hashOf(key)
         const made = keys?.store.find(hash)
         if (made !== undefined) return projectOf(made, key)
@@ -87,3 +91,11 @@ export const apiKey = definePlugin({
     }
   },
 })
+
+function checkKeys(file: string): void {
+  try {
+    readKeys(file)
+  } catch (error) {
+    throw new Error(`${file} cannot be used: ${(error as Error).message}`)
+  }
+}

@@ -1,7 +1,8 @@
 /** The API keys of a file, read again when it changes: a revoked key must not wait for a reload. */
+import { readFileSync, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '../../types.js'
-import { type ApiKey, MOST_FILE_BYTES, parseKeyFile } from './key-file.js'
+import { type ApiKey, MOST_FILE_BYTES, NO_KEYS, parseKeyFile } from './key-file.js'
 
 /** How often the file is looked at. */
 const LOOK_MS = 1000
@@ -11,33 +12,26 @@ export class KeyStore {
   readonly #log: Log
   #byHash: ReadonlyMap<string, ApiKey> = new Map()
   /** When each key was last used here, by id; in ms since the epoch. */
-  readonly #used = new Map<string, number>()
+  readonly used = new Map<string, number>()
   #mark = ''
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
-  /** Settled once the file has been read for the first time. */
-  readonly ready: Promise<void>
 
+  /** Reads the file at once: no request may come before its keys are known. */
   constructor(file: string, log: Log) {
     this.#file = file
     this.#log = log
-    this.ready = this.#look()
+    try {
+      const found = statSync(file, { throwIfNoEntry: false })
+      if (found !== undefined) this.#replace(markOf(found), readFileSync(file, 'utf8'))
+    } catch (error) {
+      this.#unreadable(error)
+    }
+    this.#schedule()
   }
 
   find(hash: string): ApiKey | undefined {
     return this.#byHash.get(hash)
-  }
-
-  get keys(): Iterable<ApiKey> {
-    return this.#byHash.values()
-  }
-
-  used(id: string, at: number): void {
-    this.#used.set(id, at)
-  }
-
-  lastUse(id: string): number | undefined {
-    return this.#used.get(id)
   }
 
   close(): void {
@@ -45,39 +39,59 @@ export class KeyStore {
     clearTimeout(this.#timer)
   }
 
-  async #look(): Promise<void> {
-    try {
-      const mark = await stat(this.#file).then(
-        ({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`,
-        absent,
-      )
-      if (mark !== this.#mark) {
-        this.#mark = mark
-        await this.#read(mark)
-      }
-    } catch (error) {
-      // Until the file can be read, what it said last stays in force.
-      this.#log.error(
-        { err: error, file: this.#file },
-        'The API keys cannot be read: those known stay in force',
-      )
-    }
+  #schedule(): void {
     if (!this.#isClosed) this.#timer = setTimeout(() => void this.#look(), LOOK_MS).unref()
   }
 
-  async #read(mark: string): Promise<void> {
-    const text = mark === '' ? '{"version":1,"keys":[]}' : await readFile(this.#file, 'utf8')
-    if (text.length > MOST_FILE_BYTES) throw new Error(`The file has more than ${MOST_FILE_BYTES} bytes.`)
-    this.#byHash = new Map(parseKeyFile(text).keys.map(key => [key.hash, key]))
+  async #look(): Promise<void> {
+    try {
+      const mark = await stat(this.#file).then(markOf, this.#absent)
+      if (mark !== this.#mark) this.#replace(mark, mark === '' ? '' : await readFile(this.#file, 'utf8'))
+    } catch (error) {
+      this.#unreadable(error)
+    }
+    this.#schedule()
+  }
+
+  /** Until `sluice keys add` makes the file, there are no keys. One that is gone is a fault, and revokes none. */
+  readonly #absent = (error: NodeJS.ErrnoException): string => {
+    if (error.code === 'ENOENT' && this.#byHash.size === 0) return ''
+    throw error
+  }
+
+  #replace(mark: string, text: string): void {
+    // A file that cannot be used is not read again until it changes.
+    this.#mark = mark
+    this.#byHash = new Map((mark === '' ? NO_KEYS : parseKeyFile(text)).keys.map(key => [key.hash, key]))
     const ids = new Set([...this.#byHash.values()].map(({ id }) => id))
-    for (const id of this.#used.keys()) if (!ids.has(id)) this.#used.delete(id)
+    for (const id of this.used.keys()) if (!ids.has(id)) this.used.delete(id)
+  }
+
+  #reported = ''
+
+  /** Said once, and again when the reason changes. */
+  #unreadable(error: unknown): void {
+    const reason = `${this.#mark} ${(error as Error).message}`
+    if (reason === this.#reported) return
+    this.#reported = reason
+    this.#log.error(
+      { err: error, file: this.#file },
+      'The API keys cannot be read: those known stay in force',
+    )
   }
 }
 
-/** Without the file there are no keys: `sluice keys add` makes it. */
-function absent(error: NodeJS.ErrnoException): string {
-  if (error.code === 'ENOENT') return ''
-  throw error
+function markOf({ mtimeMs, size, ino }: { mtimeMs: number; size: number; ino: number }): string {
+  if (size > MOST_FILE_BYTES) throw new Error(`The file has more than ${MOST_FILE_BYTES} bytes.`)
+  return `${mtimeMs} ${size} ${ino}`
+}
+
+/** The keys of a file; none if it does not exist. @throws a sentence that says why it cannot be used */
+export function readKeys(file: string): readonly ApiKey[] {
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found === undefined) return []
+  markOf(found)
+  return parseKeyFile(readFileSync(file, 'utf8')).keys
 }
 
 interface Shared {
@@ -86,6 +100,11 @@ interface Shared {
 }
 
 const shared = new Map<string, Shared>()
+
+/** When each key was last used in this process, by id; in ms since the epoch. */
+export function keyUses(): [string, number][] {
+  return [...shared.values()].flatMap(({ store }) => [...store.used])
+}
 
 /** The keys of a file for one more user, who must `release` them; a reload keeps what is known of them. */
 export function shareKeyStore(file: string, log: Log): { store: KeyStore; release(): void } {

@@ -104,6 +104,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     inspected: questions,
     explain: asked => questions.explain(asked),
     live: () => questions.live(),
+    keyUses: () => questions.keyUses(),
     history: of => questions.history(of),
     backends: () => questions.backends(),
     untrustedForwarding: async () =>

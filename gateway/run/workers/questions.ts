@@ -14,6 +14,7 @@ import { MOST_SLOTS, policyOf, type Reset } from '../../explain/inspect.js'
 import type { StepCounts } from '../../observe/live/live.js'
 import { type MetricsSnapshot, mergeSnapshots } from '../../observe/series.js'
 import type { Texts } from '../../overrides/stored-form.js'
+import type { KeyUses } from '../key-list.js'
 import { mergeBackends } from '../live/join.js'
 import type { AnsweredParts } from '../live/live-data.js'
 import type { ProcessPart } from '../live/part.js'
@@ -65,6 +66,10 @@ export class WorkerQuestions implements Inspected {
 
   live(): Promise<AnsweredParts<ProcessPart>> {
     return this.#all(({ channel }) => channel.ask('live'))
+  }
+
+  async keyUses(): Promise<KeyUses> {
+    return (await this.#all(({ channel }) => channel.ask('keyUses'))).parts.flat()
   }
 
   history(of: HistoryOf): Promise<AnsweredParts<StepCounts | undefined>> {

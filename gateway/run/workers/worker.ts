@@ -5,12 +5,14 @@ import { listProblems } from '../../../config/problem.js'
 import type { Gateway } from '../../../config/schema/gateway.js'
 import { type Configuration, type InvalidConfiguration, load, loadOrFail } from '../../configured/load.js'
 import type { Slots } from '../../decide/held-slots.js'
+import { keyUses } from '../../identify/api-keys/key-store.js'
 import type { ClosableLog } from '../../observe/log.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
 import type { StoredOverride } from '../../overrides/override.js'
 import type { Texts } from '../../overrides/stored-form.js'
 import { type Core, openCore, type Prepared } from '../core.js'
+import type { KeyUses } from '../key-list.js'
 import { openLog, outliveRejections } from '../process.js'
 import type { BackendState, EmbeddedService } from '../upstreams.js'
 import { Channel, type SentError, sendableError } from './channel.js'
@@ -60,6 +62,7 @@ export interface WorkerCalls extends Pick<Core, 'live' | 'history' | 'explain' |
   ping(): void
   metrics(): Promise<MetricsSnapshot>
   backends(): BackendState[]
+  keyUses(): KeyUses
   slots(): Slots
   counters: Core['inspected']['counters']
   reset: Core['inspected']['reset']
@@ -155,6 +158,7 @@ function callsOf(
     backends: () => core.inForce.backends,
     slots: () => inspected.slots(),
     live: core.live,
+    keyUses,
     history: core.history,
     counters: inspected.counters,
     reset: inspected.reset,

@@ -54,6 +54,7 @@ async function start(
     modes,
     overrides: async () => [],
     troubles,
+    keys: async () => ({ file: null, trouble: null, total: 0, keys: [] }),
     documents: () => ({}),
   }
   const options = {

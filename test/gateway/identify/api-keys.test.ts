@@ -1,9 +1,10 @@
 /** API keys as `sluice keys` makes them, while a gateway runs. */
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import type { KeyList } from '../../../gateway/admin/key-list.js'
 import { sluice } from '../../helpers/command.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
@@ -116,4 +117,59 @@ t.test('wrong use is named', async t => {
     err: /soon/,
   })
   t.match(await keys('mend'), { code: 2, err: /knows add, list, revoke and rotate/ })
+})
+
+t.test('the admin port lists the keys with their last use, and never a key', async t => {
+  const { add, keys, get, adminUrl, folder } = await start(t)
+  const listed = async (query = '') => (await send(`${adminUrl}/keys${query}`)).json() as KeyList
+  t.match(await listed(), { file: /api-keys\.json$/, trouble: null, total: 0, keys: [] })
+  const key = await add('--project', 'acme', '--name', 'ci', '--expires', '90d')
+  await add('--project', 'dev', '--name', 'unused')
+  await keys('revoke', 'unused')
+  await waitUntil('the key', async () => (await get({ 'x-api-key': key })).status === 200)
+  const { total, keys: all } = await listed()
+  t.equal(total, 2)
+  t.match(all, [
+    { project: 'acme', name: 'ci', state: 'active', prefix: key.slice(0, 15), revoked: null },
+    { project: 'dev', name: 'unused', state: 'revoked', last_used: null },
+  ])
+  t.ok(Date.now() - Date.parse(all[0]?.last_used ?? '') < 10_000, 'it was used just now')
+  t.same(
+    (await listed('?project=dev')).keys.map(({ name }) => name),
+    ['unused'],
+  )
+  t.notMatch(JSON.stringify(all), new RegExp(`${key}|[0-9a-f]{64}`))
+  const live = await keys('list', '--live', folder)
+  t.equal(live.code, 1, 'its own admin port is a free one, which the file does not say')
+  t.match(
+    (await keys('list', '--live', adminUrl)).out,
+    /name: ci\n.*state: active\n.*last used: 20.*last used: not yet/s,
+  )
+  writeFileSync(join(folder, 'api-keys.json'), 'broken')
+  t.match(await listed(), { trouble: 'It is not JSON.', keys: [] })
+})
+
+t.test('a gateway does not start with a file of keys that cannot be used, and does without one', async t => {
+  const { folder, reloader, file } = await start(t)
+  writeFileSync(file, '{"version":1,"keys":[{}]}')
+  t.match(await reloader.reload('admin'), {
+    result: 'refused',
+    problems: [{ message: /keys\[0\] has no valid "id"/ }],
+  })
+  t.match(await sluice(['check', '--config', folder]), {
+    code: 1,
+    err: /api-keys\.json cannot be used: keys\[0\]/,
+  })
+})
+
+t.test('a file that is gone revokes no key', async t => {
+  const { add, get, file, lines } = await start(t)
+  const key = await add('--project', 'acme', '--name', 'ci')
+  await waitUntil('the key', async () => (await get({ 'x-api-key': key })).status === 200)
+  const text = readFileSync(file, 'utf8')
+  rmSync(file)
+  await waitUntil('the fault', () => lines.some(({ msg }) => /The API keys cannot be read/.test(String(msg))))
+  t.equal((await get({ 'x-api-key': key })).status, 200)
+  writeFileSync(file, text)
+  t.equal((await get({ 'x-api-key': key })).status, 200)
 })

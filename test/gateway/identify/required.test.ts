@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import WebSocket, { WebSocketServer } from 'ws'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
+import { sluice } from '../../helpers/command.js'
 import { type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
 import { oneBucket } from '../../helpers/policies.js'
@@ -144,4 +145,27 @@ t.test('metrics count what was found of credentials, by identifier', async t => 
     'sluice_credentials_total{identifier="api-key",result="verified"} 2',
   ])
   t.notMatch(text, /canary/)
+})
+
+t.test('explain says what a route requires, and what is wrong with a credential', async t => {
+  const { adminUrl } = await start(t, { routeSettings: 'auth: required, scopes: [a]' })
+  const ask = async (...more: string[]) =>
+    (await sluice(['explain', 'GET', '/x', '--live', adminUrl, ...more])).out
+  t.match(
+    await ask(),
+    /requires: a credential that is checked that allows a\n.*project: nobody \(api-key: nobody\)/,
+  )
+  t.match(await ask(), /401 credential-missing.*WWW-Authenticate: Api-Key/s)
+  const wrong = await ask('--header', `x-api-key: ${WRONG}`)
+  t.match(wrong, /project: nobody \(api-key: unknown key\).*401 credential-invalid/s)
+  t.notMatch(wrong, /canary/)
+  t.match(
+    await ask('--header', `x-api-key: ${KEY}`),
+    /project: acme, growth.*found by api-key.*403 insufficient-scope/s,
+  )
+  t.match(
+    await ask('--project', 'acme'),
+    /project: acme.*as you say/,
+    'who names a project supposes its credential',
+  )
 })
