@@ -1,4 +1,5 @@
 /** The API keys as the admin port lists them. When each was last used is known to all gateways on one Redis. */
+import { once } from 'node:events'
 import { fileBeside } from '../../config/files.js'
 import type { KeyList, ListedKey } from '../admin/key-list.js'
 import type { Configuration } from '../configured/load.js'
@@ -49,7 +50,7 @@ export class KeyLister {
       const now = Date.now()
       const all = readKeys(file).filter(key => project === undefined || key.project === project)
       // Without them the list is still worth having.
-      await Promise.all([this.#collect(), this.#learn()]).catch(this.#failed)
+      await Promise.all([this.#collect().catch(this.#failed), this.#learn().catch(this.#failed)])
       const keys = all.map(key => listed(key, this.#used.get(key.id), now))
       const [active, others] = [true, false].map(works =>
         keys.filter(key => (key.state === 'active') === works),
@@ -96,11 +97,13 @@ export class KeyLister {
     const { redis: url, log } = this.#options
     if (url === '') return undefined
     this.#redis ??= connectRedis(url, log)
+    const redis = this.#redis
+    const asked = redis.status === 'ready' ? ask(redis) : once(redis, 'ready').then(() => ask(redis))
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error('Redis has not answered in time.')), PATIENCE_MS)
     })
-    return Promise.race([ask(this.#redis), late]).finally(() => clearTimeout(timer))
+    return Promise.race([asked, late]).finally(() => clearTimeout(timer))
   }
 
   readonly #failed = (error: unknown): void => {
