@@ -4,6 +4,7 @@ import { formatPath, type Path, type Place } from '../../config/problem.js'
 import type { Configuration } from '../../gateway/configured/load.js'
 import { checkAccess } from './access.js'
 import { checkBuckets } from './buckets.js'
+import { checkCallers } from './callers.js'
 import { checkGateway } from './gateway.js'
 import { checkKeys } from './keys.js'
 import { checkObservation } from './observation.js'
@@ -21,6 +22,7 @@ const CHECKS: readonly ((subject: Subject) => Remark[])[] = [
   checkObservation,
   checkAccess,
   checkGateway,
+  checkCallers,
 ]
 
 /** Findings that are valid but probably unintended, or worth knowing; ordered by place. */

@@ -173,3 +173,20 @@ t.test('a file that is gone revokes no key', async t => {
   writeFileSync(file, text)
   t.equal((await get({ 'x-api-key': key })).status, 200)
 })
+
+t.test('check names keys that let nobody in', async t => {
+  const { add, folder, file } = await start(t)
+  const check = async () => (await sluice(['check', '--config', folder])).out
+  t.match(await check(), /apiKeys: note: There is no \S+api-keys\.json yet/)
+  await add('--project', 'acme', '--name', 'ci')
+  t.notMatch(await check(), /apiKeys/)
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"acme"', '"gone"'))
+  t.match(await check(), /apiKeys: warning: Keys of projects .* are refused: \w{8} \(gone\)\./)
+  const gateway = join(folder, 'gateway.yaml')
+  const text = readFileSync(gateway, 'utf8')
+  writeFileSync(
+    gateway,
+    text.replace('{ plugin: api-key }, ', '').replace('auth: required', 'auth: optional'),
+  )
+  t.match(await check(), /apiKeys: warning: No identifier reads these keys/)
+})
