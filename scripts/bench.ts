@@ -50,7 +50,9 @@ async function runScenario(scenario: Scenario, contestants: readonly Contestant[
   const { title, settings, away, measure } = scenario
   needs(...(scenario.needs ?? []))
   const rows = contestants
-    .filter(contestant => scenario.who?.(contestant) ?? scenario.who === undefined)
+    .filter(contestant =>
+      scenario.who === undefined ? contestant.knows === undefined : scenario.who(contestant),
+    )
     .map((contestant): Samples & { contestant: Contestant } => ({
       ...{ contestant, label: contestant.label, samples: [] },
     }))

@@ -91,8 +91,16 @@ export function contained(
   }
 }
 
-function verified({ id, plan, environment, scopes }: Project): Project {
-  return { id, plan, environment, verified: true, scopes }
+/** Each project as it is once verified: what is known of a project is remembered by its object. */
+const verifiedProjects = new WeakMap<Project, Project>()
+
+function verified(project: Project): Project {
+  const known = verifiedProjects.get(project)
+  if (known !== undefined) return known
+  const { id, plan, environment, scopes } = project
+  const made = { id, plan, environment, verified: true, scopes }
+  verifiedProjects.set(project, made)
+  return made
 }
 
 function inTime<T>(answer: Promise<T>): Promise<T> {

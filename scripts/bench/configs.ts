@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { makeCertificate } from '../../test/helpers/certificates.js'
 import { oneUpstream, writeConfig } from '../../test/helpers/gateway-process.js'
 import { type Scope, temporaryFolder } from '../../test/helpers/scope.js'
+import type { Callers } from './callers.js'
 import type { Settings } from './contestants.js'
 
 export interface PeerSettings extends Pick<Settings, 'limits' | 'tls'> {
@@ -12,7 +13,7 @@ export interface PeerSettings extends Pick<Settings, 'limits' | 'tls'> {
   readonly redisPort: number
 }
 
-export interface SluiceSettings extends Settings {
+export interface SluiceSettings extends Omit<Settings, 'callers'> {
   readonly port: number
   /** A free one by default. */
   readonly adminPort?: number
@@ -20,12 +21,16 @@ export interface SluiceSettings extends Settings {
   /** Its URL, or ''. */
   readonly redis?: string
   readonly lease?: boolean
+  /** In place of the one project. */
+  readonly callers?: Callers | undefined
 }
 
 /** Limits that are never reached: measures the cost of counting, not of refusing. */
 const ROOMY = { burst: 1_000_000, sustained: 60_000_000 }
 /** Limits that are used up at once, so that every later request is refused. */
 const TIGHT = { burst: 1, sustained: 1 }
+
+const BENCH = { id: 'bench', plan: 'growth', environment: 'production', hosts: ['bench.test'] }
 
 /** Writes the gateway's files; returns their folder. */
 export function sluiceConfig(
@@ -34,7 +39,7 @@ export function sluiceConfig(
   policies: Record<string, string> = {},
 ): string {
   const { port, adminPort = 0, upstreamPort, redis = '', limits, lease = false, buckets = 0 } = settings
-  const { tls = false, workers = 1 } = settings
+  const { tls = false, workers = 1, callers } = settings
   const files = tls ? certificate(temporaryFolder(t, 'bench')) : undefined
   const quotas = limitsFile(limits === 'tight' ? TIGHT : ROOMY, lease, buckets)
   return writeConfig(
@@ -52,9 +57,10 @@ export function sluiceConfig(
       store: { deadline: '1s' },
       ...oneUpstream(`http://127.0.0.1:${upstreamPort}`),
       log: { decisions: 'refused' },
+      ...callers?.settings,
     },
     { ...(limits === 'none' ? {} : { 'limits.yaml': quotas }), ...policies },
-    { projects: [{ id: 'bench', plan: 'growth', environment: 'production', hosts: ['bench.test'] }] },
+    callers?.projects ?? { projects: [BENCH] },
   )
 }
 

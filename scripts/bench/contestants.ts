@@ -1,11 +1,12 @@
 /** The programs that are measured. Each is started anew for every sample, on a core of its own. */
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../../test/helpers/child-server.js'
 import type { Scope } from '../../test/helpers/scope.js'
 import { installPython } from '../lib/python.mjs'
 import { inProject, onPath } from '../lib/run.mjs'
 import { caddyConfig } from './caddy.js'
+import { type CallerKind, makeCallers } from './callers.js'
 import { haproxyConfig, nginxConfig, nginxLuaConfig, type PeerSettings, sluiceConfig } from './configs.js'
 import { envoyConfig } from './envoy.js'
 import { installBeside } from './install.js'
@@ -21,6 +22,8 @@ export interface Settings {
   readonly workers?: number
   /** How many keys are requested; each is a project of its own. */
   readonly keys?: number
+  /** How many projects send requests, each with its own credential. */
+  readonly callers?: number
   /** How many buckets there are besides the one that is hit. */
   readonly buckets?: number
 }
@@ -35,6 +38,8 @@ export interface Place extends Settings {
 export interface Running {
   readonly pid: number
   readonly port: number
+  /** A file with the headers of the callers. */
+  readonly headers?: string | undefined
 }
 
 type Start = (t: Scope, place: Place) => Promise<Running>
@@ -44,6 +49,8 @@ export interface Contestant {
   readonly label: string
   /** False without limits. */
   readonly counts: boolean
+  /** How it knows callers, where that is what is measured. */
+  readonly knows?: CallerKind
   /** True when it calls Redis. */
   readonly redis?: boolean
   /** True when it can terminate TLS. */
@@ -81,20 +88,29 @@ async function startAt(
   return { pid, port }
 }
 
+interface Own {
+  readonly limits?: 'none'
+  readonly redis?: boolean
+  readonly lease?: boolean
+  readonly knows?: CallerKind
+}
+
 const sluice =
-  (own: { limits?: 'none'; redis?: boolean; lease?: boolean } = {}): Start =>
-  (t, { folder, upstreamPort, redis, ...scenario }) => {
+  ({ knows = 'host', ...own }: Own = {}): Start =>
+  async (t, { folder, upstreamPort, redis, callers: count, ...scenario }) => {
+    mkdirSync(folder, { recursive: true })
+    const callers = count === undefined ? undefined : await makeCallers(knows, count, folder)
     const env = {
       LOG_LEVEL: 'error',
       DATA_DIR: join(folder, 'data'),
       PROJECTS: String(scenario.keys ?? 0),
     }
     const program = (port: number) => {
-      const settings = { port, upstreamPort, ...scenario, ...own, redis: own.redis ? redis.url : '' }
+      const settings = { port, upstreamPort, ...scenario, ...own, callers, redis: own.redis ? redis.url : '' }
       const config = sluiceConfig(t, settings)
       return scenario.keys === undefined ? sluiceCommand(config) : peerCommand('sluice-keys', config)
     }
-    return startAt(t, scenario, program, env)
+    return { ...(await startAt(t, scenario, program, env)), headers: callers?.headers }
   }
 
 const peer =
@@ -126,6 +142,20 @@ export const CONTESTANTS: readonly Contestant[] = [
   { name: 'sockets', label: 'Node sockets joined, nothing read', counts: false, start: peer('sockets') },
   { name: 'none', label: 'Sluice, no rules', counts: false, tls: true, start: sluice({ limits: 'none' }) },
   { name: 'memory', label: 'Sluice, in process', counts: true, tls: true, start: sluice() },
+  {
+    name: 'memory-key',
+    label: 'Sluice, in process, API keys',
+    counts: true,
+    knows: 'api-key',
+    start: sluice({ knows: 'api-key' }),
+  },
+  {
+    name: 'memory-jwt',
+    label: 'Sluice, in process, tokens',
+    counts: true,
+    knows: 'jwt',
+    start: sluice({ knows: 'jwt' }),
+  },
   {
     name: 'strict',
     label: 'Sluice, Redis strict',

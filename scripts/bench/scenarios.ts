@@ -89,7 +89,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'flood',
     title: 'Flood: 64 connections on one key over its limit, all refused',
     settings: { limits: 'tight' },
-    who: ({ counts, name }) => counts && name !== 'leased',
+    who: ({ counts, name, knows }) => counts && name !== 'leased' && knows === undefined,
     measure: bench => steady(bench, { connections: 64 }),
   },
   ...[
@@ -134,8 +134,16 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'keys',
     title: `${KEYS} keys, one request each and on`,
     settings: { limits: 'roomy', keys: KEYS },
-    who: ({ name }) => name !== 'sockets',
+    who: ({ name, knows }) => name !== 'sockets' && knows === undefined,
     measure: keys,
+  },
+  {
+    name: 'callers',
+    title: '10000 projects, each known by its host, an API key or a token, 64 connections',
+    settings: { limits: 'roomy', callers: 10_000 },
+    who: ({ name, knows }) => name === 'memory' || knows !== undefined,
+    measure: bench =>
+      steady(bench, { connections: 64, script: 'headers.lua', args: [bench.running.headers ?? ''] }),
   },
   {
     name: 'buckets',

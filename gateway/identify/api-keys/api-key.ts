@@ -55,17 +55,25 @@ export const apiKey = definePlugin({
       return name === 'authorization' ? value.slice(value.indexOf(' ') + 1).trim() : value
     }
 
-    function projectOf(
-      { id, project, scopes, expires, revoked }: ApiKey,
-      key: string,
-    ): Project | WrongCredential {
+    const owners = new WeakMap<ApiKey, Project | string>()
+    /** The project of a key, or why there is none. */
+    function ownerOf(made: ApiKey): Project | string {
+      const known = owners.get(made)
+      if (known !== undefined) return known
+      const found = named(made.project)
+      const owner = typeof found === 'string' ? found : { ...found, scopes: made.scopes }
+      owners.set(made, owner)
+      return owner
+    }
+
+    function projectOf(made: ApiKey, key: string): Project | WrongCredential {
       const now = Date.now()
-      const state = stateOf({ expires, revoked }, now)
+      const state = stateOf(made, now)
       if (state !== 'active') return { wrongCredential: key, reason: state }
-      const found = named(project)
-      if (typeof found === 'string') return { wrongCredential: key, reason: found }
-      keys?.store.used.set(id, now)
-      return { ...found, scopes }
+      const owner = ownerOf(made)
+      if (typeof owner === 'string') return { wrongCredential: key, reason: owner }
+      keys?.store.used.set(made.id, now)
+      return owner
     }
 
     return {

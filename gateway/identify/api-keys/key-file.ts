@@ -1,5 +1,5 @@
 /** The file of API keys: made by `sluice keys`, read by gateways. It holds hashes, and no key. */
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 
 /** One key. Times are ISO 8601 in UTC. */
 export interface ApiKey {
@@ -88,7 +88,7 @@ function wrongMember(key: Partial<ApiKey> | null): string | undefined {
   return Object.keys(isRight).find(member => !isRight[member])
 }
 
-export const hashOf = (key: string): string => createHash('sha256').update(key).digest('hex')
+export const hashOf = (key: string): string => hash('sha256', key)
 
 /** A new key and its entry. The key has 256 random bits, so a plain hash of it can be stored. */
 export function newKey(

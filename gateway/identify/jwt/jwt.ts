@@ -16,7 +16,7 @@ const ALGORITHMS = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA'],
 ] as const
-const BEARER = /^bearer +/i
+const BEARER = /^bearer /i
 
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 1024, description })
 const Claim = (description: string) =>
@@ -93,7 +93,7 @@ export const jwt = definePlugin({
       identify(facts) {
         const field = facts.header('authorization')
         if (field === undefined || !BEARER.test(field)) return undefined
-        const token = field.replace(BEARER, '').trim()
+        const token = field.slice('bearer '.length).trim()
         const project = verifier.projectOf(token)
         return project instanceof Promise ? project.catch(error => wrongCredential(token, error)) : project
       },
