@@ -1,0 +1,88 @@
+/** Key sets as issuers should not serve them: each is a sentence, soon, and without holding much of it. */
+import { writeFileSync } from 'node:fs'
+import type { RequestListener } from 'node:http'
+import { join } from 'node:path'
+import t from 'tap'
+import { keySetFrom, keySource, sourceFault } from '../../../../gateway/identify/jwt/key-source.js'
+import { startApp } from '../../../helpers/http.js'
+import { newKey } from './issuer.js'
+
+const good = JSON.stringify({ keys: [(await newKey('a')).jwk] })
+const MEBIBYTE = Buffer.alloc(1024 * 1024, 32)
+
+t.test('a URL that serves no usable key set is a sentence', async t => {
+  let served: RequestListener = (_req, res) => res.end(good)
+  let sent = 0
+  const url = await startApp(t, (req, res) => served(req, res))
+  const read = () => keySource(`${url}/jwks.json`, true).read()
+  t.match(await read(), { keys: [{ kid: 'a' }] })
+  const endless: RequestListener = (_req, res) => {
+    const more = () => {
+      while (!res.destroyed && res.write(MEBIBYTE)) sent += 1
+    }
+    res.on('drain', more)
+    more()
+  }
+  const cases: [string, RequestListener, RegExp][] = [
+    ['endless', endless, /more than \d+ bytes/],
+    ['10 MiB', (_req, res) => res.end(Buffer.alloc(10 * 1024 * 1024, 32)), /more than \d+ bytes/],
+    ['a page', (_req, res) => res.end('<html>'), /not JSON/],
+    ['deep', (_req, res) => res.end(`${'['.repeat(100_000)}`), /not JSON/],
+    ['no list', (_req, res) => res.end('{"keys":{}}'), /not a list/],
+    ['null', (_req, res) => res.end('null'), /not a list/],
+    ['empty', (_req, res) => res.end('{"keys":[]}'), /no public key/],
+    ['secrets only', (_req, res) => res.end('{"keys":[{"kty":"oct","k":"AAAA"}]}'), /no public key/],
+    [
+      'many',
+      (_req, res) => res.end(JSON.stringify({ keys: Array(5000).fill({ kty: 'EC' }) })),
+      /not a list of up to/,
+    ],
+    ['away', (_req, res) => res.writeHead(503).end(), /status 503/],
+    ['elsewhere', (_req, res) => res.writeHead(302, { location: '/other' }).end(), /status 302/],
+    [
+      'cut',
+      (_req, res) => res.writeHead(200, { 'content-length': 100 }).write('{', () => res.destroy()),
+      /./,
+    ],
+    ['silent', () => undefined, /no answer within \d+ ms/],
+  ]
+  for (const [name, serve, expected] of cases) {
+    served = serve
+    await t.rejects(read(), { message: expected }, name)
+  }
+  t.ok(sent < 64, 'an endless one is not read on')
+})
+
+t.test('a file is read again when it has changed', async t => {
+  const file = join(t.testdir(), 'jwks.json')
+  writeFileSync(file, good)
+  const source = keySource(file, false)
+  await source.read()
+  t.equal(await source.hasChanged?.(), false)
+  writeFileSync(file, `${good}\n`)
+  t.equal(await source.hasChanged?.(), true)
+})
+
+t.test('a private address, or plain http, is refused unless it is allowed', async t => {
+  const refused = [
+    'http://idp.example/jwks.json',
+    'https://127.0.0.1/jwks.json',
+    'https://[::1]/jwks.json',
+    'https://[::ffff:10.0.0.1]/jwks.json',
+    'https://2130706433/jwks.json',
+    'https://0x7f.1/jwks.json',
+    'https://169.254.169.254/latest',
+    'https://localhost/jwks.json',
+    'https://a.localhost./jwks.json',
+  ]
+  for (const url of refused) {
+    t.ok(sourceFault(url, false), url)
+    t.notOk(sourceFault(url, true), url)
+  }
+  t.notOk(sourceFault('https://idp.example/jwks.json', false))
+})
+
+t.test('of mixed keys the public ones count', async t => {
+  const { jwk } = await newKey('a')
+  t.match(keySetFrom(JSON.stringify({ keys: [jwk, { kty: 'oct', k: 'AAAA' }, null, 7] })).keys, { length: 1 })
+})
