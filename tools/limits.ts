@@ -1,4 +1,5 @@
 /** The effective limits, as data and as tables: by plan and environment, of one project, and of the endpoint rules. */
+import { placeOf } from '../gateway/compiled-rule.js'
 import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { describeColumns, groupColumns } from '../config/checks/columns.js'
@@ -121,7 +122,7 @@ function bucketsIn(
   const limitOf = (rule: BucketRule): BucketLimit | Unlimited => {
     const { id: bucket, mode, share, onStoreError, source } = rule
     const key = isDeepStrictEqual(rule.key, ['project']) ? {} : { key: rule.key }
-    const src = `${source.file}:${source.line}`
+    const src = placeOf(source)
     const enforceFor = share ? { enforceFor: `${share.percent}%` } : {}
     const written = rule.config
     if ('unlimited' in written) return { bucket, unlimited: true, mode, ...enforceFor, src }

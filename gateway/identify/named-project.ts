@@ -1,4 +1,5 @@
 /** The project that a credential names, for identifiers whose issuer may know more projects than projects.yaml lists. */
+import { PROJECT_ID_PATTERN } from '../../config/words/words.js'
 import type { Project, Tools } from '../plugin.js'
 
 /** What a credential may say about a project that is not listed. Words that are not declared are ignored. */
@@ -7,7 +8,15 @@ export interface NamedColumn {
   readonly environment?: unknown
 }
 
-const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
+const PROJECT_ID = new RegExp(PROJECT_ID_PATTERN)
+
+/** Whether `namedProjects` finds only listed projects. */
+export function namesListedOnly(
+  { projects }: { readonly projects: 'any' | 'known' },
+  { unknown }: Pick<Tools, 'unknown'>,
+): boolean {
+  return projects === 'known' || unknown === undefined
+}
 
 /**
  * @param projects `known`: only those of projects.yaml
@@ -30,7 +39,7 @@ export function namedProjects(
     if (typeof id !== 'string' || !PROJECT_ID.test(id)) return 'project is no id'
     const known = listed.get(id)
     if (known !== undefined) return known
-    if (projects === 'known' || unknown === undefined) return 'project not listed'
+    if (unknown === undefined || projects === 'known') return 'project not listed'
     return {
       id,
       plan: declared(column.plan, plans) ?? unknown.plan,

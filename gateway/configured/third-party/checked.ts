@@ -28,9 +28,10 @@ export function checked(plugin: Plugin): Plugin {
   if (plugin.kind === 'identify') {
     const create: IdentifyPlugin['create'] = (config, tools) =>
       checkedIdentifier(plugin.create(config, tools), name, tools)
-    const { verifies, givesScopes, challenge } = plugin
+    const { verifies, givesScopes, listedOnly, challenge } = plugin
     const flags = { verifies: verifies === true, givesScopes: givesScopes === true }
-    return { name, kind: plugin.kind, schema, ...flags, ...(challenge && { challenge }), create }
+    const functions = { ...(listedOnly && { listedOnly }), ...(challenge && { challenge }) }
+    return { name, kind: plugin.kind, schema, ...flags, ...functions, create }
   }
   const create: ObservePlugin['create'] = (config, tools) =>
     checkedObserver(plugin.create(config, tools), name, tools)

@@ -5,6 +5,7 @@ import { keyOf } from '../../../config/words/bucket.js'
 import { RUNTIME_SERIES } from '../../../config/words/reserved-names.js'
 import { trialName } from '../../../config/words/share.js'
 import type { LiveRule } from '../../admin/live-snapshot.js'
+import { placeOf } from '../../compiled-rule.js'
 import type { Configuration } from '../../configured/load.js'
 import { methodsOf } from '../../policy/policy.js'
 import type { Mode, Rule } from '../../types.js'
@@ -64,7 +65,7 @@ function* listRules(loaded: Configuration): Generator<ListedRule> {
 }
 
 function described({ id, kind, key, source }: Rule) {
-  return { id, kind, src: `${source.file}:${source.line}`, key }
+  return { id, kind, src: placeOf(source), key }
 }
 
 function modesOf(rule: Rule | undefined, declared: Mode) {
