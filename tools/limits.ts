@@ -1,5 +1,5 @@
 /** The effective limits, as data and as tables: by plan and environment, of one project, and of the endpoint rules. */
-import { placeOf } from '../gateway/compiled-rule.js'
+
 import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { describeColumns, groupColumns } from '../config/checks/columns.js'
@@ -9,6 +9,7 @@ import type { RuleEntry } from '../config/schema/policy.js'
 import type { CountedBucket } from '../config/words/bucket.js'
 import { bucketOfTrial } from '../config/words/share.js'
 import { columnName, pluginConfig } from '../config/words/words.js'
+import { placeOf } from '../gateway/compiled-rule.js'
 import type { Configuration } from '../gateway/configured/load.js'
 import {
   costText,

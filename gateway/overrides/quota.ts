@@ -1,5 +1,10 @@
 /** Negotiated limits on the admin port: sets, undoes and reports the quotas of single projects. */
-import { readNegotiatedLimit } from '../../config/negotiated-limit.js'
+import {
+  quotaWords,
+  readNegotiatedLimit,
+  type WrittenQuota,
+  writtenQuota,
+} from '../../config/negotiated-limit.js'
 import type { QuotaBody, Quotas } from '../admin/quotas.js'
 import type { Configuration } from '../configured/load.js'
 import { projectsNamed } from '../configured/projects.js'
@@ -10,7 +15,6 @@ import { dropExpired } from './limit.js'
 import { changesFor, logOverride, newOverride } from './override.js'
 import { checkQuota, quotaFault } from './quota-fault.js'
 import { type QuotaName, quotaId, quotaPath } from './quota-id.js'
-import { quotaWords, type WrittenQuota, writtenQuota } from './quota-words.js'
 import type { OverrideChange, OverrideStore } from './store.js'
 import { type Ending, isPast, untilFault } from './until.js'
 
