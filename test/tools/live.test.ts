@@ -126,7 +126,7 @@ t.test('a project can be given a limit of its own, listed and undone', async t =
   for (let i = 0; i < 4; i += 1) t.equal(await post('/tight/a'), 200)
   t.equal(await post('/tight/a'), 429)
   const { out } = await run('override', 'list')
-  t.match(out, /^acme +tight +sustained 4, daily 900 per day .* 2100-01-01 +anna +Contract/m)
+  t.match(out, /^acme +tight +sustained 4, daily 900 per day .* 2100-01-01 +anna +Contract +admin port$/m)
   t.match((await run('override', 'list', 'dev')).out, 'No project has a negotiated limit.\n')
   t.match((await run('counters', 'acme')).out, /^tight\.daily +enforce +per day \(UTC\) +900 +4 /m)
   const explained = (await run('explain', 'POST', '/tight/a', '--project', 'acme')).out

@@ -141,6 +141,7 @@ function rowOf({
     `${until ?? ''}${state}`,
     by ?? '',
     why ?? '',
-    src,
+    // The path of a limit of the admin port says nothing but its project and bucket.
+    since === null ? src : 'admin port',
   ]
 }
