@@ -7,7 +7,7 @@ import { send } from '../../helpers/http.js'
 import { matchList } from '../../helpers/lists.js'
 import { stores } from '../../helpers/stores.js'
 import { waitUntil } from '../../helpers/wait.js'
-import { POLICIES, PROJECTS, start, WHY } from './negotiating.js'
+import { POLICIES, PROJECTS, type Reported, start, WHY } from './negotiating.js'
 
 const ALL = '/projects/acme/overrides/all'
 
@@ -246,6 +246,32 @@ t.test('it survives reloads, and is said to be without effect while the files le
   matchList(t, await overrides(), [{ undo: true }, { undo: true }])
   t.equal((await undo('acme', 'export')).status, 200)
   t.match(await put('acme', 'export', { sustained: 5 }), { status: 422 })
+})
+
+t.test('a share of the bucket’s file stays, and a trial of its own is listed beside the rule', async t => {
+  const limits = POLICIES['limits.yaml'].replace(
+    'kind: project-limits',
+    'kind: project-limits\nenforceFor: 50%',
+  )
+  const ids = Array.from({ length: 12 }, (_, i) => `p${i}`)
+  const projects = ids.map(
+    id => `  - { id: ${id}, plan: growth, environment: production, hosts: [${id}.localhost] }\n`,
+  )
+  const { put, admitted, json } = await start(t, '', {
+    policies: { 'limits.yaml': limits },
+    projects: `version: 1\nprojects:\n${projects.join('')}`,
+  })
+  const before = await Promise.all(ids.map(id => admitted('/x', id)))
+  for (const id of ids) await put(id, 'all', { sustained: 5, trial: { sustained: 4 } })
+  t.same(new Set(before), new Set([3, 60]))
+  for (const [i, id] of ids.entries()) {
+    t.equal(await admitted('/x', id), before[i] === 3 ? 2 : 60, `${id} is inside the share or not, as before`)
+  }
+  const { rules } = await json<{ rules: Reported[] }>('/live')
+  t.match(
+    rules.find(({ id }) => id === 'all.trial'),
+    { trial: true, mode: 'report-only' },
+  )
 })
 
 t.test('a project has as many as its buckets, of a thousand in all, and one more gets 409', async t => {
