@@ -7,8 +7,8 @@ import {
   type CountUnknownBy,
   columnName,
   countsUnknownBy,
+  isProjectId,
   isUnknownCaller,
-  PROJECT_ID_PATTERN,
   TOGETHER,
 } from '../../config/words/words.js'
 import { NotFound } from '../errors.js'
@@ -41,13 +41,12 @@ export function projectsNamed(loaded: Configuration, id: string): readonly Proje
   const { config, compiled } = loaded
   const listed = config.projects.find(one => one.id === id)
   if (listed !== undefined) return [{ id, plan: listed.plan, environment: listed.environment }]
-  if (!PROJECT_ID.test(id) || compiled.identifiers.every(one => one.listedOnly)) return []
+  if (!isProjectId(id) || compiled.identifiers.every(one => one.listedOnly)) return []
   const columns = columnsApart.get(loaded) ?? [...columnsOfTables(loaded)]
   columnsApart.set(loaded, columns)
   return columns.map(column => ({ id, ...column }))
 }
 
-const PROJECT_ID = new RegExp(PROJECT_ID_PATTERN)
 type Column = Pick<Project, 'plan' | 'environment'>
 const columnsApart = new WeakMap<Configuration, readonly Column[]>()
 

@@ -1,5 +1,5 @@
 /** The project that a credential names, for identifiers whose issuer may know more projects than projects.yaml lists. */
-import { PROJECT_ID_PATTERN } from '../../config/words/words.js'
+import { isProjectId } from '../../config/words/words.js'
 import type { Project, Tools } from '../plugin.js'
 
 /** What a credential may say about a project that is not listed. Words that are not declared are ignored. */
@@ -7,8 +7,6 @@ export interface NamedColumn {
   readonly plan?: unknown
   readonly environment?: unknown
 }
-
-const PROJECT_ID = new RegExp(PROJECT_ID_PATTERN)
 
 /** Whether `namedProjects` finds only listed projects. */
 export function namesListedOnly(
@@ -36,7 +34,7 @@ export function namedProjects(
     typeof word === 'string' && words.includes(word) ? word : undefined
   return (id, column = {}) => {
     if (id === undefined) return 'no project'
-    if (typeof id !== 'string' || !PROJECT_ID.test(id)) return 'project is no id'
+    if (typeof id !== 'string' || !isProjectId(id)) return 'project is no id'
     const known = listed.get(id)
     if (known !== undefined) return known
     if (unknown === undefined || projects === 'known') return 'project not listed'
