@@ -26,13 +26,18 @@ async function startWithTokens(t: Test, more = '', settings = '') {
 }
 
 t.test('a project that only tokens name can have a limit of its own, whatever its plan', async t => {
-  const { admittedAs, put, json, set } = await startWithTokens(t)
+  const { admittedAs, put, json, set, explain } = await startWithTokens(t)
   const made = await put('partner-7', 'all', { sustained: 6 })
   t.match(made, { status: 201 })
   t.match(made.json(), { listed: false, in_force: true })
   t.equal(await admittedAs('partner-7', 'growth'), 6)
   t.equal(await admittedAs('partner-7', 'enterprise'), 0, 'it is one project with one counter')
   t.equal(await admittedAs('partner-8', 'growth'), 3)
+  const bearer = `Bearer ${await token(key, { claims: { azp: 'partner-7' } })}`
+  t.match(await explain('/x', { headers: [['authorization', bearer]] }), {
+    project: { id: 'partner-7' },
+    rules: [{ negotiated: { set_by: 'anna' } }],
+  })
   t.equal((await put('acme', 'all', { sustained: 7 })).status, 201)
   t.equal(await admittedAs('acme', 'enterprise'), 7, 'one that is listed has its limit by a token, too')
   matchList(t, await set(), [
