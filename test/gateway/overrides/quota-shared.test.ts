@@ -48,6 +48,26 @@ t.test('gateways on one Redis share negotiated limits, even when Redis lost its 
 const policy = async ({ get }: { get: (path: string) => ReturnType<typeof send> }): Promise<string> =>
   String((await get('/x')).headers['ratelimit-policy'])
 
+t.test('a limit that another release has stored in another form affects no request', async t => {
+  if (!redisCommand(t)) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const { admitted, put, set, lines } = await start(t, redisSettings(redis.url))
+  await put('dev', 'all', { sustained: 5 })
+  const client = new Redis(redis.url)
+  const [key = ''] = await client.keys('sluice:1:*quotas')
+  const stored = { project: 'acme', bucket: 'all', quota: { burst: 'many' }, why: 'w', by: 'b', at: '2026' }
+  await client.hset(key, 'acme/all', JSON.stringify(stored), 'acme/search', 'no JSON')
+  await client.hset('sluice:1:access', '#', '1000.another')
+  client.disconnect()
+  const logged = () => lines.flatMap(({ collection, id }) => (collection === 'quotas' ? String(id) : []))
+  await waitUntil('both are logged', () => logged().length === 2, 3000)
+  t.same(logged().sort(), ['acme/all', 'acme/search'])
+  t.match(await set(), [{ project: 'dev' }])
+  t.equal(await admitted('/x'), 3)
+  t.equal(await admitted('/x', 'dev'), 5)
+})
+
 t.test('while Redis is away, the local fallback counts by the negotiated limit', async t => {
   if (!redisCommand(t)) return
   const redis = await startRedis()
