@@ -1,7 +1,7 @@
 /** Rules and demands that are made once, with room for what requests make of them. */
 
 import type { Demand } from './demand.js'
-import type { Check, Rule } from './types.js'
+import type { Check, Rule, Source } from './types.js'
 import type { Reading } from './verdict.js'
 
 /**
@@ -27,6 +27,11 @@ export function ruleDemand<Config, D extends Demand>(
     made.demand ??= demandOf(config)
     return made.demand as D
   }
+}
+
+/** `policies/limits.yaml:7`; for what the admin port has set, its path. */
+export function placeOf({ file, line }: Source): string {
+  return line === undefined ? file : `${file}:${line}`
 }
 
 /** What is made of a rule when a request first needs it. */

@@ -82,6 +82,8 @@ export type IdentifyPlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly kind: 'identify'
   /** True when it finds projects by credentials that it checks; `authenticated: verified` relies on this. */
   readonly verifies?: boolean
+  /** True when it finds only projects that projects.yaml lists. Default: it may find others. */
+  listedOnly?(config: Static<S>, tools: Pick<Tools, 'unknown'>): boolean
   /** True when the projects it finds have `scopes`. */
   readonly givesScopes?: boolean
   /** How clients learn what credential is missing: an authentication scheme for WWW-Authenticate (RFC 9110 section 11.6.1). */

@@ -15,6 +15,7 @@ const ATTACKS = ['scripts/bench/directory/forms.ts']
 const COMPUTED: Record<string, Record<string, string>> = {
   'config/schema/duration.ts': { DURATION_PATTERN: 'in config/gateway.schema.json' },
   'config/checks/rules.ts': { HOST_NAME_PATTERN: 'in config/projects.schema.json' },
+  'config/words/words.ts': { PROJECT_ID_PATTERN: 'in config/projects.schema.json' },
   'services/identity/render/inputs.ts': {
     '`${ESCAPED}|.`': 'checked below',
     whole: 'compiled to see whether a browser could, never run',

@@ -23,6 +23,7 @@ export const COMMANDS: readonly Entry[] = [
   entry('reset', async () => (await import('./live/counters.js')).reset),
   entry('mode', async () => (await import('./live/overrides.js')).mode),
   entry('access', async () => (await import('./live/access.js')).access),
+  entry('override', async () => (await import('./live/override.js')).override),
   entry('overrides', async () => (await import('./live/overrides.js')).overrides),
   entry('keys', async () => (await import('./keys/command.js')).keys),
   entry('encryption', async () => (await import('./encryption.js')).encryption),

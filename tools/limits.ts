@@ -1,4 +1,5 @@
 /** The effective limits, as data and as tables: by plan and environment, of one project, and of the endpoint rules. */
+
 import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { describeColumns, groupColumns } from '../config/checks/columns.js'
@@ -8,6 +9,7 @@ import type { RuleEntry } from '../config/schema/policy.js'
 import type { CountedBucket } from '../config/words/bucket.js'
 import { bucketOfTrial } from '../config/words/share.js'
 import { columnName, pluginConfig } from '../config/words/words.js'
+import { placeOf } from '../gateway/compiled-rule.js'
 import type { Configuration } from '../gateway/configured/load.js'
 import {
   costText,
@@ -121,7 +123,7 @@ function bucketsIn(
   const limitOf = (rule: BucketRule): BucketLimit | Unlimited => {
     const { id: bucket, mode, share, onStoreError, source } = rule
     const key = isDeepStrictEqual(rule.key, ['project']) ? {} : { key: rule.key }
-    const src = `${source.file}:${source.line}`
+    const src = placeOf(source)
     const enforceFor = share ? { enforceFor: `${share.percent}%` } : {}
     const written = rule.config
     if ('unlimited' in written) return { bucket, unlimited: true, mode, ...enforceFor, src }

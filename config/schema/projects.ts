@@ -1,6 +1,6 @@
 /** The shape of projects.yaml: one source of types, validation and editor help. */
 import { type Static, Type } from 'typebox'
-import { BY_CLIENT, BY_HOST, ENVIRONMENTS, PLANS, TOGETHER } from '../words/words.js'
+import { BY_CLIENT, BY_HOST, ENVIRONMENTS, PLANS, PROJECT_ID_PATTERN, TOGETHER } from '../words/words.js'
 import { DeclaredWord, NamedMap, Strict, Version } from './fields.js'
 import { OverrideSchema } from './quota.js'
 
@@ -17,7 +17,7 @@ export const HostName = (description?: string) =>
 
 const ProjectEntry = Strict({
   id: Type.String({
-    pattern: `^(?!${BY_CLIENT}|${BY_HOST}|${TOGETHER}$)[A-Za-z0-9._:-]{1,128}$`,
+    pattern: PROJECT_ID_PATTERN,
     expected: `an id of 1 to 128 letters, digits, ".", "_", "-" or ":", and not one of an unknown caller (${BY_CLIENT}, ${BY_HOST}, ${TOGETHER})`,
     description: `Stable id: limits are counted by it. ${BY_CLIENT}…, ${BY_HOST}… and ${TOGETHER} stand for unknown callers.`,
   }),

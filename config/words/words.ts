@@ -43,6 +43,16 @@ export const BY_HOST = 'host:'
 /** The id of all unknown callers that are counted together. */
 export const TOGETHER = 'unknown:all'
 
+/** Matches the ids that projects may have: limits are counted by them, so none may be an unknown caller's. */
+export const PROJECT_ID_PATTERN = `^(?!${BY_CLIENT}|${BY_HOST}|${TOGETHER}$)[A-Za-z0-9._:-]{1,128}$`
+
+const PROJECT_ID = new RegExp(PROJECT_ID_PATTERN)
+
+/** True for an id that a project may have. */
+export function isProjectId(id: string): boolean {
+  return PROJECT_ID.test(id)
+}
+
 /** True for the ids that unknown callers have, by any setting. */
 export function isUnknownCaller(id: string): boolean {
   return id.startsWith(BY_CLIENT) || id.startsWith(BY_HOST) || id === TOGETHER

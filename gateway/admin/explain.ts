@@ -3,8 +3,8 @@ import { METHODS, validateHeaderName, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
 import type { FastifyPluginAsync } from 'fastify'
 import { UnknownQuestion } from '../errors.js'
-import { LONGEST_PROJECT } from './overrides.js'
 import { sendProblem } from './problem.js'
+import { LONGEST_PROJECT } from './settable.js'
 
 /** A hypothetical request. */
 export interface Asked {

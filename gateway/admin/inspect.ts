@@ -3,8 +3,8 @@
  * counter.
  */
 import type { FastifyPluginAsync } from 'fastify'
-import { BY, LONGEST_PROJECT, type OverrideReason, WHY } from './overrides.js'
 import { answerRefusals, sendProblem } from './problem.js'
+import { BY, LONGEST_PROJECT, type OverrideReason, WHY } from './settable.js'
 
 /** Whose policy: a project's, or a plan's in an environment. */
 export type PolicyOf = { readonly project: string } | { readonly plan: string; readonly environment: string }

@@ -1,7 +1,7 @@
 /** `GET /keys`: the API keys of projects, without the keys. `sluice keys` makes and changes them. */
 import type { FastifyPluginAsync } from 'fastify'
 import type { KeyList } from './key-list.js'
-import { LONGEST_PROJECT } from './overrides.js'
+import { LONGEST_PROJECT } from './settable.js'
 
 const schema = {
   tags: ['Keys'],

@@ -160,7 +160,7 @@ export interface LiveUpstream {
 
 export interface LiveOverride {
   readonly id: string
-  readonly kind: 'mode' | 'access' | 'reset'
+  readonly kind: 'mode' | 'access' | 'quota' | 'reset'
   readonly what: string
   readonly at: string
   readonly by: string

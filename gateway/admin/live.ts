@@ -2,8 +2,8 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyPluginAsync } from 'fastify'
 import type { LiveChanges, LiveHistory, LiveSnapshot } from './live-snapshot.js'
-import { LONGEST_PROJECT } from './overrides.js'
 import { answerRefusals, sendProblem } from './problem.js'
+import { LONGEST_PROJECT } from './settable.js'
 
 /** What the history is about: a rule, a project, or all requests. */
 export interface HistoryOf {

@@ -1,17 +1,23 @@
 /**
  * What operators change on this port: `/access`, who is denied or exempt; `/rules/{id}/mode`, modes of rules set for
- * now; and `/overrides`, the list of it all.
+ * now; `/projects/{id}/overrides/{bucket}`, negotiated limits; and `/overrides`, the list of it all.
  */
-import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import type { FastifyPluginAsync } from 'fastify'
 import { ACCESS_ACTIONS, type AccessAction, MODES, type Mode } from '../../config/words/words.js'
-import { answerRefusals, NOT_BLANK, SMALL_NAME } from './problem.js'
-
-/** Who performs an override, and why. */
-export interface OverrideReason {
-  readonly why?: string
-  /** A name. Default: the address of the request. */
-  readonly by?: string
-}
+import { answerRefusals, SMALL_NAME } from './problem.js'
+import { addQuotas, type Quotas } from './quotas.js'
+import {
+  addSettable,
+  BY,
+  idOf,
+  idParam,
+  LONGEST_PROJECT,
+  type OverrideReason,
+  type Settable,
+  type SettableRoute,
+  UNTIL,
+  WHY,
+} from './settable.js'
 
 /** An access entry as sent; its id is in the path. */
 export interface AccessBody extends OverrideReason {
@@ -32,42 +38,14 @@ export interface ModeBody extends OverrideReason {
   readonly why: string
 }
 
-/** What can be set here by an id, and removed again. */
-export interface Settable<Body> {
-  /** `address` is named as the author unless the body names one. */
-  put(id: string, body: Body, address: string): Promise<{ readonly created: boolean; readonly entry: object }>
-  remove(id: string, said: OverrideReason, address: string): Promise<object>
-}
-
 export interface Overrides {
   readonly access: Settable<AccessBody> & { list(): Promise<object> }
   readonly modes: Settable<ModeBody>
+  readonly quotas: Quotas
   /** What was done on this port, the newest first. */
   overrides(): Promise<readonly object[]>
 }
 
-export const WHY = {
-  type: 'string',
-  minLength: 1,
-  pattern: NOT_BLANK,
-  maxLength: 1000,
-  description: 'The reason, shown in the log and in the list.',
-} as const
-export const BY = {
-  type: 'string',
-  minLength: 1,
-  pattern: NOT_BLANK,
-  maxLength: 256,
-  description: 'Who asks for it. Default: the address of the request.',
-} as const
-/** `host:` and the longest name of a host; ids of configured projects are shorter. */
-export const LONGEST_PROJECT = 258
-
-const UNTIL = {
-  type: 'string',
-  maxLength: 64,
-  description: 'A day (to its end, UTC) or a moment as in RFC 3339. Then it is ignored.',
-} as const
 const places = (description: string) =>
   ({
     type: 'array',
@@ -76,25 +54,15 @@ const places = (description: string) =>
     items: { type: 'string', minLength: 1, maxLength: LONGEST_PROJECT },
     description,
   }) as const
-const idParam = (id: object) => ({ type: 'object', required: ['id'], properties: { id } })
-const REASON = { type: 'object', additionalProperties: false, properties: { why: WHY, by: BY } }
-
 const accessListSchema = {
   tags: ['Access'],
   summary: 'Who is denied or exempt: entries of the files and those set here',
 }
 const overridesSchema = {
   tags: ['Overrides'],
-  summary: 'What was done on this port: modes, access entries and resets, the newest first',
+  summary:
+    'What was done on this port: modes, access entries, negotiated limits and resets, the newest first',
   description: 'The newest 200, of all gateways on one Redis. Without Redis those of this process.',
-}
-
-interface SettableRoute {
-  readonly tags: readonly string[]
-  readonly params: object
-  readonly put: object
-  readonly remove: object
-  readonly bodyLimit: number
 }
 
 const ACCESS: SettableRoute = {
@@ -159,40 +127,19 @@ export function accessRoutes(access: Overrides['access']): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)
     app.get('/access', { schema: accessListSchema }, async () => access.list())
-    addSettable(app, '/access/:id', access, ACCESS)
+    addSettable(app, '/access/:id', access, ACCESS, idOf)
   }
 }
 
 /**
- * 200 or 201; 404 for an unknown rule, 409 for one mode too many, 422 for an impossible one, 503 while Redis is away.
+ * 200 or 201; 404 for an unknown rule or what is not set, 409 for one mode or limit too many, 422 for an impossible one,
+ * 503 while Redis is away.
  */
-export function overrideRoutes({ overrides, modes }: Omit<Overrides, 'access'>): FastifyPluginAsync {
+export function overrideRoutes({ overrides, modes, quotas }: Omit<Overrides, 'access'>): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)
     app.get('/overrides', { schema: overridesSchema }, async () => ({ overrides: await overrides() }))
-    addSettable(app, '/rules/:id/mode', modes, MODE)
+    addSettable(app, '/rules/:id/mode', modes, MODE, idOf)
+    addQuotas(app, quotas)
   }
-}
-
-function addSettable<Body>(
-  app: FastifyInstance,
-  path: string,
-  settable: Settable<Body>,
-  { tags, params, put, remove, bodyLimit }: SettableRoute,
-): void {
-  const putSchema = { tags, params, ...put }
-  app.put<{ Params: { id: string }; Body: Body }>(
-    path,
-    { schema: putSchema, bodyLimit },
-    async (request, reply) => {
-      const { created, entry } = await settable.put(request.params.id, request.body as Body, request.ip)
-      return reply.code(created ? 201 : 200).send(entry)
-    },
-  )
-  const removeSchema = { tags, params, querystring: REASON, ...remove }
-  app.delete<{ Params: { id: string }; Querystring: OverrideReason }>(
-    path,
-    { schema: removeSchema },
-    async ({ params, query, ip }) => settable.remove(params.id, query, ip),
-  )
 }

@@ -15,8 +15,7 @@ import { type AccessFile, compileAccess, networkFault } from '../policy/access-e
 import { compilePolicy } from '../policy/compile.js'
 import { sourceIn } from '../policy/documents.js'
 import type { Fault } from '../policy/fault.js'
-import type { ModesForNow } from '../policy/modes.js'
-import { createPolicy, type Policy } from '../policy/policy.js'
+import { createPolicy, type ForNow, type Policy } from '../policy/policy.js'
 import type { Log } from '../types.js'
 import { credentialFaults } from './credentials.js'
 import { type Made, makePlugins } from './plugins.js'
@@ -28,8 +27,8 @@ export interface Compiled extends Made {
   readonly access: AccessTable
   /** What requests walk through; `unknownHosts` carries over what earlier configurations learned. */
   walk(unknownHosts?: Pick<UnknownHosts, 'countApart'>, access?: Access): Walk
-  /** The same configuration with the modes set on the admin port. */
-  withModes(modes: ModesForNow): Compiled
+  /** The same configuration with the modes and limits set on the admin port. */
+  withOverrides(forNow: ForNow): Compiled
 }
 
 /** Compiles a validated configuration; reports faults that only the matcher can find, such as ties. */
@@ -78,8 +77,10 @@ function compiledOf(
       identify: identifyBy(identifiers, unknownProject, unknownHosts),
       challenges,
     }),
-    withModes: modes =>
-      compiledOf(made, createPolicy(policy.parts, modes), modes.access(access), unknownProject),
+    withOverrides: forNow => {
+      const table = forNow.modes?.access(access) ?? access
+      return compiledOf(made, createPolicy(policy.parts, forNow), table, unknownProject)
+    },
   }
 }
 

@@ -59,8 +59,11 @@ export function makePlugins(
   }
   const identifiers = gateway.identify.flatMap(({ plugin: name, ...settings }, i) =>
     attempt(name, ['identify', i], () => {
-      const { create, verifies, challenge, strips } = named(plugins.identify, name)
-      const about = { name, verifies, challenge: challenge?.(settings), strips: strips?.(settings) }
+      const { create, verifies, listedOnly, challenge, strips } = named(plugins.identify, name)
+      const about = {
+        ...{ name, verifies, listedOnly: listedOnly?.(settings, tools) },
+        ...{ challenge: challenge?.(settings), strips: strips?.(settings) },
+      }
       return contained(create(settings, tools), about, faultLog)
     }),
   )

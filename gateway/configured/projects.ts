@@ -5,7 +5,9 @@ import {
   BY_CLIENT,
   BY_HOST,
   type CountUnknownBy,
+  columnName,
   countsUnknownBy,
+  isProjectId,
   isUnknownCaller,
   TOGETHER,
 } from '../../config/words/words.js'
@@ -29,6 +31,35 @@ export function projectOf({ config }: Configuration, id: string): Project {
   const caller = callerNamed(id, by)
   if (caller === undefined) throw new NotFound(HOW_TO_NAME[by])
   return callerOf(caller)
+}
+
+/**
+ * The project that a negotiated limit is for. One that only credentials name may have any plan and environment: then it
+ * is returned with one of each set of limits. Empty if no request can be of such a project.
+ */
+export function projectsNamed(loaded: Configuration, id: string): readonly Project[] {
+  const { config, compiled } = loaded
+  const listed = config.projects.find(one => one.id === id)
+  if (listed !== undefined) return [{ id, plan: listed.plan, environment: listed.environment }]
+  if (!isProjectId(id) || compiled.identifiers.every(one => one.listedOnly)) return []
+  const columns = columnsApart.get(loaded) ?? [...columnsOfTables(loaded)]
+  columnsApart.set(loaded, columns)
+  return columns.map(column => ({ id, ...column }))
+}
+
+type Column = Pick<Project, 'plan' | 'environment'>
+const columnsApart = new WeakMap<Configuration, readonly Column[]>()
+
+/** One plan and environment for each table of limits. */
+function* columnsOfTables({ config, compiled }: Configuration): Generator<Column> {
+  const seen = new Set<object | undefined>()
+  for (const plan of config.planWords.plans) {
+    for (const environment of config.planWords.environments) {
+      const table = compiled.policy.columns.get(columnName(plan, environment))
+      if (!seen.has(table)) yield { plan, environment }
+      seen.add(table)
+    }
+  }
 }
 
 /** Checks that an access entry may name the id: a project, or `host:NAME` for unknown callers. @throws {NotFound} */

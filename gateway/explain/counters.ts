@@ -1,5 +1,7 @@
 /** What a project has used of its limits, read from the counters that requests use. */
+
 import { setImmediate } from 'node:timers/promises'
+import { placeOf } from '../compiled-rule.js'
 import type { Configuration } from '../configured/load.js'
 import { projectOf } from '../configured/projects.js'
 import type { Counters } from '../decide/dry-run.js'
@@ -63,7 +65,7 @@ async function countersOfRule(rule: Rule, { loaded, counters, project, given }: 
     kind: rule.kind,
     mode: question?.rule.mode ?? rule.mode,
     ...explainedForNow(rule),
-    src: `${rule.source.file}:${rule.source.line}`,
+    src: placeOf(rule.source),
     store: look?.store ?? null,
     counters: (look?.readings ?? []).map(explainedCounter),
   }

@@ -40,7 +40,7 @@ export interface ExplainOptions {
   readonly loaded: Configuration
   readonly counters: Counters
   readonly unknownHosts: UnknownHosts
-  /** The entries and modes set on the admin port of a running gateway. */
+  /** The entries, modes and limits set on the admin port of a running gateway. */
   readonly runtime?: Pick<Runtime, 'table' | 'contents'>
   /** Whether the counters are a running gateway's. */
   readonly live: boolean
@@ -92,8 +92,9 @@ class Explainer {
         const { status, fields } = OPTIONS_ANSWER
         return this.#result([], { ...NO_ANSWER, status, fields: pairs(fields) })
       }
-      const { loaded, counters } = this.#options
-      const { verdict, rules } = await verdictOn(request, loaded.compiled.policy, counters)
+      const { loaded, counters, runtime } = this.#options
+      const { policy } = loaded.compiled
+      const { verdict, rules } = await verdictOn(request, policy, counters, runtime?.contents.quotas)
       return this.#result(rules, explainedAnswer(verdict, request.facts, this.#settings))
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error

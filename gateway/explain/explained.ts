@@ -2,16 +2,20 @@
 
 import { networkText } from '../../config/words/address.js'
 import { isUnlimited } from '../../config/words/bucket.js'
+import { bucketOfTrial } from '../../config/words/share.js'
+import { placeOf } from '../compiled-rule.js'
 import { type Counters, lookingDecider } from '../decide/dry-run.js'
 import { needsBody } from '../decide/email-or-flow.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
 import type { RuntimeEntry } from '../overrides/access-entry.js'
+import type { StoredQuota } from '../overrides/quota.js'
+import { quotaId } from '../overrides/quota-id.js'
 import { type AnswerSettings, answer, REQUEST_ID, refusal } from '../pipeline/answer.js'
 import type { AccessMatch, Ruling } from '../policy/access.js'
 import { methodsOf, type Policy } from '../policy/policy.js'
-import type { Facts, Matched, Rule } from '../types.js'
+import type { Facts, Matched, Project, Rule } from '../types.js'
 import type { Outcome, Reading, Verdict } from '../verdict.js'
 import type { ExplainedAccess, ExplainedAnswer, ExplainedCounter, ExplainedRule } from './explanation.js'
 
@@ -31,13 +35,22 @@ export function outcomeOf({ outcomes, reportOnly }: Verdict, { rule }: Matched):
   return [...outcomes, ...reportOnly].find(outcome => outcome.rule.id === rule.id)
 }
 
+/** What else an explanation of a rule takes. */
+interface Beside {
+  readonly questions: Questions
+  readonly methods: string | undefined
+  readonly quotas: SetQuotas
+}
+
+/** Negotiated limits set on the admin port of a running gateway, by id. */
+type SetQuotas = ReadonlyMap<string, StoredQuota>
+
 /** @param outcome undefined when the rule has nothing to say about the request */
 function explainedRule(
   one: Matched,
   request: DecideRequest,
   outcome: Outcome | undefined,
-  questions: Questions,
-  methods: string | undefined,
+  { questions, methods, quotas }: Beside,
 ): ExplainedRule {
   const { rule, route } = one
   const key = questions.parts(one, request).map(({ part, value }) => ({ part, value: value ?? null }))
@@ -47,7 +60,8 @@ function explainedRule(
     mode: outcome?.rule.mode ?? rule.mode,
     ...explainedForNow(rule),
     share: explainedShare(outcome?.rule ?? rule, outcome !== undefined),
-    src: `${rule.source.file}:${rule.source.line}`,
+    src: placeOf(rule.source),
+    ...explainedNegotiation(rule, request.project, quotas),
     pattern: route,
     methods: methods ?? null,
     skipped: outcome ? null : whySkipped(one, request, questions),
@@ -56,6 +70,13 @@ function explainedRule(
     store: outcome?.store ?? null,
     counters: (outcome?.readings ?? []).map(explainedCounter),
   }
+}
+
+/** Who has set the quota on the admin port, and why; undefined for those of the files. */
+function explainedNegotiation({ id, source }: Rule, project: Project, quotas: SetQuotas) {
+  const bucket = bucketOfTrial(id) ?? id
+  const set = source.line === undefined ? quotas.get(quotaId({ project: project.id, bucket })) : undefined
+  return set && { negotiated: { why: set.why, set_by: set.by, until: set.until ?? null } }
 }
 
 /** The fields of a rule whose mode was set on the admin port; undefined for other rules. */
@@ -151,7 +172,7 @@ function explainedMatch(
     mode,
     ...explainedForNow(rule),
     ...(typeof by === 'string' ? { project: by } : { network: networkText(by) }),
-    src: source.line === undefined ? source.file : `${source.file}:${source.line}`,
+    src: placeOf(source),
     why: said?.why ?? null,
     set_by: said?.by ?? null,
     until: until === undefined ? null : new Date(until).toISOString(),
@@ -174,6 +195,7 @@ export async function verdictOn(
   request: DecideRequest,
   policy: Policy,
   counters: Counters,
+  quotas: SetQuotas = new Map(),
 ): Promise<{ verdict: Verdict; rules: ExplainedRule[] }> {
   const verdict = await whole(request, counters)
   const rules: ExplainedRule[] = []
@@ -182,7 +204,7 @@ export async function verdictOn(
       outcomeOf(verdict, one) ?? outcomeOf(await look({ ...request, matched: [one] }, counters), one)
     const endpoint = policy.rules.find(({ rule }) => rule === one.rule)
     const methods = endpoint && methodsOf(endpoint)
-    rules.push(explainedRule(one, request, outcome, counters.questions, methods))
+    rules.push(explainedRule(one, request, outcome, { questions: counters.questions, methods, quotas }))
   }
   return { verdict, rules }
 }

@@ -115,6 +115,8 @@ export interface ExplainedRule {
   /** The share that it is enforced for, and whether this request is inside it, if that is known; null without a share. */
   readonly share: (Share & { readonly inside: boolean | null }) | null
   readonly src: string
+  /** Of a quota that the admin port has set for this project. */
+  readonly negotiated?: ExplainedNegotiation
   readonly pattern: string
   /** The methods that the rule counts, in words; null for a bucket, whose pattern says it. */
   readonly methods: string | null
@@ -128,6 +130,13 @@ export interface ExplainedRule {
   /** The store that counted. */
   readonly store: StoreName | null
   readonly counters: readonly ExplainedCounter[]
+}
+
+export interface ExplainedNegotiation {
+  readonly why: string
+  readonly set_by: string
+  /** As it was given: a day or a moment. */
+  readonly until: string | null
 }
 
 export interface ExplainedCounter {

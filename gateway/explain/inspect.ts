@@ -2,10 +2,12 @@
  * What the admin port reports about policy and counters, and how it resets one. The policy is read from the tables that
  * requests are matched by.
  */
+
 import { listed, unknownName } from '../../config/problem.js'
 import type { Gateway } from '../../config/schema/gateway.js'
 import type { CounterName, Inspected, PolicyOf } from '../admin/inspect.js'
-import type { OverrideReason } from '../admin/overrides.js'
+import type { OverrideReason } from '../admin/settable.js'
+import { placeOf } from '../compiled-rule.js'
 import type { Configuration } from '../configured/load.js'
 import { projectOf } from '../configured/projects.js'
 import type { Counters } from '../decide/dry-run.js'
@@ -71,7 +73,7 @@ export function policyOf(loaded: Configuration, of: PolicyOf): object {
     ...modeOf(rule),
     ...rule.config,
     onStoreError: rule.onStoreError,
-    src: `${rule.source.file}:${rule.source.line}`,
+    src: placeOf(rule.source),
   }))
   const rules = policy.rules.map(({ rule, match, when }) => ({
     methods: methodsOf({ rule, match }),
@@ -85,7 +87,7 @@ export function policyOf(loaded: Configuration, of: PolicyOf): object {
     when: when ?? null,
     reads: rule.reads ?? false,
     settings: rule.config,
-    src: `${rule.source.file}:${rule.source.line}`,
+    src: placeOf(rule.source),
   }))
   return { revision: policy.revision, project: project?.id ?? null, plan, environment, buckets, rules }
 }

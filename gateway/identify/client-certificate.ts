@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { Word } from '../../config/schema/fields.js'
 import { definePlugin, type Project, type WrongCredential } from '../plugin.js'
 import type { ClientCertificate } from '../types.js'
-import { namedProjects } from './named-project.js'
+import { namedProjects, namesListedOnly } from './named-project.js'
 
 const FIELDS = ['san-dns', 'san-uri', 'subject-cn'] as const
 
@@ -11,6 +11,7 @@ export const clientCertificate = definePlugin({
   name: 'client-certificate',
   kind: 'identify',
   verifies: true,
+  listedOnly: namesListedOnly,
   challenge: () => 'Client-Certificate',
   schema: Type.Object({
     project: Word(FIELDS, {

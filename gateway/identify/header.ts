@@ -5,6 +5,7 @@ import { definePlugin } from '../plugin.js'
 export const header = definePlugin({
   name: 'header',
   kind: 'identify',
+  listedOnly: () => true,
   schema: Type.Object({
     header: Type.String({
       default: 'x-sluice-project',

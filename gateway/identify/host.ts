@@ -5,6 +5,7 @@ import { definePlugin } from '../plugin.js'
 export const host = definePlugin({
   name: 'host',
   kind: 'identify',
+  listedOnly: () => true,
   schema: Type.Object({}),
   create: (_config, { projects }) => {
     const byHost = new Map(

@@ -35,6 +35,8 @@ export interface AskedIdentifier {
   readonly name: string
   /** True if it finds projects by credentials that it checks. */
   readonly verifies: boolean
+  /** True if it finds only projects that projects.yaml lists. */
+  readonly listedOnly: boolean
   /** The challenge that a client without a credential gets (RFC 9110 section 11.6.1), such as `Bearer`. */
   readonly challenge?: string | undefined
   /** The header that is removed from requests whose credential was in it. */
@@ -52,12 +54,12 @@ const DEADLINE_MS = 2000
 
 /** What its plugin says about an identifier. */
 type About = Pick<AskedIdentifier, 'name' | 'challenge' | 'strips'> &
-  Partial<Pick<AskedIdentifier, 'verifies'>>
+  Partial<Pick<AskedIdentifier, 'verifies' | 'listedOnly'>>
 
 /** Wraps an identifier so that a failure counts as "not known", and the next identifier is asked. */
 export function contained(
   identifier: Identifier,
-  { name, verifies = false, challenge, strips }: About,
+  { name, verifies = false, listedOnly = false, challenge, strips }: About,
   log: Log,
 ): AskedIdentifier {
   const failed = (error: unknown, id?: string): typeof UNCHECKED => {
@@ -69,6 +71,7 @@ export function contained(
   return {
     name,
     verifies,
+    listedOnly,
     challenge,
     strips,
     identify(facts) {

@@ -1,4 +1,5 @@
 /** The project that a credential names, for identifiers whose issuer may know more projects than projects.yaml lists. */
+import { isProjectId } from '../../config/words/words.js'
 import type { Project, Tools } from '../plugin.js'
 
 /** What a credential may say about a project that is not listed. Words that are not declared are ignored. */
@@ -7,7 +8,13 @@ export interface NamedColumn {
   readonly environment?: unknown
 }
 
-const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
+/** Whether `namedProjects` finds only listed projects. */
+export function namesListedOnly(
+  { projects }: { readonly projects: 'any' | 'known' },
+  { unknown }: Pick<Tools, 'unknown'>,
+): boolean {
+  return projects === 'known' || unknown === undefined
+}
 
 /**
  * @param projects `known`: only those of projects.yaml
@@ -27,10 +34,10 @@ export function namedProjects(
     typeof word === 'string' && words.includes(word) ? word : undefined
   return (id, column = {}) => {
     if (id === undefined) return 'no project'
-    if (typeof id !== 'string' || !PROJECT_ID.test(id)) return 'project is no id'
+    if (typeof id !== 'string' || !isProjectId(id)) return 'project is no id'
     const known = listed.get(id)
     if (known !== undefined) return known
-    if (projects === 'known' || unknown === undefined) return 'project not listed'
+    if (unknown === undefined || projects === 'known') return 'project not listed'
     return {
       id,
       plan: declared(column.plan, plans) ?? unknown.plan,

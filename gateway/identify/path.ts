@@ -5,6 +5,7 @@ import { definePlugin, type KnownProject } from '../plugin.js'
 export const path = definePlugin({
   name: 'path',
   kind: 'identify',
+  listedOnly: () => true,
   schema: Type.Object({}),
   create: (_config, { projects }) => {
     const byPrefix = new Map<string, KnownProject>()

@@ -1,5 +1,6 @@
 /** The decision record: the one log line of a verdict. Pure. */
-import type { Facts, Rule, Source } from '../types.js'
+import { placeOf } from '../compiled-rule.js'
+import type { Facts, Rule } from '../types.js'
 import type { Finished, Outcome } from '../verdict.js'
 import type { Beside, Counter, Decision, DecisionRecord } from './record-types.js'
 import { networkPrefix, type Redactor } from './redact.js'
@@ -138,11 +139,6 @@ const LONGEST_HOST = 253
 function hostOf({ facts, project }: Finished): { readonly host?: string } {
   if (facts === undefined || project?.alias === undefined || facts.host.length > LONGEST_HOST) return {}
   return { host: facts.host }
-}
-
-/** Entries set by the admin API have no line. */
-function placeOf({ file, line }: Source): string {
-  return line === undefined ? file : `${file}:${line}`
 }
 
 /** The outcome of a report-only rule for a request. */

@@ -4,6 +4,7 @@ import { unknownHostFault } from '../../config/checks/rules.js'
 import { isCidr } from '../../config/formats.js'
 import { reservedNameFault } from '../../config/words/reserved-names.js'
 import type { AccessBody, Overrides } from '../admin/overrides.js'
+import { placeOf } from '../compiled-rule.js'
 import type { Configuration } from '../configured/load.js'
 import { checkNamed } from '../configured/projects.js'
 import { NotFound, Taken, Unnamed } from '../errors.js'
@@ -169,8 +170,4 @@ function shown(entry: Omit<RuntimeEntry, 'why' | 'by' | 'at' | 'override'> & Par
     why: why ?? null,
     by: by ?? null,
   }
-}
-
-function placeOf({ file, line }: Source): string {
-  return `${file}:${line}`
 }

@@ -1,15 +1,16 @@
 /** Overrides on the admin port: the most recent ones of all gateways on one Redis, or of this process. */
 import { randomUUID } from 'node:crypto'
 import type { LiveOverride } from '../admin/live-snapshot.js'
-import type { OverrideReason } from '../admin/overrides.js'
+import type { OverrideReason } from '../admin/settable.js'
 import type { Log } from '../types.js'
+import { quotaPath } from './quota-id.js'
 import type { Contents, OverrideChange, OverrideStore } from './store.js'
 import { type Ending, isPast } from './until.js'
 
 /** Plain data, fit for JSON. */
 export interface StoredOverride extends Ending {
   readonly id: string
-  readonly kind: 'mode' | 'access' | 'reset'
+  readonly kind: LiveOverride['kind']
   /** A sentence. */
   readonly what: string
   /** ISO 8601. */
@@ -19,7 +20,7 @@ export interface StoredOverride extends Ending {
   /** The address that the request came from. */
   readonly from: string
   readonly why?: string
-  /** Id of the entry or mode it set, which may be removed again. */
+  /** Id of the entry, mode or limit it set, which may be removed again. */
   readonly set?: string
   /**
    * One more than that of the previous override, whichever gateway performed it: clocks may differ, and two overrides may share a
@@ -30,7 +31,12 @@ export interface StoredOverride extends Ending {
 
 const MOST_OVERRIDES = 200
 
-const PATHS = { mode: (id: string) => `/rules/${id}/mode`, access: (id: string) => `/access/${id}` }
+/** By kind: where it is stored, and the path that undoes it. */
+const UNDONE_BY = {
+  mode: ['modes', (id: string) => `/rules/${id}/mode`],
+  access: ['access', (id: string) => `/access/${id}`],
+  quota: ['quotas', quotaPath],
+} as const
 
 /** A new override, requested from the address `from`. */
 export function newOverride(
@@ -107,11 +113,12 @@ export function reportOverride(override: StoredOverride, contents: Contents): Li
 }
 
 /** Undefined when what the override set is no longer there. */
-function pathToUndo({ id, kind, set }: StoredOverride, { access, modes }: Contents): string | undefined {
+function pathToUndo({ id, kind, set }: StoredOverride, contents: Contents): string | undefined {
   if (set === undefined || kind === 'reset') return undefined
-  const there = kind === 'mode' ? modes.get(set) : access.get(set)
+  const [collection, pathOf] = UNDONE_BY[kind]
+  const there = contents[collection].get(set)
   if (there === undefined || isPast(there, Date.now())) return undefined
-  return there.override === id ? PATHS[kind](set) : undefined
+  return there.override === id ? pathOf(set) : undefined
 }
 
 /** Newest first, in the order in which they were stored, which is the same on all gateways. */

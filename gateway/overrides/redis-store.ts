@@ -1,5 +1,5 @@
 /**
- * The entries and modes of the admin port, stored in Redis: every gateway and worker checks each second whether
+ * The entries, modes and negotiated limits of the admin port, stored in Redis: every gateway and worker checks each second whether
  * they have changed.
  */
 import { randomUUID } from 'node:crypto'
@@ -15,6 +15,7 @@ const ACCESS = `${KEY_SPACE}access`
 const KEYS: Readonly<Record<Collection, string>> = {
   access: ACCESS,
   modes: `${KEY_SPACE}{${ACCESS}}:modes`,
+  quotas: `${KEY_SPACE}{${ACCESS}}:quotas`,
   overrides: `${KEY_SPACE}{${ACCESS}}:overrides`,
 }
 const COLLECTIONS = Object.keys(KEYS) as Collection[]
@@ -139,14 +140,14 @@ export class RedisOverrideStore implements OverrideStore {
   async #read(): Promise<void> {
     const version = await this.#within(this.#redis.hget(ACCESS, VERSION))
     if (version === (this.#version ?? null)) return
-    const [access = {}, modes = {}, overrides = {}] = await this.#readAll()
+    const [access = {}, modes = {}, quotas = {}, overrides = {}] = await this.#readAll()
     const number = numberOf(access[VERSION])
     if (this.#version !== undefined && number < this.#number) {
       await this.#restore(access[VERSION])
       return this.#read()
     }
     const { [VERSION]: current, ...entries } = access
-    const texts = { access: entries, modes, overrides }
+    const texts = { access: entries, modes, quotas, overrides }
     this.contents = readTexts(texts, { texts: this.#texts, contents: this.contents }, this.#log)
     this.#texts = texts
     this.#version = current
@@ -181,7 +182,10 @@ export class RedisOverrideStore implements OverrideStore {
     ])
     const isRestored = await this.#apply(steps, found, this.#number)
     if (isRestored)
-      this.#log.warn({}, 'Redis had lost access entries, modes and overrides: they were restored')
+      this.#log.warn(
+        {},
+        'Redis had lost access entries, modes, negotiated limits and overrides: they were restored',
+      )
   }
 
   /** Rejects when Redis does not reply in time, and replaces the connection. */

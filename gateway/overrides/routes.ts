@@ -5,6 +5,7 @@ import type { Log } from '../types.js'
 import { accessOverrides } from './access.js'
 import { modeOverrides } from './mode.js'
 import type { OpenOverrides } from './open.js'
+import { quotaOverrides } from './quota.js'
 import type { OverrideStore } from './store.js'
 
 /**
@@ -31,6 +32,7 @@ export function overrideRoutes(
   return {
     access: accessOverrides(stored, () => runtime.inForce(loaded()), log),
     modes: modeOverrides(stored, loaded, log),
+    quotas: quotaOverrides(stored, loaded, log),
     async overrides() {
       await store.refresh()
       return runtime.overrides.list()

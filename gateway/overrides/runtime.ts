@@ -1,18 +1,20 @@
-/** Entries and modes set on the admin port, as requests look them up, and the overrides that set them. */
+/** Entries, modes and negotiated limits set on the admin port, as requests look them up, and the overrides that set them. */
 import { endOf } from '../../config/formats.js'
 import type { LiveOverride } from '../admin/live-snapshot.js'
 import type { Configuration } from '../configured/load.js'
 import { type AccessEntry, AccessTable } from '../policy/access.js'
 import { ModesForNow } from '../policy/modes.js'
+import type { ForNow } from '../policy/policy.js'
 import { compiledEntry, type RuntimeEntry } from './access-entry.js'
 import { modePath } from './mode.js'
 import { newestFirst, type OverrideJournal, reportOverride, reportOverrides } from './override.js'
+import { quotaForNow } from './quota.js'
 import type { Contents, OverrideStore } from './store.js'
 import { isPast } from './until.js'
 
-/** The modes in force until the first of them expires. */
+/** The modes and limits in force until the first of them expires. */
 interface Holding {
-  readonly modes: ModesForNow
+  readonly forNow: ForNow
   /** Milliseconds since the epoch. */
   readonly until: number
   readonly made: WeakMap<Configuration, Configuration>
@@ -29,7 +31,7 @@ export class Runtime {
   readonly table = new AccessTable([])
   readonly #source: ContentsSource
   readonly #entries = new Map<RuntimeEntry, AccessEntry>()
-  /** Null while no mode is set; undefined when it must be computed again. */
+  /** Null while neither a mode nor a limit is set; undefined when it must be computed again. */
   #holding: Holding | null | undefined = null
 
   constructor(source: ContentsSource, journal: OverrideJournal) {
@@ -50,15 +52,15 @@ export class Runtime {
     this.overrides.look()
   }
 
-  /** The configuration with the modes in force now; `loaded` itself when none is set. */
+  /** The configuration with the modes and limits in force now; `loaded` itself when none is set. */
   inForce(loaded: Configuration): Configuration {
     if (this.#holding === null) return loaded
     if (this.#holding === undefined || Date.now() >= this.#holding.until) this.#holding = this.#hold()
     if (this.#holding === null) return loaded
-    const { modes, made } = this.#holding
+    const { forNow, made } = this.#holding
     let changed = made.get(loaded)
     if (changed === undefined) {
-      changed = { ...loaded, compiled: loaded.compiled.withModes(modes) }
+      changed = { ...loaded, compiled: loaded.compiled.withOverrides(forNow) }
       made.set(loaded, changed)
     }
     return changed
@@ -82,11 +84,17 @@ export class Runtime {
 
   #hold(): Holding | null {
     const now = Date.now()
-    const holding = [...this.contents.modes.values()].filter(one => !isPast(one, now))
+    const modes = [...this.contents.modes.values()].filter(one => !isPast(one, now))
+    const quotas = [...this.contents.quotas.values()].filter(one => !isPast(one, now))
+    const holding = [...modes, ...quotas]
     if (holding.length === 0) return null
     const ends = holding.map(({ until }) => (until === undefined ? Number.POSITIVE_INFINITY : endOf(until)))
-    const modes = new Map(holding.map(({ rule, mode }) => [rule, { mode, src: modePath(rule) }]))
-    return { modes: new ModesForNow(modes), until: Math.min(...ends), made: new WeakMap() }
+    const byRule = new Map(modes.map(({ rule, mode }) => [rule, { mode, src: modePath(rule) }]))
+    const forNow = {
+      ...(modes.length > 0 && { modes: new ModesForNow(byRule) }),
+      ...(quotas.length > 0 && { quotas: quotas.map(quotaForNow) }),
+    }
+    return { forNow, until: Math.min(...ends), made: new WeakMap() }
   }
 }
 

@@ -1,16 +1,19 @@
 /**
- * The entries, modes and overrides of the admin port, stored in this process, or in Redis for all gateways that
+ * The entries, modes, negotiated limits and overrides of the admin port, stored in this process, or in Redis for all gateways that
  * share it.
  */
 import type { RuntimeEntry } from './access-entry.js'
 import type { ModeOverride } from './mode.js'
 import type { StoredOverride } from './override.js'
+import type { StoredQuota } from './quota.js'
 
 /** What is stored, by id. Plain data, fit for JSON. */
 export interface Contents {
   readonly access: ReadonlyMap<string, RuntimeEntry>
   /** By the rule's id. */
   readonly modes: ReadonlyMap<string, ModeOverride>
+  /** Negotiated limits, by `quotaId`. */
+  readonly quotas: ReadonlyMap<string, StoredQuota>
   readonly overrides: ReadonlyMap<string, StoredOverride>
 }
 export type Collection = keyof Contents
@@ -19,7 +22,7 @@ export type Collection = keyof Contents
 export interface OverrideChange {
   readonly collection: Collection
   readonly id: string
-  readonly value?: RuntimeEntry | ModeOverride | StoredOverride
+  readonly value?: RuntimeEntry | ModeOverride | StoredQuota | StoredOverride
 }
 
 export interface OverrideStore {
@@ -42,7 +45,12 @@ export interface Planned<Result> {
   readonly result: Result
 }
 
-export const EMPTY: Contents = { access: new Map(), modes: new Map(), overrides: new Map() }
+export const EMPTY: Contents = {
+  access: new Map(),
+  modes: new Map(),
+  quotas: new Map(),
+  overrides: new Map(),
+}
 
 /** Stores them in this process, for as long as it lives. `changed` is called after each change. */
 export function memoryOverrideStore(changed: () => void): OverrideStore {
@@ -66,6 +74,7 @@ function changedBy(contents: Contents, changes: readonly OverrideChange[]): Cont
   const next: Record<Collection, Map<string, unknown>> = {
     access: new Map(contents.access),
     modes: new Map(contents.modes),
+    quotas: new Map(contents.quotas),
     overrides: new Map(contents.overrides),
   }
   for (const { collection, id, value } of changes) {

@@ -1,5 +1,6 @@
 /** Overrides as JSON: in Redis, and on their way to the workers. */
 import { isCidr, isDayOrInstant } from '../../config/formats.js'
+import { readNegotiatedLimit } from '../../config/negotiated-limit.js'
 import { ACCESS_ACTIONS, MODES } from '../../config/words/words.js'
 import type { Log } from '../types.js'
 import type { Collection, Contents } from './store.js'
@@ -21,18 +22,21 @@ const FORMS: Readonly<Record<Collection, (value: Fields) => boolean>> = {
     isEnd(until) &&
     (networks === undefined ? areAll(projects, isText) : areAll(networks, isCidr)),
   modes: ({ rule, mode, until }) => isText(rule) && isOneOf(MODES, mode) && isEnd(until),
+  quotas: ({ project, bucket, quota, until }) =>
+    isText(project) && isText(bucket) && isEnd(until) && 'quota' in readNegotiatedLimit(quota),
   overrides: ({ id, kind, what }) => isText(id) && isText(kind) && isText(what),
 }
 
 /** Values by id, as JSON. */
 export type Texts = Readonly<Record<Collection, Readonly<Record<string, string>>>>
 
-export const NO_TEXTS: Texts = { access: {}, modes: {}, overrides: {} }
+export const NO_TEXTS: Texts = { access: {}, modes: {}, quotas: {}, overrides: {} }
 
 export function textsOf(contents: Contents): Texts {
   const of = (values: ReadonlyMap<string, object>) =>
     Object.fromEntries([...values].map(([id, value]) => [id, JSON.stringify(value)]))
-  return { access: of(contents.access), modes: of(contents.modes), overrides: of(contents.overrides) }
+  const { access, modes, quotas, overrides } = contents
+  return { access: of(access), modes: of(modes), quotas: of(quotas), overrides: of(overrides) }
 }
 
 /**
@@ -53,7 +57,7 @@ export function readTexts(texts: Texts, before: { texts: Texts; contents: Conten
     }
     return values
   }
-  return { access: of('access'), modes: of('modes'), overrides: of('overrides') }
+  return { access: of('access'), modes: of('modes'), quotas: of('quotas'), overrides: of('overrides') }
 }
 
 /**

@@ -68,9 +68,7 @@ function costsOf(entries: readonly BucketPattern[]): Record<string, number> | un
 export function checkCosts(tables: readonly Table[], buckets: KnownBuckets, faults: Fault[]): void {
   for (const [name, { costs, file, written }] of buckets) {
     if (costs === undefined) continue
-    const least = tables
-      .flatMap(({ rules }) => quotasIn(rules.get(name)))
-      .sort((a, b) => a.requests - b.requests)[0]
+    const least = leastOf(tables.map(({ rules }) => rules.get(name)))
     if (least === undefined) continue
     const { policy, requests, source } = least
     const over = new Map(
@@ -81,6 +79,19 @@ export function checkCosts(tables: readonly Table[], buckets: KnownBuckets, faul
       faults.push({ file, path: costPath, message })
     }
   }
+}
+
+/** Why some requests of the bucket could never pass under the rule, as a sentence; undefined if all could. */
+export function tooCostly(rule: BucketRule, { written }: KnownBucket): string | undefined {
+  const least = leastOf([rule])
+  const cost = Math.max(...written.map(one => one.cost))
+  if (least === undefined || cost <= least.requests) return undefined
+  return `A request that costs ${cost} could never pass: "${least.policy}" would admit ${least.requests}. Raise the quota.`
+}
+
+/** The window that admits the fewest requests. */
+function leastOf(rules: readonly (BucketRule | undefined)[]) {
+  return rules.flatMap(quotasIn).sort((a, b) => a.requests - b.requests)[0]
 }
 
 function quotasIn(rule: BucketRule | undefined) {

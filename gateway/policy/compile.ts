@@ -5,6 +5,7 @@ import { type PolicyConfig, projectLimitsIn } from './documents.js'
 import { compileEndpointRules } from './endpoint-rules.js'
 import { type Fault, readPattern } from './fault.js'
 import { compileColumns, compileOverrides, rollOut } from './limits.js'
+import { NegotiatedLimits } from './negotiated.js'
 import { createPolicy, type EndpointRule, type Policy } from './policy.js'
 import { Routes } from './routes.js'
 import { Tries } from './tries.js'
@@ -28,13 +29,15 @@ export function compilePolicy(
   const buckets = readBuckets(projectLimits, faults)
   const tries = new Tries(buckets)
   const columns = compileColumns(config, buckets, tries)
-  const projects = compileOverrides(config, buckets, tries, columns, faults)
+  const negotiated = new NegotiatedLimits(config, buckets, tries)
+  const projects = compileOverrides(config, negotiated, columns, faults)
   checkCosts([...columns.values(), ...projects.values()], buckets, faults)
   const { rules, endpoint } = compileEndpointRules(config, limitsReads, faults)
   const policy = createPolicy({
     revision,
     columns: rollOut(columns, tries, config),
     projects: rollOut(projects, tries, config),
+    negotiated,
     buckets: projectLimits.flatMap(({ document: { mode, buckets } }) =>
       Object.entries(buckets).map(([name, entry]) => ({
         name,

@@ -3,7 +3,9 @@ import type { BucketConfig } from '../../config/words/bucket.js'
 import { columnName } from '../../config/words/words.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import type { ModesForNow } from './modes.js'
+import { type NegotiatedLimit, type NegotiatedLimits, NO_LIMITS } from './negotiated.js'
 import { parsePattern } from './pattern.js'
+import { type QuotaForNow, QuotasForNow } from './quotas.js'
 import type { Routes } from './routes.js'
 import { tableFor } from './shares-and-trials.js'
 import type { PathTrie } from './trie.js'
@@ -54,6 +56,8 @@ export interface PolicyParts {
   readonly columns: ReadonlyMap<string, Table>
   /** The tables of projects with overrides, by id. */
   readonly projects: ReadonlyMap<string, Table>
+  /** Lays limits of one project over its table. */
+  readonly negotiated: NegotiatedLimits
   /** In the order in which they are written. */
   readonly buckets: readonly Bucket[]
   /** In the order in which they are written. */
@@ -69,19 +73,35 @@ export interface PolicyParts {
 
 export type Policy = ReturnType<typeof createPolicy>
 
-/** @param modes modes set for now in place of those of the files; absent if there are none */
-export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
-  const { readings, endpoint, ...identity } = parts
+/** What the admin port has set for now, in place of what the files say; what it has not set is absent. */
+export interface ForNow {
+  readonly modes?: ModesForNow | undefined
+  readonly quotas?: readonly QuotaForNow[] | undefined
+}
+
+export function createPolicy(parts: PolicyParts, forNow: ForNow = {}) {
+  const { readings, endpoint, negotiated, ...identity } = parts
+  const { modes } = forNow
+  const quotas = forNow.quotas && new QuotasForNow(forNow.quotas, negotiated)
   const anyReads = identity.rules.some(({ rule }) => rule.reads)
   const rules = modes ? identity.rules.map(one => ({ ...one, rule: modes.rule(one.rule) })) : identity.rules
 
   /** The buckets that count for a project. */
-  function tableOf({ id, plan, environment }: Project): Table | undefined {
-    const table = tableFor(
-      identity.projects.get(id) ?? identity.columns.get(columnName(plan, environment)),
-      id,
-    )
+  function tableOf(project: Project): Table | undefined {
+    const written = writtenFor(project)
+    const table = tableFor(quotas ? quotas.table(project, written) : written, project.id)
     return table && modes ? modes.table(table) : table
+  }
+
+  /** The buckets as the files say them, in force for all projects. */
+  function writtenFor({ id, plan, environment }: Project): Table | undefined {
+    return identity.projects.get(id) ?? identity.columns.get(columnName(plan, environment))
+  }
+
+  /** Why a limit set for a project would have no effect, as a sentence; undefined if it has one. */
+  function faultOfLimit(project: Project, limit: NegotiatedLimit): string | undefined {
+    const column = columnName(project.plan, project.environment)
+    return negotiated.faultForNow(limit, writtenFor(project) ?? NO_LIMITS, column)
   }
 
   /**
@@ -129,7 +149,7 @@ export function createPolicy(parts: PolicyParts, modes?: ModesForNow) {
   /** A rule of the files with the mode that holds now. */
   const current = <Config>(rule: Rule<Config>): Rule<Config> => modes?.rule(rule) ?? rule
 
-  return { ...identity, rules, parts, match, looking, readFor, tableOf, current }
+  return { ...identity, rules, parts, forNow, match, looking, readFor, tableOf, faultOfLimit, current }
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { watchKeys } from '../observe/watched.js'
 import { reportModes } from '../overrides/mode.js'
+import { reportQuotas } from '../overrides/quota.js'
 import { overrideRoutes } from '../overrides/routes.js'
 import { type Host, type HostOptions, processHost } from './host.js'
 import { KeyLister } from './key-list.js'
@@ -115,6 +116,7 @@ async function describeState(
   const { loaded, loadedAt } = host.inForce
   const { compiled, config } = loaded
   const { workers } = host
+  const { contents } = host.overrides.runtime
   return {
     revision: compiled.policy.revision,
     loadedAt,
@@ -123,7 +125,9 @@ async function describeState(
     /** The last request of the past minute with X-Forwarded-For from an address that is not in trustedProxies. */
     untrustedForwarding: await host.untrustedForwarding(),
     /** Modes of rules set on the admin port. */
-    modes: reportModes(host.overrides.runtime.contents, loaded),
+    modes: reportModes(contents, loaded),
+    /** Negotiated limits set on the admin port. */
+    quotas: reportQuotas(contents.quotas.values(), loaded),
     /** Settings changed in the files that take effect only after a restart. */
     needsRestart,
     /** Null until the first reload. */

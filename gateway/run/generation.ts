@@ -34,7 +34,7 @@ export interface Lasting {
   readonly decider: Decider
   readonly upstreams: Upstreams
   readonly unknownHosts: UnknownHosts
-  /** Entries and modes set on the admin port. */
+  /** Entries, modes and negotiated limits set on the admin port. */
   readonly runtime: Pick<Runtime, 'table' | 'inForce'>
   /** Called for every request, whatever its configuration. */
   readonly observers: readonly Observer[]
@@ -67,7 +67,7 @@ const memoryOf = (client: string): Memory => ({
 export interface InForce {
   /** As the files say it. */
   readonly loaded: Configuration
-  /** With the modes set on the admin port. */
+  /** With the modes and limits set on the admin port. */
   readonly current: Configuration
   readonly loadedAt: Date
 }
@@ -181,7 +181,7 @@ export class Generation implements InForce {
     }
   }
 
-  /** What requests walk through; rebuilt when the admin port has changed a mode. */
+  /** What requests walk through; rebuilt when the admin port has changed a mode or a limit. */
   #walks(): () => Walk {
     const { unknownHosts, runtime } = this.#lasting
     const walkOf = ({ compiled }: Configuration) =>

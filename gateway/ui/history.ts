@@ -3,6 +3,7 @@ import type { LiveHistory, LiveRule, LiveSnapshot } from '../admin/live-snapshot
 import { askJson, query, sentence } from './api.js'
 import { chartOf } from './chart.js'
 import { button, find, make, setText } from './dom.js'
+import { bucketsIn, isNegotiable, limitsOf, openNegotiation } from './negotiate.js'
 import { openAccess, openMode, openReset, openUndo } from './override-forms.js'
 
 /** The rule or project that is shown; all requests if neither is set. */
@@ -62,7 +63,9 @@ export class HistoryPanel {
     const call = `DELETE /rules/${rule?.id}/mode`
     const override = overrides.find(({ undo_call }) => undo_call === call)
     const said = rule ? ruleFacts(rule) : project ? `${project.plan}, ${project.environment}` : ''
-    const facts = JSON.stringify([subject, said, override?.id])
+    const buckets = bucketsIn(rules)
+    const limits = limitsOf(subject.project ?? '', overrides)
+    const facts = JSON.stringify([subject, said, override?.id, limits.map(({ id }) => id), buckets])
     if (facts === this.#facts) return
     this.#facts = facts
     const buttons: HTMLElement[] = []
@@ -73,6 +76,8 @@ export class HistoryPanel {
         const label = rule.mode === 'enforce' ? 'Report-only now…' : 'Enforce now…'
         buttons.push(button(label, () => openMode(rule)))
       }
+      if (buckets.includes(rule.id))
+        buttons.push(button('Negotiate a limit…', () => openNegotiation(buckets, { bucket: rule.id })))
       if (rule.kind !== 'access') buttons.push(button('Reset a counter…', () => openReset(rule)))
     }
     if (subject.project !== undefined) {
@@ -81,6 +86,12 @@ export class HistoryPanel {
         button('Deny…', () => openAccess('deny', project)),
         button('Exempt…', () => openAccess('exempt', project)),
       )
+      if (isNegotiable(project))
+        buttons.push(button('Negotiate a limit…', () => openNegotiation(buckets, { project })))
+      for (const limit of limits) {
+        const bucket = limit.undo_call?.split('/').at(-1)
+        buttons.push(button(`Undo the limit for ${bucket}…`, () => openUndo(limit)))
+      }
     }
     if (Object.keys(subject).length > 0) buttons.push(button('Back to all requests', () => this.show({})))
     find('history-facts').replaceChildren(

@@ -6,7 +6,7 @@ import { entryName } from './entry-name.js'
 import { length, time } from './format.js'
 
 const MINUTE_MS = 60_000
-const LENGTH: Field = {
+export const LENGTH: Field = {
   name: 'length',
   label: 'For how long',
   value: String(60 * MINUTE_MS),
@@ -20,12 +20,12 @@ const LENGTH: Field = {
 }
 
 /** The end of an override that begins now, if it has one. */
-function end({ length: ms = '' }: Values): { until?: string } {
+export function end({ length: ms = '' }: Values): { until?: string } {
   return ms === '' ? {} : { until: new Date(Date.now() + Number(ms)).toISOString() }
 }
 
 /** Only to the minute, since the time starts when the button is pressed. */
-function endWords(values: Values): string {
+export function endWords(values: Values): string {
   const { until } = end(values)
   if (until === undefined) return 'until it is undone'
   return `for ${length(Number(values.length))}, until about ${time(until).slice(0, -3)} UTC`

@@ -2,20 +2,24 @@
 import type { LiveOverride, LiveSnapshot } from '../admin/live-snapshot.js'
 import { button, find, make } from './dom.js'
 import { moment, time } from './format.js'
+import { bucketsIn, openNegotiation } from './negotiate.js'
 import { openAccess, openUndo } from './override-forms.js'
 
 export class OverridesTable {
   #drawn = ''
+  #buckets: readonly string[] = []
 
   constructor() {
     find('override-buttons').append(
       button('Deny a network…', () => openAccess('deny')),
       button('Exempt a network…', () => openAccess('exempt')),
+      button('Negotiate a limit…', () => openNegotiation(this.#buckets)),
     )
   }
 
   /** Redrawn only when they have changed, so that a focused button keeps the focus. */
-  update({ overrides }: LiveSnapshot): void {
+  update({ overrides, rules }: LiveSnapshot): void {
+    this.#buckets = bucketsIn(rules)
     const drawn = JSON.stringify(overrides)
     if (drawn === this.#drawn) return
     this.#drawn = drawn

@@ -6,7 +6,7 @@ import { copyShipped, serveHello, serveShipped } from './servers.js'
 import { walk } from './walk.js'
 
 t.test(
-  'docs/operators.md: the commands that deny a client and change a mode print what the page shows',
+  'docs/operators.md: the commands that deny a client, change a mode and negotiate a limit print what the page shows',
   async t => {
     await walk(t, 'docs/operators.md', { before: { 'access/scraper': serveShipped } })
   },

@@ -1,5 +1,5 @@
 /**
- * The commands that query a running gateway: counters, reset, mode, access, overrides; and how report and replay treat overrides.
+ * The commands that query a running gateway: counters, reset, mode, access, override, overrides; and how report and replay treat overrides.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -106,6 +106,42 @@ t.test('the list of access entries shows a temporary mode beside that of the fil
   t.match(out, /^written +deny \(report-only for now; file: enforce\) /m)
 })
 
+t.test('a project can be given a limit of its own, listed and undone', async t => {
+  const { run, post } = await start(t)
+  const quota = '{ sustained: 4, windows: [{ name: daily, requests: 900, per: day }] }'
+  const made = await run(
+    'override',
+    'set',
+    'acme',
+    'tight',
+    quota,
+    '--until',
+    '2100-01-01',
+    ...byAnna('Contract'),
+  )
+  t.match(made, {
+    code: 0,
+    out: 'tight for acme: sustained 4, daily 900 per day until 2100-01-01. "sluice override undo acme tight" goes back to the files.\n',
+  })
+  for (let i = 0; i < 4; i += 1) t.equal(await post('/tight/a'), 200)
+  t.equal(await post('/tight/a'), 429)
+  const { out } = await run('override', 'list')
+  t.match(out, /^acme +tight +sustained 4, daily 900 per day .* 2100-01-01 +anna +Contract +admin port$/m)
+  t.match((await run('override', 'list', 'dev')).out, 'No project has a negotiated limit.\n')
+  t.match((await run('counters', 'acme')).out, /^tight\.daily +enforce +per day \(UTC\) +900 +4 /m)
+  const explained = (await run('explain', 'POST', '/tight/a', '--project', 'acme')).out
+  t.match(explained, 'negotiated: on the admin port by anna, until 2100-01-01: Contract')
+  t.match(explained, 'written at /projects/acme/overrides/tight')
+  const asJson = await run('override', 'set', 'acme', 'tight', 'unlimited', '--json', ...byAnna('Import'))
+  t.match(JSON.parse(asJson.out), { project: 'acme', quota: 'unlimited', in_force: true })
+  t.equal(await post('/tight/a'), 200)
+  t.match(await run('override', 'undo', 'acme', 'tight'), {
+    code: 0,
+    out: 'tight for acme: undone. What the files say is in force.\n',
+  })
+  t.equal(await post('/tight/a'), 429)
+})
+
 t.test('overrides are listed with author, reason and how to undo them', async t => {
   const { run } = await start(t)
   t.match(await run('overrides'), { code: 0, out: 'Nothing was done.\n' })
@@ -142,6 +178,18 @@ t.test('wrong arguments and unreachable gateways are reported with their exit co
     [['access', 'deny', 'x', '10.0.0.1/8', '--why', 'x'], 2, /Write "10.0.0.0\/8"/],
     [['access', 'remove', 'x'], 2, /has set no entry "x"/],
     [['access', 'list', 'x'], 2, /does not take "x"/],
+    [['override', 'give'], 2, /knows list, set and undo, not "give"/],
+    [['override', 'constructor'], 2, /knows list, set and undo, not "constructor"/],
+    [['override', 'set', 'acme', 'all'], 2, /takes a project, a bucket and a quota/],
+    [['override', 'set', 'acme', 'all', '{ burst: 5 }'], 2, /Say why: --why TEXT/],
+    [['override', 'set', 'acme', 'all', '{ burst: '], 2, /The quota cannot be read: /],
+    [['override', 'set', 'acme', 'all', '5', '--why', 'x'], 2, /must be the word unlimited, or a map/],
+    [['override', 'set', 'acme', 'all', '{ why: x }'], 2, /"why" is no key of a quota/],
+    [['override', 'set', 'acme', 'all', '{ brust: 5 }', '--why', 'x'], 2, /Did you mean "burst"\?/],
+    [['override', 'set', 'acmee', 'all', '{ burst: 5 }', '--why', 'x'], 2, /Did you mean "acme"\?/],
+    [['override', 'undo', 'acme', 'all'], 2, /has set no limit of project "acme" for "all"/],
+    [['override', 'undo', 'acme', 'all', '--until', '2100-01-01'], 2, /--until is for set/],
+    [['override', 'list', 'acmee'], 2, /There is no project "acmee"/],
   ] as const) {
     t.match(await run(...args), { code, err, out: '' }, args.join(' '))
   }
@@ -171,5 +219,25 @@ t.test('report and replay distinguish a temporary mode from that of the files', 
   t.match(reported.out, /^tight +report-only for now +5 +0 +3 /m)
   t.notMatch(reported.out, /safe to enforce/)
   const replayed = await sluice(['replay', log, '--policies', folder], { env: { ADMIN_KEY: KEY } })
-  t.match(replayed.out.replaceAll('\n', ' '), /modes set at run time decided about 3 requests/)
+  t.match(
+    replayed.out.replaceAll('\n', ' '),
+    /modes and negotiated limits set at run time decided about 3 requests/,
+  )
+})
+
+t.test('report and replay know of negotiated limits', async t => {
+  const { run, post, lines, folder } = await start(t, 'log: { decisions: all }')
+  await run('override', 'set', 'acme', 'tight', '{ sustained: 3 }', '--why', 'Contract')
+  for (let i = 0; i < 4; i += 1) await post('/tight/a')
+  const log = join(folder, 'gateway.log')
+  writeFileSync(log, lines.map(line => `${JSON.stringify(line)}\n`).join(''))
+  t.match(
+    (await sluice(['report', log])).out,
+    'Limits negotiated on the admin port decided 4 requests of it.',
+  )
+  const { decisions, rules } = JSON.parse((await sluice(['report', log, '--json'])).out)
+  t.match(decisions, { negotiated: 4 })
+  t.match(rules, [{ rule: 'tight', src: null, refused: 1 }])
+  const replayed = await sluice(['replay', log, '--policies', folder], { env: { ADMIN_KEY: KEY } })
+  t.match(replayed.out.replaceAll('\n', ' '), /negotiated limits set at run time decided about 4 requests/)
 })

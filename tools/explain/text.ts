@@ -139,6 +139,7 @@ function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   if (tried !== undefined) lines.field('trial', `of ${tried}: counts beside it, and only reports`)
   if (rule.share !== null) lines.field('share', shareText(rule.share))
   lines.field('matched by', `${rule.pattern}, written at ${rule.src}`)
+  if (rule.negotiated !== undefined) lines.field('negotiated', negotiatedText(rule.negotiated))
   if (rule.methods !== null) lines.field('methods', rule.methods)
   lines.field('key', rule.key.map(({ part, value }) => `${part} ${value ?? 'absent'}`).join(', '))
   if (rule.skipped !== null) {
@@ -152,6 +153,11 @@ function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
 /** `set by the admin API for now (/rules/scim/mode); its file says enforce`. */
 function forNowText({ mode_src, declared_mode }: Pick<ExplainedRule, 'mode_src' | 'declared_mode'>): string {
   return `set by the admin API for now (${mode_src}); its file says ${declared_mode}`
+}
+
+/** `on the admin port by anna, until 2026-12-31: Contract of 1 May`. */
+function negotiatedText({ set_by, why, until }: NonNullable<ExplainedRule['negotiated']>): string {
+  return `on the admin port by ${set_by}${until === null ? '' : `, until ${until}`}: ${why}`
 }
 
 function shareText({ percent, of, inside }: NonNullable<ExplainedRule['share']>): string {

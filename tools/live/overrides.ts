@@ -10,7 +10,7 @@ export const overrides = defineCommand({
   summary: 'List what was done on the admin port and what can be undone',
   operands: NO_OPERANDS,
   options: LIVE,
-  details: `The newest 200 modes, access entries and resets, of all gateways on one Redis, the newest first. ${KEY_HELP}`,
+  details: `The newest 200 modes, access entries, negotiated limits and resets, of all gateways on one Redis, the newest first. ${KEY_HELP}`,
   example: 'sluice overrides --live http://127.0.0.1:8081',
   async run({ values }, io) {
     const answer = await ask<{ readonly overrides: readonly LiveOverride[] }>(

@@ -140,3 +140,8 @@ function isBeside(value: unknown): value is Beside {
   const isShare = enforce_for === undefined || isPercent(enforce_for)
   return [rule, kind, result, key].every(text) && counters(list) && isShare && optional(text)(mode_src)
 }
+
+/** True when a limit decided that the admin port had set for the project: such a source has no line. */
+export function wasNegotiated({ src }: Pick<LoggedDecision, 'src'>): boolean {
+  return src != null && /^\/projects\/[^/]+\/overrides\/[^/:]+$/.test(src)
+}

@@ -84,7 +84,7 @@ export class Seen {
     if (this.#ruledAtRunTime === 0) return []
     const requests = count(this.#ruledAtRunTime, 'request')
     return [
-      `Access entries and modes set at run time decided about ${requests}; a replay knows those of files only.`,
+      `Access entries, modes and negotiated limits set at run time decided about ${requests}; a replay knows those of files only.`,
     ]
   }
 

@@ -1,7 +1,7 @@
 /** Reads the gateway's own log as traffic: each request once, however many records it has. */
 import { BY_HOST } from '../../config/words/words.js'
 import { factsOf } from '../../gateway/listen/written.js'
-import { type Dropped, decisionReader, type LoggedDecision } from '../log/decision-record.js'
+import { type Dropped, decisionReader, type LoggedDecision, wasNegotiated } from '../log/decision-record.js'
 import type { Format, Traffic } from './traffic.js'
 
 /** What the records of a log leave out. */
@@ -100,8 +100,9 @@ function hostIn(project: string | null): string {
   return project?.startsWith(BY_HOST) ? project.slice(BY_HOST.length) : ''
 }
 
-function wasRuledAtRunTime({ src, decision, mode_src, beside = [] }: LoggedDecision): boolean {
-  if (src?.startsWith('/access/')) return true
+function wasRuledAtRunTime(record: LoggedDecision): boolean {
+  const { src, decision, mode_src, beside = [] } = record
+  if (src?.startsWith('/access/') || wasNegotiated(record)) return true
   if (mode_src !== undefined && decision !== 'allow') return true
   return beside.some(one => one.mode_src !== undefined && one.result === 'limited')
 }

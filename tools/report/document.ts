@@ -20,6 +20,8 @@ export interface ReportDocument {
     readonly dropped: Readonly<Record<string, number>>
     /** Records of rules beyond the number that is tracked. */
     readonly beyond: number
+    /** Records of requests that a limit decided which the admin port had set for their project. */
+    readonly negotiated: number
   }
   /** Of its requests, the percentage that a rule must let pass to be safe. */
   readonly percentile: number
@@ -84,7 +86,7 @@ export function documentOf(
   dropped: Dropped,
   percentile: number,
 ): ReportDocument {
-  const { tallies, allowed, sample, beyond } = gathered
+  const { tallies, allowed, sample, beyond, negotiated } = gathered
   return {
     version: 1,
     input: describeIntake(intake),
@@ -92,6 +94,7 @@ export function documentOf(
       logged: allowed === 0 ? ('refused' as const) : sample === 1 ? ('all' as const) : sample,
       dropped: Object.fromEntries([...dropped].sort()),
       beyond,
+      negotiated,
     },
     percentile,
     rules: tallies.map(tally => ruleReport(tally, gathered, dropped.has(tally.rule))),
@@ -143,7 +146,8 @@ function counted({ count, isExact }: Distinct): DistinctCount {
 }
 
 /** What the log contains, and what it left out. */
-export function loggedSentences({ decisions: { logged, dropped, beyond } }: ReportDocument): string {
+export function loggedSentences({ decisions }: ReportDocument): string {
+  const { logged, dropped, beyond, negotiated } = decisions
   const sentences = [
     logged === 'refused'
       ? 'The log holds refusals only.'
@@ -155,6 +159,8 @@ export function loggedSentences({ decisions: { logged, dropped, beyond } }: Repo
     sentences.push(`In floods it left out ${count(lines, 'record')} of ${rule}.`)
   }
   if (beyond > 0) sentences.push(`${count(beyond, 'record')} name more rules than are told apart.`)
+  if (negotiated > 0)
+    sentences.push(`Limits negotiated on the admin port decided ${count(negotiated, 'request')} of it.`)
   return sentences.join(' ')
 }
 

@@ -1,7 +1,7 @@
 /** Gathers decision records into a tally for each rule and mode. */
 import type { Counter } from '../../gateway/observe/record-types.js'
 import type { Mode } from '../../gateway/types.js'
-import type { LoggedDecision } from '../log/decision-record.js'
+import { type LoggedDecision, wasNegotiated } from '../log/decision-record.js'
 import { DemandMeter } from './demand.js'
 import { RuleTally } from './tally.js'
 
@@ -15,6 +15,8 @@ export class Gathered {
   allowed = 0
   /** The smallest share of such requests that was logged. */
   sample = 1
+  /** Records of requests that a limit decided which the admin port had set for their project. */
+  negotiated = 0
   /** Records of rules beyond the bound. */
   beyond = 0
   /** True until a record lists the report-only rules beside the enforced ones: older gateways do not write them. */
@@ -26,6 +28,8 @@ export class Gathered {
 
   add(record: LoggedDecision): void {
     const { decision, at, key, project, sample, rule, kind, mode } = record
+    const isNegotiated = wasNegotiated(record)
+    if (isNegotiated) this.negotiated += 1
     if (decision === 'allow') {
       this.allowed += 1
       this.sample = Math.min(this.sample, sample)
@@ -33,7 +37,8 @@ export class Gathered {
     if (rule !== null) {
       const tally = this.#tallyOf(rule, kind ?? '', mode)
       if (tally !== undefined) {
-        tally.src = record.src
+        // The path of one project's limit is not where the rule is written.
+        if (!isNegotiated) tally.src = record.src
         tally.enforcedFor = record.enforce_for
         tally.modeSrc = record.mode_src
       }

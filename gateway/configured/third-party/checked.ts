@@ -28,10 +28,14 @@ export function checked(plugin: Plugin): Plugin {
   if (plugin.kind === 'identify') {
     const create: IdentifyPlugin['create'] = (config, tools) =>
       checkedIdentifier(plugin.create(config, tools), name, tools)
-    const { verifies, givesScopes, challenge, strips } = plugin
+    const { verifies, givesScopes, listedOnly, challenge, strips } = plugin
     const flags = { verifies: verifies === true, givesScopes: givesScopes === true }
-    const said = { ...(challenge && { challenge }), ...(strips && { strips }) }
-    return { name, kind: plugin.kind, schema, ...flags, ...said, create }
+    const functions = {
+      ...(listedOnly && { listedOnly }),
+      ...(challenge && { challenge }),
+      ...(strips && { strips }),
+    }
+    return { name, kind: plugin.kind, schema, ...flags, ...functions, create }
   }
   const create: ObservePlugin['create'] = (config, tools) =>
     checkedObserver(plugin.create(config, tools), name, tools)

@@ -12,6 +12,7 @@ export const apiKey = definePlugin({
   name: 'api-key',
   kind: 'identify',
   verifies: true,
+  listedOnly: () => true,
   givesScopes: true,
   challenge: ({ scheme = 'Api-Key' }) => scheme,
   strips: ({ header, strip }) => (strip ? header.toLowerCase() : undefined),

@@ -5,6 +5,7 @@ import { Type } from 'typebox'
 import { Duration } from '../../../config/schema/duration.js'
 import { Word, when } from '../../../config/schema/fields.js'
 import { definePlugin, type WrongCredential } from '../../plugin.js'
+import { namesListedOnly } from '../named-project.js'
 import { projectReader } from './claims.js'
 import { shareKeySet } from './key-set.js'
 import { isUrl, keySetFrom, sourceFault } from './key-source.js'
@@ -69,6 +70,7 @@ export const jwt = definePlugin({
   name: 'jwt',
   kind: 'identify',
   verifies: true,
+  listedOnly: namesListedOnly,
   givesScopes: true,
   challenge: () => 'Bearer',
   schema,

@@ -4,7 +4,9 @@ import { isProjectLimits } from '../../../config/load.js'
 import { keyOf } from '../../../config/words/bucket.js'
 import { RUNTIME_SERIES } from '../../../config/words/reserved-names.js'
 import { trialName } from '../../../config/words/share.js'
+import { UNLIMITED } from '../../../config/words/words.js'
 import type { LiveRule } from '../../admin/live-snapshot.js'
+import { placeOf } from '../../compiled-rule.js'
 import type { Configuration } from '../../configured/load.js'
 import { methodsOf } from '../../policy/policy.js'
 import type { Mode, Rule } from '../../types.js'
@@ -64,7 +66,7 @@ function* listRules(loaded: Configuration): Generator<ListedRule> {
 }
 
 function described({ id, kind, key, source }: Rule) {
-  return { id, kind, src: `${source.file}:${source.line}`, key }
+  return { id, kind, src: placeOf(source), key }
 }
 
 function modesOf(rule: Rule | undefined, declared: Mode) {
@@ -82,4 +84,7 @@ function bucketRules({ compiled }: Configuration): Map<string, Rule> {
 function* trialsOf({ compiled: { policy } }: Configuration): Generator<string> {
   for (const { trials } of [...policy.columns.values(), ...policy.projects.values()])
     yield* trials?.keys() ?? []
+  for (const { bucket, quota } of policy.forNow.quotas ?? []) {
+    if (quota !== UNLIMITED && quota.trial !== undefined) yield bucket
+  }
 }

@@ -52,6 +52,7 @@ async function start(
     access,
     live,
     modes,
+    quotas: { ...modes, list: async () => ({}), of: async () => ({}) },
     overrides: async () => [],
     troubles,
     keys: async () => ({ file: null, trouble: null, total: 0, keys: [] }),

@@ -125,6 +125,46 @@ t.test('overrides on the operator’s page', async t => {
     t.same(await findings(page), [])
   })
 
+  await t.test('a project is given a limit of its own, which is undone where it is shown', async t => {
+    t.same(await gateway.ask('/search', 1), [429])
+    await row(page, 'projects', 'acme').getByRole('button').click()
+    await page.locator('#history-facts').getByRole('button', { name: 'Negotiate a limit…' }).click()
+    t.equal(await dialog.getByLabel('Project').inputValue(), 'acme')
+    await dialog.getByLabel('Bucket').selectOption('search')
+    await dialog.getByLabel('Requests a minute').fill('x')
+    await giveWhy('a contract')
+    await dialog.getByRole('button', { name: 'Set it now' }).click()
+    await dialog.getByText(/^sustained: Must be a whole number/).waitFor()
+    await dialog.getByLabel('Requests a minute').fill('50')
+    await dialog.getByLabel('Requests a second').fill('40')
+    await dialog
+      .getByText(
+        'acme may send 40 requests a second and 50 requests a minute in search, from now on, for 1 h',
+      )
+      .waitFor()
+    t.same(await findings(page), [])
+    await dialog.getByRole('button', { name: 'Set it now' }).click()
+    await page.getByText('acme has a limit of its own for search now.').waitFor()
+    t.same(await gateway.ask('/search', 2), [200, 200])
+    await overrides.getByText(/Negotiated: "search" for project acme, burst 40, sustained 50 until/).waitFor()
+    await page.getByRole('button', { name: 'Undo the limit for search…' }).click()
+    await giveWhy('over')
+    await dialog.getByRole('button', { name: 'Undo it now' }).click()
+    await page.getByText('It is undone.').waitFor()
+    t.same(await gateway.ask('/search'), [429])
+    await page.getByRole('button', { name: 'Undo the limit for search…' }).waitFor({ state: 'detached' })
+
+    await overrides.getByRole('button', { name: 'Negotiate a limit…' }).click()
+    await dialog.getByLabel('Project').fill('acmee')
+    await dialog.getByLabel('Limit', { exact: true }).selectOption('no limit')
+    await dialog.getByText('Requests of acmee in all are not counted, from now on').waitFor()
+    await giveWhy('a contract')
+    await dialog.getByRole('button', { name: 'Set it now' }).click()
+    await dialog.getByText('Unknown project "acmee". Did you mean "acme"?').waitFor()
+    await page.keyboard.press('Escape')
+    t.same(await findings(page), [])
+  })
+
   await t.test('an exempt project is not limited', async t => {
     await row(page, 'projects', 'acme').getByRole('button').click()
     await page.getByRole('button', { name: 'Exempt…' }).click()
