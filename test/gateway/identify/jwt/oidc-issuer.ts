@@ -25,7 +25,7 @@ interface Asked {
 }
 
 /**
- * Starts the issuer with a new key. It gives JWTs (RFC 9068) for APIs whose address begins with https, of one second for
+ * Starts the issuer with a new key. It gives JWTs (RFC 9068) for APIs whose address begins with https, of three seconds for
  * those with `/short`; for any other it gives opaque tokens.
  */
 export async function startOidcIssuer(t: Scope) {
@@ -89,7 +89,7 @@ function settingsWith(jwk: object): object {
         getResourceServerInfo: (_: unknown, resource: string) => ({
           scope: 'orders:read orders:write',
           accessTokenFormat: resource.startsWith('https:') ? 'jwt' : 'opaque',
-          accessTokenTTL: resource.endsWith('/short') ? 1 : 300,
+          accessTokenTTL: resource.endsWith('/short') ? 3 : 300,
           jwt: { sign: { alg: 'RS256' } },
         }),
       },
