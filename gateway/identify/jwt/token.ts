@@ -18,6 +18,8 @@ export type KeyOf = JWTVerifyGetKey
 export interface TokenSettings {
   readonly issuer: string
   readonly audience: string | readonly string[]
+  /** The claim that has to contain it: `aud` (RFC 7519 section 4.1.3), or another where the issuer sends none. */
+  readonly audienceClaim: string
   readonly algorithms: readonly string[]
   /** In milliseconds. */
   readonly clockTolerance: number
@@ -44,7 +46,8 @@ export async function verify(token: string, keyOf: KeyOf, settings: TokenSetting
   const parts = token.split('.')
   if (parts.length !== 3) throw new WrongToken('malformed')
   if (parts.slice(0, 2).some(part => hasDuplicateName(textOf(part)))) throw new WrongToken('duplicate claim')
-  const { issuer, audience, algorithms, clockTolerance } = settings
+  const { issuer, audienceClaim, algorithms, clockTolerance } = settings
+  const audience = [settings.audience].flat() as readonly string[]
   let cannotCheck: unknown
   const keyOrFault: KeyOf = async (header, given) => {
     try {
@@ -67,9 +70,11 @@ export async function verify(token: string, keyOf: KeyOf, settings: TokenSetting
       throw new WrongToken('another type')
     }
     const { payload } = await jwtVerify(token, keyOrFault, {
-      ...{ issuer, audience: [audience].flat(), algorithms: [...algorithms] },
+      ...{ issuer, algorithms: [...algorithms] },
       ...{ clockTolerance: clockTolerance / 1000, requiredClaims: ['exp'] },
     })
+    const meant = Object.hasOwn(payload, audienceClaim) ? [payload[audienceClaim]].flat() : []
+    if (!meant.some(one => audience.includes(one as string))) throw new WrongToken(`claim ${audienceClaim}`)
     return payload
   } catch (error) {
     if (cannotCheck !== undefined) throw cannotCheck
