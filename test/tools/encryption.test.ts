@@ -1,4 +1,4 @@
-/** `sluice keys rotate` beside a running gateway. */
+/** `sluice encryption rotate` beside a running gateway. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
@@ -30,13 +30,13 @@ t.test('a rotation beside a running gateway makes the old key unnecessary', asyn
 
   const env = { DATA_DIR: folder, ENCRYPTION_KEY: `${fresh},${old}` }
   const second = await run(env.ENCRYPTION_KEY)
-  const rotated = await sluice(['keys', 'rotate'], { env })
+  const rotated = await sluice(['encryption', 'rotate'], { env })
   t.equal(rotated.code, 0, rotated.err)
   t.equal(
     rotated.out,
     '1 directory, 1 of them encrypted again.\nAll secrets are encrypted with the first key: older keys are no longer needed.\n',
   )
-  const again = await sluice(['keys', 'rotate', '--json'], { env })
+  const again = await sluice(['encryption', 'rotate', '--json'], { env })
   t.same(JSON.parse(again.out), { directories: 1, reencrypted: 0, unreadable: [], done: true })
   const scim = (url: string) =>
     fetch(`${url}/api/scim/v2.0/${data.id}/Users`, {
@@ -46,13 +46,13 @@ t.test('a rotation beside a running gateway makes the old key unnecessary', asyn
   await second.kill()
   t.equal((await scim((await run(fresh)).url)).status, 200)
 
-  const lost = await sluice(['keys', 'rotate'], { env: { ...env, ENCRYPTION_KEY: old } })
+  const lost = await sluice(['encryption', 'rotate'], { env: { ...env, ENCRYPTION_KEY: old } })
   t.equal(lost.code, 1)
   t.match(lost.out, `1 directory has a secret that none of the keys can decrypt: ${data.id}. Add the key`)
 })
 
 t.test('wrong arguments and a missing database are reported', async t => {
-  t.match(await sluice(['keys', 'turn']), { code: 2, err: /"keys" knows "rotate", not "turn"/ })
+  t.match(await sluice(['encryption', 'turn']), { code: 2, err: /"encryption" knows "rotate", not "turn"/ })
   const DATA_DIR = join(t.testdir(), 'none')
-  t.match(await sluice(['keys', 'rotate'], { env: { DATA_DIR } }), { code: 1, err: /holds no directory\.db/ })
+  t.match(await sluice(['encryption', 'rotate'], { env: { DATA_DIR } }), { code: 1, err: /holds no directory\.db/ })
 })
