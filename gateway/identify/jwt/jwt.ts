@@ -92,7 +92,7 @@ export const jwt = definePlugin({
     if (fault !== undefined) throw new Error(fault)
     const jwks = isUrl(config.jwks) ? config.jwks : resolve(tools.folder, config.jwks)
     // An issuer may be away for a while; a file that is wrong stays so.
-    if (!isUrl(jwks)) keySetFrom(readFileSync(jwks, 'utf8'))
+    if (!isUrl(jwks)) checkFile(jwks, config.jwks)
     let keys: ReturnType<typeof shareKeySet> | undefined
     const verifier = new Verifier(
       config,
@@ -123,6 +123,21 @@ export const jwt = definePlugin({
     }
   },
 })
+
+/** @throws a sentence */
+function checkFile(path: string, written: string): void {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new Error(`The file ${written} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+  }
+  try {
+    keySetFrom(text)
+  } catch (error) {
+    throw new Error(`The file ${written} is no key set: ${(error as Error).message}.`)
+  }
+}
 
 function wrongCredential(token: string, error: unknown): WrongCredential {
   if (!(error instanceof WrongToken)) throw error
