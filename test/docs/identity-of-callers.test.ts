@@ -7,7 +7,7 @@ import { canMakeCertificates } from '../helpers/certificates.js'
 import { serveProcess } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
 import { temporaryFolder } from '../helpers/scope.js'
-import { sleep } from '../helpers/wait.js'
+import { waitUntil } from '../helpers/wait.js'
 import { filesOf } from './blocks.js'
 import { type PageWalk, walk } from './walk.js'
 
@@ -21,13 +21,17 @@ function serveApp({ port, serve }: PageWalk): Promise<void> {
 
 t.test('keys, certificates and the PROXY protocol work as the page shows', async t => {
   if (!canMakeCertificates(t)) return
-  // A gateway looks at the file of keys once in a second.
-  const readAgain = () => sleep(1500)
+  /** A gateway looks at the file of keys once in a second; asked more often, it would take the keys for guesses. */
+  const answered = (key: string, status: number) => async (walk: PageWalk) => {
+    const url = `http://127.0.0.1:${walk.port(8080)}/orders/1`
+    const ask = `sleep 0.3; curl -s -o /dev/null -w '%{http_code}' -H "Authorization: Api-Key ${key}" ${url}`
+    await waitUntil('the keys', async () => (await walk.run(ask)).out === String(status))
+  }
   await walk(t, 'docs/identity-of-callers.md', {
     before: {
       'serve --config partners': serveApp,
-      'Api-Key $NEW': readAgain,
-      "'%{http_code}\\n' -H": readAgain,
+      'Api-Key $NEW': answered('$NEW', 200),
+      "'%{http_code}\\n' -H": answered('$KEY', 401),
     },
   })
 })
