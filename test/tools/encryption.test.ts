@@ -54,5 +54,8 @@ t.test('a rotation beside a running gateway makes the old key unnecessary', asyn
 t.test('wrong arguments and a missing database are reported', async t => {
   t.match(await sluice(['encryption', 'turn']), { code: 2, err: /"encryption" knows "rotate", not "turn"/ })
   const DATA_DIR = join(t.testdir(), 'none')
-  t.match(await sluice(['encryption', 'rotate'], { env: { DATA_DIR } }), { code: 1, err: /holds no directory\.db/ })
+  t.match(await sluice(['encryption', 'rotate'], { env: { DATA_DIR } }), {
+    code: 1,
+    err: /holds no directory\.db/,
+  })
 })

@@ -13,7 +13,16 @@ import type {
   Plugin,
   Tools,
 } from '../../plugin.js'
-import { answerFrom, demandFrom, ignore, isThenable, WrongAnswer, withFunctions } from './shape.js'
+import {
+  answerFrom,
+  challengeFrom,
+  demandFrom,
+  headerFrom,
+  ignore,
+  isThenable,
+  WrongAnswer,
+  withFunctions,
+} from './shape.js'
 
 const CLOSE_MS = 1000
 
@@ -28,9 +37,18 @@ export function checked(plugin: Plugin): Plugin {
   if (plugin.kind === 'identify') {
     const create: IdentifyPlugin['create'] = (config, tools) =>
       checkedIdentifier(plugin.create(config, tools), name, tools)
-    const { verifies, givesScopes, challenge } = plugin
-    const flags = { verifies: verifies === true, givesScopes: givesScopes === true }
-    return { name, kind: plugin.kind, schema, ...flags, ...(challenge && { challenge }), create }
+    const flags = { verifies: plugin.verifies === true, givesScopes: plugin.givesScopes === true }
+    const challenge: IdentifyPlugin['challenge'] = config => challengeFrom(plugin.challenge?.(config))
+    const strips: IdentifyPlugin['strips'] = config => headerFrom(plugin.strips?.(config))
+    return {
+      name,
+      kind: plugin.kind,
+      schema,
+      ...flags,
+      ...(plugin.challenge && { challenge }),
+      strips,
+      create,
+    }
   }
   const create: ObservePlugin['create'] = (config, tools) =>
     checkedObserver(plugin.create(config, tools), name, tools)
