@@ -1,6 +1,7 @@
 /** Checks one token (RFC 7519, RFC 8725). The home file of jose. */
 import {
   createLocalJWKSet,
+  decodeJwt,
   decodeProtectedHeader,
   errors,
   type JSONWebKeySet,
@@ -69,6 +70,8 @@ export async function verify(token: string, keyOf: KeyOf, settings: TokenSetting
     ) {
       throw new WrongToken('another type')
     }
+    // Before its key is looked for: those of other issuers are not to be asked for here.
+    if (decodeJwt(token).iss !== issuer) throw new WrongToken('claim iss')
     const { payload } = await jwtVerify(token, keyOrFault, {
       ...{ issuer, algorithms: [...algorithms] },
       ...{ clockTolerance: clockTolerance / 1000, requiredClaims: ['exp'] },

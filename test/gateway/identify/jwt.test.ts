@@ -184,6 +184,28 @@ t.test('audienceClaim: tokens without aud are for whom another claim names', asy
   t.equal(await status({}), 401)
 })
 
+t.test(
+  'of two issuers each is asked for its own keys alone, and one that is away makes no token wrong',
+  async t => {
+    const other = await newKey('other')
+    const second = await startIssuer(t, [other])
+    second.status = 500
+    const { get, issuer } = await start(t, {
+      keys: [key],
+      jwt: `}, { plugin: jwt, issuer: "https://second.example/", audience: ${AUDIENCE}, jwks: "${second.url}", project: azp, allowPrivate: true`,
+    })
+    const status = async (...asked: Parameters<typeof token>) => (await get(await token(...asked))).status
+    t.equal(await status(key), 200)
+    const before = issuer.asked
+    const theirs = { issuer: 'https://second.example/' }
+    t.equal(await status(other, theirs), 503)
+    t.equal(await status(key, { expires: 1 }), 401)
+    second.status = 200
+    await waitUntil('the second key set', async () => (await status(other, theirs)) === 200)
+    t.equal(issuer.asked, before)
+  },
+)
+
 t.test('projects: known refuses a project that is not listed', async t => {
   const { get } = await start(t, { keys: [key], jwt: ', projects: known' })
   t.equal((await get(await token(key))).status, 200)
