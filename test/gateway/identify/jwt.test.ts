@@ -196,6 +196,7 @@ t.test(
     })
     const status = async (...asked: Parameters<typeof token>) => (await get(await token(...asked))).status
     t.equal(await status(key), 200)
+    t.equal((await get()).headers['www-authenticate'], 'Bearer')
     const before = issuer.asked
     const theirs = { issuer: 'https://second.example/' }
     t.equal(await status(other, theirs), 503)
