@@ -86,25 +86,42 @@ export default definePlugin({
   identify: {
     code: name => `import { definePlugin, Type } from 'sluicegate'
 
-/** Finds the project of a request by a header with its id. Any client could send one, so let a proxy set it. */
+/** Finds the project of a request by asking a service whose session it is. */
 export default definePlugin({
   name: '${name}',
   kind: 'identify',
+  verifies: true,
+  challenge: () => 'Bearer',
   schema: Type.Object({
-    header: Type.String({ default: 'x-customer', description: 'Header with the id of a project.' }),
+    url: Type.String({ default: 'http://127.0.0.1:4000/session', description: 'Gets the Authorization of a request; answers {"project": "ID"}, or 401.' }),
   }),
-  create({ header }, { projects }) {
+  create({ url }, { projects }) {
     const byId = new Map(projects.map(project => [project.id, project]))
-    // Undefined: the next identifier is tried.
-    return { identify: facts => byId.get(facts.header(header) ?? '') }
+    return {
+      // Undefined: the next identifier is tried. What fails or takes longer than 2 s counts as not known.
+      async identify(facts) {
+        const authorization = facts.header('authorization')
+        if (authorization === undefined) return undefined
+        const answer = await fetch(url, { headers: { authorization }, signal: AbortSignal.timeout(1500) })
+        if (answer.status === 401) return { wrongCredential: authorization, reason: 'no session' }
+        if (!answer.ok) throw new Error(\`\${url} answers \${answer.status}\`)
+        const { project } = await answer.json()
+        return byId.get(project)
+      },
+    }
   },
 })
 `,
-    test: `test('a project is found by its id, and none without one', () => {
+    test: `test('the service says whose session it is', async t => {
   const acme = { id: 'acme', plan: 'growth', environment: 'production' }
-  const { identify } = plugin.create({ header: 'x-customer' }, { projects: [acme] })
-  assert.equal(identify({ header: () => 'acme' }), acme)
-  assert.equal(identify({ header: () => undefined }), undefined)
+  const { identify } = plugin.create({ url: 'http://127.0.0.1:4000/session' }, { projects: [acme] })
+  const asking = authorization => identify({ header: () => authorization })
+  t.mock.method(globalThis, 'fetch', async (_url, { headers }) =>
+    headers.authorization === 'Bearer right' ? Response.json({ project: 'acme' }) : new Response('', { status: 401 }),
+  )
+  assert.equal(await asking('Bearer right'), acme)
+  assert.deepEqual(await asking('Bearer wrong'), { wrongCredential: 'Bearer wrong', reason: 'no session' })
+  assert.equal(await asking(undefined), undefined)
 })
 `,
   },
@@ -149,7 +166,7 @@ export const plugin = defineCommand({
     },
   },
   details: `Writes the folder NAME with the plugin, a test and a package.json, in plain JavaScript that an editor can check. Never overwrites anything. docs/plugins.md explains what a plugin can do; "sluice serve --watch" restarts when you change it.`,
-  example: 'sluice plugin new upload-budget --kind limit\nsluice plugin new customer-header --kind identify',
+  example: 'sluice plugin new upload-budget --kind limit\nsluice plugin new sessions --kind identify',
   async run({ values, positionals: [action, name = ''] }, io) {
     if (action !== 'new') throw new Unusable(`"plugin" knows "new", not "${printable(action ?? '')}".`)
     const kind = kindOf(values.kind)

@@ -66,7 +66,8 @@ function compiledOf(
   unknownProject: UnknownProject,
 ): Compiled {
   const { identifiers } = made
-  const challenges = identifiers.flatMap(({ challenge }) => challenge ?? [])
+  // Each scheme once, however many issuers there are.
+  const challenges = [...new Set(identifiers.flatMap(({ challenge }) => challenge ?? []))]
   return {
     ...made,
     policy,

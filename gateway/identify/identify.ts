@@ -159,7 +159,8 @@ class Asking {
       const caller = this.#take(said, identifier)
       if (caller !== undefined) return caller
     }
-    const credential = this.#wrong !== undefined ? 'invalid' : this.#unchecked ? 'unchecked' : 'none'
+    // What one finds wrong may be right for another that could not be asked.
+    const credential = this.#unchecked ? 'unchecked' : this.#wrong !== undefined ? 'invalid' : 'none'
     return {
       project: this.#unknown?.(this.#facts),
       identifier: this.#doubtful,

@@ -23,6 +23,8 @@ export interface DoorSettings {
   readonly proxyProtocol: boolean
   /** A connection, or an HTTP/2 request, was refused. */
   turnedAway?(cap: Cap): void
+  /** A connection of this trusted proxy was closed: it does not begin with the PROXY protocol. */
+  lacksHeader?(proxy: string): void
 }
 
 export interface Door {
@@ -66,11 +68,13 @@ export function createDoor(settings: DoorSettings, isTls: boolean, inside: Insid
     waiting += 1
     const ignore = () => {}
     socket.on('error', ignore)
-    readProxyHeader(socket).then(address => {
+    const { remoteAddress = '' } = socket
+    readProxyHeader(socket).then(read => {
       waiting -= 1
       socket.off('error', ignore)
-      if (address === undefined || socket.destroyed) socket.on('error', ignore).destroy()
-      else admit(socket, address)
+      if (read === 'malformed') settings.lacksHeader?.(remoteAddress)
+      if (typeof read === 'string' || socket.destroyed) socket.on('error', ignore).destroy()
+      else admit(socket, read.client)
     })
   }
 

@@ -74,11 +74,14 @@ function ipv6(bytes: Buffer): string {
   return Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i).toString(16)).join(':')
 }
 
+/** Why a connection whose header was awaited must be closed. */
+export type NoHeader = 'malformed' | 'gone'
+
 /**
- * Reads the header of a connection and puts back what follows it. Resolves to the client's address, the peer's own if the
- * header names none; undefined for a connection that must be closed, because it has none in time.
+ * Reads the header of a connection and puts back what follows it: the client's address, the peer's own if the header names
+ * none. `gone` if the connection ended, or sent no header in time.
  */
-export function readProxyHeader(socket: Socket): Promise<string | undefined> {
+export function readProxyHeader(socket: Socket): Promise<{ readonly client: string } | NoHeader> {
   return new Promise(resolve => {
     let seen: Buffer = Buffer.alloc(0)
     const onReadable = (): void => {
@@ -87,16 +90,20 @@ export function readProxyHeader(socket: Socket): Promise<string | undefined> {
       if (seen.length === 0) return
       const header = proxyHeaderIn(seen)
       if (header === 'incomplete') return
-      if (header === 'malformed') done(undefined)
-      else done(header.client ?? socket.remoteAddress, seen.subarray(header.bytes))
+      if (header === 'malformed') {
+        done(header)
+        return
+      }
+      const client = header.client ?? socket.remoteAddress
+      done(client === undefined ? 'gone' : { client }, seen.subarray(header.bytes))
     }
-    const gone = () => done(undefined)
+    const gone = () => done('gone')
     const timer = setTimeout(gone, DEADLINE_MS)
-    const done = (client: string | undefined, rest?: Buffer): void => {
+    const done = (read: { readonly client: string } | NoHeader, rest?: Buffer): void => {
       clearTimeout(timer)
       socket.off('readable', onReadable).off('end', gone).off('close', gone).off('error', gone)
       if (rest !== undefined && rest.length > 0 && !socket.destroyed) socket.unshift(rest)
-      resolve(client)
+      resolve(read)
     }
     socket.on('readable', onReadable).on('end', gone).on('close', gone).on('error', gone)
   })

@@ -20,7 +20,7 @@ import { createListener } from '../listen/server.js'
 import { Live, type StepCounts } from '../observe/live/live.js'
 import { boundedLog } from '../observe/log-limits.js'
 import { Metrics } from '../observe/metrics.js'
-import { Redactor } from '../observe/redact.js'
+import { networkPrefix, Redactor } from '../observe/redact.js'
 import { ForwardingWatch, type UntrustedForwarding, warnOf } from '../observe/untrusted-forwarding.js'
 import { watchVitals } from '../observe/watched.js'
 import type { Runtime } from '../overrides/runtime.js'
@@ -157,6 +157,11 @@ export async function openCore(options: CoreOptions): Promise<Core> {
       maxConnections: Math.ceil(listen.maxConnections / workers),
       trustedProxies: () => inForce.trustedProxies,
       turnedAway: cap => metrics.turnedAway(cap),
+      lacksHeader: proxy =>
+        faultLog.warn(
+          { from: networkPrefix(networkOf(proxy)) },
+          'A connection from trustedProxies was closed, because it does not begin with the PROXY protocol: let the balancer send it, or set listen.proxyProtocol to false',
+        ),
     },
     listen.tls && { ...listen.tls, log },
   )

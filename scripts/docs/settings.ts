@@ -63,9 +63,10 @@ type Row = readonly [key: string, takes: string, preset: string, meaning: string
 
 /** The keys below a schema, depth first. */
 function rowsOf(schema: Schema, path: string): Row[] {
-  return propertiesOf(schema).flatMap(({ name, property, required }) => {
+  return propertiesOf(schema).flatMap(({ name, plugin, property, required }) => {
     const key = `${path}${name}`
-    const row: Row = [key, takes(property), defaultOf(property, required), property.description ?? '']
+    const meaning = `${plugin === undefined ? '' : `\`${plugin}\`: `}${property.description ?? ''}`
+    const row: Row = [key, takes(property), defaultOf(property, required), meaning]
     return [row, ...below(property, key)]
   })
 }
@@ -80,6 +81,8 @@ function below(schema: Schema, key: string): Row[] {
 
 interface Property {
   readonly name: string
+  /** The plugin whose setting it is, where several share a list. */
+  readonly plugin: unknown
   readonly property: Schema
   readonly required: boolean
 }
@@ -89,14 +92,16 @@ function propertiesOf(schema: Schema): Property[] {
   const branches = branchesOf(schema).filter(({ properties }) => properties !== undefined)
   const found = new Map<string, Property>()
   for (const branch of branches) {
+    const plugin = branch.properties?.plugin?.const
     for (const [name, property] of Object.entries(branch.properties ?? {})) {
       const isKnown = [...found.values()].some(one => one.name === name)
       if (isKnown && (property.description === undefined || 'const' in property || 'not' in property))
         continue
       const required =
-        Boolean(branch.required?.includes(name)) && (branch === schema || branches.length === 1)
+        Boolean(branch.required?.includes(name)) &&
+        (branch === schema || branches.length === 1 || plugin !== undefined)
       const id = `${name} ${property.description}`
-      if (!found.has(id)) found.set(id, { name, property, required })
+      if (!found.has(id)) found.set(id, { name, plugin, property, required })
     }
   }
   return [...found.values()]

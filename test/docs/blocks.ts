@@ -32,6 +32,20 @@ export function blocksOf(page: string): PageBlock[] {
   )
 }
 
+/** A block that begins with the name of a file is that file. */
+const FILE = /^(?:#|\/\/) ([\w./-]+\.(?:yaml|js|conf))\n/
+
+/** The file that a block is, if it is one. */
+export const fileOf = ({ text }: Pick<PageBlock, 'text'>): string | undefined => FILE.exec(text)?.[1]
+
+/** The files that a page shows whole. */
+export function filesOf(page: string): { readonly file: string; readonly text: string }[] {
+  return blocksOf(page).flatMap(block => {
+    const file = fileOf(block)
+    return file === undefined ? [] : [{ file, text: block.text }]
+  })
+}
+
 export const firstLine = ({ text }: PageBlock): string => text.split('\n', 1)[0] as string
 
 /** Where a block is, for the message of an assertion. */

@@ -106,7 +106,7 @@ t.test('docs/tools.md: every command does what its section shows', async t => {
       'sluice top --once': serveAsked,
       // A terminal wide enough for the tables.
       'sluice mode catch-all': ({ run }) => run('export COLUMNS=140'),
-      async 'keys rotate'(walk) {
+      async 'encryption rotate'(walk) {
         await walk.run('unset COLUMNS')
         await serveOldKey(walk)
       },

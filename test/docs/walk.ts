@@ -1,7 +1,7 @@
 /** Follows a page block by block in one terminal, and compares the output it shows with what is printed. */
 import type { Test } from 'tap'
 import { inProject } from '../helpers/root.js'
-import { blocksOf, firstLine, type PageBlock, placeOf, shownIn } from './blocks.js'
+import { blocksOf, fileOf, firstLine, type PageBlock, placeOf, shownIn } from './blocks.js'
 import { patternOf } from './expected.js'
 import { NOT_RUN } from './not-run.js'
 import { openTerminal, type PageOutput, type PageTerminal, unusedPort } from './terminal.js'
@@ -29,8 +29,6 @@ export interface WalkOptions {
 
 /** Gateways, which run until they are stopped: an `sh` block with one of them is a terminal of its own. */
 const SERVES = /\bserve --|^npm start/m
-/** A block that begins with the name of a file is that file. */
-const FILE = /^(?:#|\/\/) ([\w./-]+\.(?:yaml|js|conf))\n/
 const ADDRESS = /(?<=(?:127\.0\.0\.1|localhost):|listen\(|port: )\d{4,5}\b/g
 const DATE = /(?<!\d)20\d\d-\d\d-\d\d(?!\d)/g
 /** When the pages were written. They are walked as if that were today: dates since RECENT move along. */
@@ -87,7 +85,7 @@ export async function walk(t: Test, page: string, options: WalkOptions = {}): Pr
       await before[words]?.(walking)
     }
     const place = placeOf(block)
-    const [, file] = FILE.exec(block.text) ?? []
+    const file = fileOf(block)
     if (block.tag === 'console' && !isNotRun(block)) {
       for (const { command, output } of shownIn(block)) {
         compare(`${place}: ${command.trim()}`, await terminal.run(here(command)), command, output)

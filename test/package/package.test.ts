@@ -18,7 +18,7 @@ t.test(
       'config/policies/project-limits.yaml',
       'docs/policies.md',
       'docs/plugins.md',
-      'examples/plugin-jwt-cost/index.js',
+      'examples/plugin-introspection-cost/index.js',
       'README.md',
       'LICENSE',
     ]) {

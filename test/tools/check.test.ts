@@ -91,6 +91,11 @@ t.test('check says what looks on and is not', async t => {
   const unknown = (by: string) => `unknownProject: { plan: growth, environment: staging, countBy: ${by} }\n`
   t.match(await warned(unknown('host')), 'unknownProject.countBy: warning: A client chooses its Host')
   t.notMatch(await warned(unknown('client')), 'warning')
+  t.match(
+    await warned('apiKeys: api-keys.json\n'),
+    'apiKeys: warning: No key of this file lets anybody in: add api-key to "identify".',
+  )
+  t.notMatch(await warned('apiKeys: api-keys.json\nidentify: [api-key, host]\n'), 'warning')
   for (const network of ['0.0.0.0/0', '::/0', '0.0.0.0/1', '::ffff:0:0/96', '2000::/7', '2001::/16'])
     t.match(
       await warned(`trustedProxies: ["${network}"]\n`),

@@ -60,6 +60,24 @@ for (const [kind, setting] of [
   )
 }
 
+t.test('a new identify plugin asks its service, and routes may require what it checks', async t => {
+  const upstream = await startApp(t, (req, res) => res.end(String(req.headers['x-sluice-project'])))
+  const service = await startApp(t, (req, res) => {
+    const sessions: Record<string, number> = { 'Bearer right': 200, 'Bearer broken': 500 }
+    res.statusCode = sessions[String(req.headers.authorization)] ?? 401
+    res.end('{"project":"acme"}')
+  })
+  const yaml = gatewayYaml(upstream, 'mine', `identify: [{ plugin: mine, url: "${service}" }]`)
+  const folder = writeConfig(t, yaml.replace('upstream: app', 'upstream: app, auth: required'), {})
+  begin(folder, 'mine', '--kind', 'identify')
+  const { url } = await serveProcess(t, ['--config', folder])
+  const get = (authorization?: string) => send(url, authorization ? { headers: { authorization } } : {})
+  t.match(await get('Bearer right'), { status: 200, body: 'acme' })
+  t.match(await get('Bearer wrong'), { status: 401, body: /credential-invalid/ })
+  t.match(await get('Bearer broken'), { status: 503, body: /credential-unchecked/ })
+  t.match(await get(), { status: 401, headers: { 'www-authenticate': 'Bearer' } })
+})
+
 t.test('invalid names and arguments are refused, and nothing is overwritten', async t => {
   for (const [args, sentence] of [
     [['plugin', 'old', 'x'], '"plugin" knows "new", not "old".'],

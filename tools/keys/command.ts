@@ -15,7 +15,11 @@ const OPTIONS = {
   config: CONFIG,
   project: { type: 'string', value: 'ID', help: 'add: the project of the key; list: only its keys' },
   name: { type: 'string', value: 'NAME', help: 'add: what the key is for' },
-  expires: { type: 'string', value: 'TIME', help: 'add, rotate: when it ends, such as 90d; default never' },
+  expires: {
+    type: 'string',
+    value: 'TIME',
+    help: 'add, rotate: when it ends, such as 90d; default never; rotate: as long as the old key was made for',
+  },
   scope: {
     type: 'string',
     value: 'SCOPE',
@@ -106,7 +110,7 @@ const rotate: Act = ({ file }, { values, positionals: [, named = ''] }, io) => {
     const old = find(before.keys, named, now)
     const { project, name, scopes } = old
     made = newKey(
-      { project, name, scopes, ...(values.expires ? ending(values.expires, now) : kept(old)) },
+      { project, name, scopes, ...(values.expires ? ending(values.expires, now) : asLong(old, now)) },
       now,
     )
     const until = new Date(now.getTime() + overlapMs).toISOString()
@@ -162,9 +166,14 @@ function find(keys: readonly ApiKey[], named: string, now: Date): ApiKey {
 }
 
 const isActive = (key: ApiKey, now: Date): boolean => stateOf(key, now.getTime()) === 'active'
-const kept = ({ expires }: ApiKey) => (expires === undefined ? {} : { expires })
 const earlier = (one: string | undefined, other: string): string =>
   one !== undefined && one < other ? one : other
+
+/** The end of a key that lives as long as an old one was made for: who rotates a key near its end wants no other so near. */
+function asLong({ created, expires }: ApiKey, now: Date): { expires?: string } {
+  if (expires === undefined) return {}
+  return { expires: new Date(now.getTime() + Date.parse(expires) - Date.parse(created)).toISOString() }
+}
 
 function ending(text: string | undefined, now: Date): { expires?: string } {
   if (text === undefined) return {}

@@ -13,7 +13,16 @@ import type {
   Plugin,
   Tools,
 } from '../../plugin.js'
-import { answerFrom, demandFrom, ignore, isThenable, WrongAnswer, withFunctions } from './shape.js'
+import {
+  answerFrom,
+  challengeFrom,
+  demandFrom,
+  headerFrom,
+  ignore,
+  isThenable,
+  WrongAnswer,
+  withFunctions,
+} from './shape.js'
 
 const CLOSE_MS = 1000
 
@@ -28,14 +37,19 @@ export function checked(plugin: Plugin): Plugin {
   if (plugin.kind === 'identify') {
     const create: IdentifyPlugin['create'] = (config, tools) =>
       checkedIdentifier(plugin.create(config, tools), name, tools)
-    const { verifies, givesScopes, listedOnly, challenge, strips } = plugin
-    const flags = { verifies: verifies === true, givesScopes: givesScopes === true }
-    const functions = {
-      ...(listedOnly && { listedOnly }),
-      ...(challenge && { challenge }),
-      ...(strips && { strips }),
+    const flags = { verifies: plugin.verifies === true, givesScopes: plugin.givesScopes === true }
+    const challenge: IdentifyPlugin['challenge'] = config => challengeFrom(plugin.challenge?.(config))
+    const strips: IdentifyPlugin['strips'] = config => headerFrom(plugin.strips?.(config))
+    return {
+      name,
+      kind: plugin.kind,
+      schema,
+      ...flags,
+      ...(plugin.challenge && { challenge }),
+      ...(plugin.listedOnly && { listedOnly: plugin.listedOnly }),
+      strips,
+      create,
     }
-    return { name, kind: plugin.kind, schema, ...flags, ...functions, create }
   }
   const create: ObservePlugin['create'] = (config, tools) =>
     checkedObserver(plugin.create(config, tools), name, tools)

@@ -14,6 +14,9 @@ const NAME = /^[a-z][a-z0-9._-]{0,63}$/
 /** Reasons stand in records and metrics. */
 const REASON = /^[a-z][a-z0-9 -]{0,63}$/
 const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
+/** A scheme, and parameters of it (RFC 9110 section 11.6.1). */
+const CHALLENGE = /^[A-Za-z][A-Za-z0-9-]{0,31}(?: [ -~]{1,256})?$/
+const HEADER = /^[a-z0-9-]{1,64}$/
 const MOST_QUOTED = 129
 const MOST_ITEMS = 16
 const MOST = 1_000_000_000
@@ -93,6 +96,18 @@ function projectFrom(
   if (scopes !== undefined && !hasScopes)
     throw new TypeError('the scopes of a project must be a list of words')
   return { id, plan, environment, ...(hasScopes && { scopes: [...scopes] }) }
+}
+
+/** What `challenge` of an identifier returned: it becomes a field of responses. */
+export function challengeFrom(value: unknown): string {
+  if (typeof value === 'string' && CHALLENGE.test(value)) return value
+  throw new TypeError('challenge() must return an authentication scheme, such as Bearer')
+}
+
+/** What `strips` of an identifier returned. */
+export function headerFrom(value: unknown): string | undefined {
+  if (value === undefined || (typeof value === 'string' && HEADER.test(value))) return value
+  throw new TypeError('strips() must return the name of a header in lower case, or undefined')
 }
 
 /** Demands that have been checked: most are one object for many requests. */

@@ -8,13 +8,14 @@ export interface ClaimSettings {
   readonly project: string
   readonly plan?: string | undefined
   readonly environment?: string | undefined
+  readonly scopes: readonly string[]
   /** `known`: only projects of projects.yaml. */
   readonly projects: 'any' | 'known'
 }
 
 /** The project that a token is for, with its scopes; a word or two why there is none. */
 export function projectReader(
-  { project, plan, environment, projects }: ClaimSettings,
+  { project, plan, environment, scopes, projects }: ClaimSettings,
   tools: Tools,
 ): (claims: Claims) => Project | string {
   const named = namedProjects(projects, tools)
@@ -23,7 +24,9 @@ export function projectReader(
   return claims => {
     const column = { plan: optional(claims, plan), environment: optional(claims, environment) }
     const found = named(claimOf(claims, project), column)
-    return typeof found === 'string' ? found : { ...found, scopes: scopesOf(claims) }
+    return typeof found === 'string'
+      ? found
+      : { ...found, scopes: scopes.flatMap(name => wordsOf(claimOf(claims, name))) }
   }
 }
 
@@ -38,11 +41,10 @@ function claimOf(claims: Claims, name: string): unknown {
   return value
 }
 
-/** `scope` is a text of words (RFC 8693 section 4.2), in some issuers' tokens a list; `scp` is Microsoft's and Okta's name. */
-function scopesOf({ scope, scp }: Claims): string[] {
-  const words = [scope, scp].flatMap(value =>
-    typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? (value as unknown[]) : [],
-  )
+/** `scope` is a text of words (RFC 8693 section 4.2), in some issuers' tokens a list, as roles are. */
+function wordsOf(value: unknown): string[] {
+  const words =
+    typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? (value as unknown[]) : []
   return words.filter((word): word is string => typeof word === 'string' && word !== '')
 }
 

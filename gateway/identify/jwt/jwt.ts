@@ -26,19 +26,26 @@ const Claim = (description: string) =>
     maxLength: 256,
     description: `${description}: its name, or a path such as realm/id.`,
   })
-const AUDIENCE = 'a text, or a list of up to 32'
+const MOST_AUDIENCES = 1000
+const AUDIENCE = `a text, or a list of up to ${MOST_AUDIENCES}`
 
 const schema = Type.Object({
   issuer: Name('What the claim `iss` must be.'),
   audience: Type.Unsafe<string | string[]>({
     type: ['string', 'array'],
     expected: AUDIENCE,
-    description: 'The claim `aud` must contain one of these.',
+    description: 'Whom tokens must be for: the claim `aud` has to contain one of these.',
     ...when(
       { type: 'array' },
-      { minItems: 1, maxItems: 32, items: { type: 'string', minLength: 1, maxLength: 1024 } },
+      { minItems: 1, maxItems: MOST_AUDIENCES, items: { type: 'string', minLength: 1, maxLength: 1024 } },
       { minLength: 1, maxLength: 1024, expected: AUDIENCE },
     ),
+  }),
+  audienceClaim: Type.String({
+    default: 'aud',
+    minLength: 1,
+    maxLength: 256,
+    description: 'The claim that has to contain it, where the issuer sends no `aud`, such as `client_id`.',
   }),
   jwks: Name("The issuer's public keys: a URL, or a file relative to gateway.yaml."),
   algorithms: Type.Array(Word(ALGORITHMS, { description: 'An algorithm.' }), {
@@ -50,6 +57,13 @@ const schema = Type.Object({
   project: Claim('Claim with the id of the project'),
   plan: Type.Optional(Claim('Claim with the plan of a project that projects.yaml does not list')),
   environment: Type.Optional(Claim('Claim with its environment')),
+  scopes: Type.Array(Claim('Claim with scopes, a text of words or a list'), {
+    default: ['scope', 'scp'],
+    minItems: 1,
+    maxItems: 8,
+    uniqueItems: true,
+    description: 'Claims that hold the scopes of a token. Those of all count together.',
+  }),
   projects: Word(['any', 'known'], {
     default: 'any',
     description: 'Which projects tokens may name: any, or those that projects.yaml lists.',
@@ -80,7 +94,7 @@ export const jwt = definePlugin({
     if (fault !== undefined) throw new Error(fault)
     const jwks = isUrl(config.jwks) ? config.jwks : resolve(tools.folder, config.jwks)
     // An issuer may be away for a while; a file that is wrong stays so.
-    if (!isUrl(jwks)) keySetFrom(readFileSync(jwks, 'utf8'))
+    if (!isUrl(jwks)) checkFile(jwks, config.jwks)
     let keys: ReturnType<typeof shareKeySet> | undefined
     const verifier = new Verifier(
       config,
@@ -111,6 +125,21 @@ export const jwt = definePlugin({
     }
   },
 })
+
+/** @throws a sentence */
+function checkFile(path: string, written: string): void {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new Error(`The file ${written} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+  }
+  try {
+    keySetFrom(text)
+  } catch (error) {
+    throw new Error(`The file ${written} is no key set: ${(error as Error).message}.`)
+  }
+}
 
 function wrongCredential(token: string, error: unknown): WrongCredential {
   if (!(error instanceof WrongToken)) throw error

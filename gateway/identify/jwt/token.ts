@@ -1,6 +1,7 @@
 /** Checks one token (RFC 7519, RFC 8725). The home file of jose. */
 import {
   createLocalJWKSet,
+  decodeJwt,
   decodeProtectedHeader,
   errors,
   type JSONWebKeySet,
@@ -18,6 +19,8 @@ export type KeyOf = JWTVerifyGetKey
 export interface TokenSettings {
   readonly issuer: string
   readonly audience: string | readonly string[]
+  /** The claim that has to contain it: `aud` (RFC 7519 section 4.1.3), or another where the issuer sends none. */
+  readonly audienceClaim: string
   readonly algorithms: readonly string[]
   /** In milliseconds. */
   readonly clockTolerance: number
@@ -44,7 +47,8 @@ export async function verify(token: string, keyOf: KeyOf, settings: TokenSetting
   const parts = token.split('.')
   if (parts.length !== 3) throw new WrongToken('malformed')
   if (parts.slice(0, 2).some(part => hasDuplicateName(textOf(part)))) throw new WrongToken('duplicate claim')
-  const { issuer, audience, algorithms, clockTolerance } = settings
+  const { issuer, audienceClaim, algorithms, clockTolerance } = settings
+  const audience = [settings.audience].flat() as readonly string[]
   let cannotCheck: unknown
   const keyOrFault: KeyOf = async (header, given) => {
     try {
@@ -66,10 +70,14 @@ export async function verify(token: string, keyOf: KeyOf, settings: TokenSetting
     ) {
       throw new WrongToken('another type')
     }
+    // Before its key is looked for: those of other issuers are not to be asked for here.
+    if (decodeJwt(token).iss !== issuer) throw new WrongToken('claim iss')
     const { payload } = await jwtVerify(token, keyOrFault, {
-      ...{ issuer, audience: [audience].flat(), algorithms: [...algorithms] },
+      ...{ issuer, algorithms: [...algorithms] },
       ...{ clockTolerance: clockTolerance / 1000, requiredClaims: ['exp'] },
     })
+    const meant = Object.hasOwn(payload, audienceClaim) ? [payload[audienceClaim]].flat() : []
+    if (!meant.some(one => audience.includes(one as string))) throw new WrongToken(`claim ${audienceClaim}`)
     return payload
   } catch (error) {
     if (cannotCheck !== undefined) throw cannotCheck

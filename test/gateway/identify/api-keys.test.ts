@@ -87,6 +87,19 @@ t.test('scopes of a key are those it was made with', async t => {
   t.match(await get({ 'x-api-key': other }), { status: 403, body: /insufficient-scope/ })
 })
 
+t.test('the key that replaces another lives as long as that was made for', async t => {
+  const { add, keys, file } = await start(t)
+  await add('--project', 'acme', '--name', 'ci', '--expires', '90d')
+  const day = 86_400_000
+  const made = JSON.parse(readFileSync(file, 'utf8'))
+  const [created, expires] = [-89, 1].map(days => new Date(Date.now() + days * day).toISOString())
+  writeFileSync(file, JSON.stringify({ ...made, keys: [{ ...made.keys[0], created, expires }] }))
+  await keys('rotate', 'ci', '--overlap', '7d')
+  const [old, next] = JSON.parse((await keys('list', '--json')).out).keys
+  t.equal(old.expires, expires, 'an overlap does not lengthen the life of the old one')
+  t.equal(Math.round((Date.parse(next.expires) - Date.now()) / day), 90)
+})
+
 t.test('many commands at once lose no key', async t => {
   const { folder, keys } = await start(t)
   const cli = inProject('dist', 'gateway', 'cli.js')

@@ -157,6 +157,56 @@ t.test('scopes: all that a route asks for, from scope or scp', async t => {
   })
 })
 
+t.test(
+  'scopes come from the claims that are named, by path too: roles of applications are scopes there',
+  async t => {
+    const { get } = await start(t, {
+      keys: [key],
+      jwt: ', scopes: [roles, realm_access/roles]',
+      route: 'auth: required, scopes: [Orders.Read]',
+    })
+    const status = async (claims: Record<string, unknown>) => (await get(await token(key, { claims }))).status
+    t.equal(await status({ roles: ['Orders.Read', 'x'] }), 200)
+    t.equal(await status({ realm_access: { roles: ['Orders.Read'] } }), 200)
+    t.equal(await status({ scope: 'Orders.Read', scp: 'Orders.Read' }), 403, 'in place of scope and scp')
+    t.equal(await status({ roles: { 'Orders.Read': true }, realm_access: 'Orders.Read' }), 403)
+  },
+)
+
+t.test('audienceClaim: tokens without aud are for whom another claim names', async t => {
+  const { get } = await start(t, { keys: [key], jwt: ', audienceClaim: client_id' })
+  const status = async (claims: Record<string, unknown>, audience: string | null = null) =>
+    (await get(await token(key, { claims, audience }))).status
+  t.equal(await status({ client_id: AUDIENCE }), 200)
+  t.equal(await status({ client_id: ['x', AUDIENCE] }), 200)
+  t.equal(await status({ client_id: 'another' }, AUDIENCE), 401, 'although aud is right')
+  t.equal(await status({ client_id: [[AUDIENCE]] }), 401)
+  t.equal(await status({}), 401)
+})
+
+t.test(
+  'of two issuers each is asked for its own keys alone, and one that is away makes no token wrong',
+  async t => {
+    const other = await newKey('other')
+    const second = await startIssuer(t, [other])
+    second.status = 500
+    const { get, issuer } = await start(t, {
+      keys: [key],
+      jwt: `}, { plugin: jwt, issuer: "https://second.example/", audience: ${AUDIENCE}, jwks: "${second.url}", project: azp, allowPrivate: true`,
+    })
+    const status = async (...asked: Parameters<typeof token>) => (await get(await token(...asked))).status
+    t.equal(await status(key), 200)
+    t.equal((await get()).headers['www-authenticate'], 'Bearer')
+    const before = issuer.asked
+    const theirs = { issuer: 'https://second.example/' }
+    t.equal(await status(other, theirs), 503)
+    t.equal(await status(key, { expires: 1 }), 401)
+    second.status = 200
+    await waitUntil('the second key set', async () => (await status(other, theirs)) === 200)
+    t.equal(issuer.asked, before)
+  },
+)
+
 t.test('projects: known refuses a project that is not listed', async t => {
   const { get } = await start(t, { keys: [key], jwt: ', projects: known' })
   t.equal((await get(await token(key))).status, 200)

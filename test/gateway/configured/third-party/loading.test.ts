@@ -202,6 +202,28 @@ t.test('a plugin that throws in create() is reported at its place', async t => {
   t.match(err, /gateway\.yaml:4:10 plugins: The plugin "cost" could not be created: no quota/)
 })
 
+t.test(
+  'an identifier whose challenge or stripped header could be no field is reported at its place',
+  async t => {
+    const asking = (name: string, more: string) =>
+      `{ name: '${name}', kind: 'identify', schema: ${SCHEMA}, create: () => ({ identify() {} }), ${more} }`
+    const folder = folderWith(
+      t,
+      {
+        'p.mjs': `export const plugins = [
+        ${asking('good', "challenge: () => 'Session realm=\"a\"', strips: () => 'x-session'")}, ${asking('line', "challenge: () => 'Bearer\\r\\nx: y'")},
+        ${asking('none', 'challenge: () => undefined')}, ${asking('case', "strips: () => 'X-Session'")}]`,
+      },
+      'plugins: [./p.mjs]\nidentify: [good, line, none, case]\n',
+    )
+    t.matchOnly(await problemsOf(folder), [
+      /identify\[1\]: The plugin "line" could not be created: challenge\(\) must return an authentication scheme/,
+      /identify\[2\]: The plugin "none" could not be created: challenge\(\)/,
+      /identify\[3\]: The plugin "case" could not be created: strips\(\) must return the name of a header in lower case/,
+    ])
+  },
+)
+
 t.test('a command ends even when a plugin has started a timer', async t => {
   const working = (answer: string) => `create() {
     const timer = setInterval(() => {}, 60_000)

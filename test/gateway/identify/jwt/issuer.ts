@@ -22,19 +22,20 @@ interface TokenOptions {
   readonly claims?: Readonly<Record<string, unknown>>
   readonly header?: object
   readonly issuer?: string
-  readonly audience?: string
+  /** Null for a token without `aud`. */
+  readonly audience?: string | null
   readonly expires?: string | number
 }
 
 /** A token of `key`; what is left out is right. */
 export function token(key: Key, { claims = {}, header, issuer, audience, expires }: TokenOptions = {}) {
-  return new SignJWT({ azp: 'acme', ...claims })
+  const jwt = new SignJWT({ azp: 'acme', ...claims })
     .setProtectedHeader({ alg: key.alg, kid: key.kid, typ: 'at+jwt', ...header })
     .setIssuer(issuer ?? ISSUER)
-    .setAudience(audience ?? AUDIENCE)
     .setIssuedAt()
     .setExpirationTime(expires ?? '5m')
-    .sign(key.privateKey)
+  if (audience !== null) jwt.setAudience(audience ?? AUDIENCE)
+  return jwt.sign(key.privateKey)
 }
 
 /** Serves a key set, and counts how often it is asked for. */
