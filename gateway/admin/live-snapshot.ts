@@ -192,10 +192,18 @@ export interface LiveChanges {
   readonly to: string
   /** When the change came into force. */
   readonly at: string
-  readonly changes: readonly {
-    /** Such as `Endpoint rules`. */
-    readonly heading: string
-    readonly change: 'added' | 'removed' | 'changed'
-    readonly sentence: string
-  }[]
+  readonly changes: readonly LiveChange[]
+}
+
+export interface LiveChange {
+  /** Such as `Endpoint rules`. */
+  readonly heading: string
+  readonly change: 'added' | 'removed' | 'changed'
+  readonly sentence: string
+}
+
+/** What `GET /overrides/changes` sends: what differs in effect from the files. */
+export interface LiveOverridden {
+  readonly revision: string
+  readonly changes: readonly LiveChange[]
 }

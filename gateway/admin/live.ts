@@ -1,7 +1,7 @@
 /** `/live`: what happens now, once or as a stream of server-sent events; and `/changes`. */
 import type { ServerResponse } from 'node:http'
 import type { FastifyPluginAsync } from 'fastify'
-import type { LiveChanges, LiveHistory, LiveSnapshot } from './live-snapshot.js'
+import type { LiveChanges, LiveHistory, LiveOverridden, LiveSnapshot } from './live-snapshot.js'
 import { answerRefusals, sendProblem } from './problem.js'
 import { LONGEST_PROJECT } from './settable.js'
 
@@ -20,6 +20,8 @@ export interface LiveData {
   history(of: HistoryOf): LiveHistory | Promise<LiveHistory>
   /** Null if there has been only one policy. */
   changes(): LiveChanges | null
+  /** What the overrides change of what the files say. */
+  overridden(): LiveOverridden
   /** Sends a snapshot at once and then each second, until the returned function is called. */
   watch(listener: LiveListener): () => void
 }
@@ -61,6 +63,11 @@ const changesSchema = {
     'What differs in effect between the policy in force and the one before it; null when there was only one',
 }
 
+const overriddenSchema = {
+  tags: ['Policy'],
+  summary: 'What modes, access entries and negotiated limits set at run time change of what the files say',
+}
+
 export function liveRoutes(live: LiveData): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)
@@ -89,6 +96,7 @@ export function liveRoutes(live: LiveData): FastifyPluginAsync {
     app.get('/changes', { schema: changesSchema }, async (_request, reply) =>
       reply.type('application/json').send(JSON.stringify(live.changes())),
     )
+    app.get('/overrides/changes', { schema: overriddenSchema }, async () => live.overridden())
   }
 }
 

@@ -80,7 +80,7 @@ export async function startGateway(
     explain: asked => host.explain(asked),
     inspected: host.inspected,
     keys: project => keys.list(project),
-    live: liveData({ host, reloader, redis, overrides: runtime.overrides, log }),
+    live: liveData({ host, reloader, redis, overrides: runtime.overrides, runtime, log }),
     ...overrideRoutes(
       overrides,
       () => host.inForce.loaded,

@@ -15,7 +15,7 @@ export function checkCallers({ loaded: { config }, now }: Subject): Remark[] {
     { severity, file, path: ['apiKeys'], message },
   ]
   if (!gateway.identify.some(({ plugin }) => plugin === 'api-key')) {
-    return remark('warning', 'No identifier reads these keys: add api-key to "identify".')
+    return remark('warning', 'No key of this file lets anybody in: add api-key to "identify".')
   }
   const keyFile = fileBeside(file, gateway.apiKeys)
   if (!existsSync(keyFile)) {

@@ -11,7 +11,6 @@ export function checkGateway({ loaded: { config } }: Subject): Remark[] {
   return [
     ...noPolicies(config),
     ...countsByHost(config),
-    ...unusedKeys(config),
     ...wideProxies(config),
     ...heldProxies(config),
     ...ownUpstreams(config),
@@ -30,13 +29,6 @@ function countsByHost({ gatewayFile: file, gateway: { unknownProject } }: Config
   const message =
     'A client chooses its Host: with each host it makes up, up to a hundred, it has another quota. Count by client, or reject unknown projects.'
   return [{ severity: 'warning', file, path: ['unknownProject', 'countBy'], message }]
-}
-
-/** API keys that no request could use. */
-function unusedKeys({ gatewayFile: file, gateway: { apiKeys, identify } }: Config): Remark[] {
-  if (apiKeys === undefined || identify.some(({ plugin }) => plugin === 'api-key')) return []
-  const message = 'No key of this file lets anybody in: add api-key to "identify".'
-  return [{ severity: 'warning', file, path: ['apiKeys'], message }]
 }
 
 /** Proxies among which are clients, who then choose the address they are counted by. */

@@ -10,8 +10,10 @@ import type {
 import type { Configuration } from '../../configured/load.js'
 import { shownAddress } from '../../decide/redis/address.js'
 import { compare } from '../../explain/difference/compare.js'
+import { overriddenBy } from '../../explain/difference/overridden.js'
 import { sentencesOf } from '../../explain/difference/sentences.js'
 import { latestOf } from '../../observe/untrusted-forwarding.js'
+import type { Runtime } from '../../overrides/runtime.js'
 import type { Log } from '../../types.js'
 import type { Host, WorkerState } from '../host.js'
 import type { Former, Reloader } from '../reload.js'
@@ -41,6 +43,7 @@ export interface LiveSources {
   /** The configured address of Redis; '' for none. */
   readonly redis: string
   readonly overrides: OverrideFeed
+  readonly runtime: Pick<Runtime, 'contents'>
   readonly log: Log
 }
 
@@ -91,6 +94,13 @@ export function liveData(sources: LiveSources): LiveData {
       const { parts } = await sources.host.history(of)
       checkKnown(of, parts, sources.host.inForce.loaded)
       return joinHistory(parts, of)
+    },
+    overridden() {
+      const { loaded } = sources.host.inForce
+      return {
+        revision: loaded.compiled.policy.revision,
+        changes: overriddenBy(loaded, sources.runtime.contents),
+      }
     },
     changes: () => changes.between(sources.reloader.former, sources.host.inForce.loaded),
     watch(listener) {

@@ -43,6 +43,7 @@ async function start(
     snapshot: () => ({}) as LiveSnapshot,
     history: () => ({ step_ms: 10_000, from: '', points: [] }),
     changes: () => null,
+    overridden: () => ({ revision: '', changes: [] }),
     watch: () => () => undefined,
   }
   const more = {

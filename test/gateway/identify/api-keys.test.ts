@@ -201,5 +201,5 @@ t.test('check names keys that let nobody in', async t => {
     gateway,
     text.replace('{ plugin: api-key }, ', '').replace('auth: required', 'auth: optional'),
   )
-  t.match(await check(), /apiKeys: warning: No identifier reads these keys/)
+  t.match(await check(), /apiKeys: warning: No key of this file lets anybody in/)
 })

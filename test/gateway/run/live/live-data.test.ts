@@ -1,6 +1,7 @@
 /** The live data for several clients, when a snapshot cannot be made. */
 import t from 'tap'
 import { loadOrFail } from '../../../../gateway/configured/load.js'
+import { EMPTY } from '../../../../gateway/overrides/store.js'
 import { liveData } from '../../../../gateway/run/live/live-data.js'
 import { inProject } from '../../../helpers/root.js'
 import { waitUntil } from '../../../helpers/wait.js'
@@ -24,6 +25,7 @@ t.test('a client whose first snapshot failed gets the next one', async t => {
     reloader: { last: undefined, former: undefined },
     redis: '',
     overrides: { list: () => [], watch() {} },
+    runtime: { contents: EMPTY },
     log,
   })
   const events: string[] = []
