@@ -26,13 +26,17 @@ export const clientCertificate = definePlugin({
   }),
   create(config, tools) {
     const named = namedProjects(config.projects, tools)
+    const listed = new Set(tools.projects.map(({ id }) => id))
     /** By certificate: a connection brings the same one with each request. */
     const known = new WeakMap<ClientCertificate, Project | WrongCredential>()
     const read = (certificate: ClientCertificate): Project | WrongCredential => {
       const wrong = (reason: string) => ({ wrongCredential: certificate.fingerprint, reason })
       if (!certificate.trusted) return wrong('not trusted')
       const ids = idsIn(certificate, config.project)
-      const found = ids.map(id => named(id))
+      // Of several names, one that is listed is meant.
+      const found = [...ids]
+        .sort((a, b) => Number(listed.has(b)) - Number(listed.has(a)))
+        .map(id => named(id))
       const project = found.find(one => typeof one !== 'string')
       return project ?? wrong((found[0] as string | undefined) ?? 'no project')
     }

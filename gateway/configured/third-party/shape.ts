@@ -13,7 +13,6 @@ const UNITS: readonly unknown[] = words.CALENDAR_UNITS
 const NAME = /^[a-z][a-z0-9._-]{0,63}$/
 /** Reasons stand in records and metrics. */
 const REASON = /^[a-z][a-z0-9 -]{0,63}$/
-const PROJECT_ID = /^[A-Za-z0-9._:-]{1,128}$/
 /** A scheme, and parameters of it (RFC 9110 section 11.6.1). */
 const CHALLENGE = /^[A-Za-z][A-Za-z0-9-]{0,31}(?: [ -~]{1,256})?$/
 const HEADER = /^[a-z0-9-]{1,64}$/
@@ -81,7 +80,7 @@ function projectFrom(
   const { id, plan, environment } = isObject(value) ? value : {}
   const isProject =
     typeof id === 'string' &&
-    PROJECT_ID.test(id) &&
+    words.isProjectId(id) &&
     typeof plan === 'string' &&
     typeof environment === 'string'
   if (!isProject) throw new TypeError('identify() must return a project with id, plan and environment')

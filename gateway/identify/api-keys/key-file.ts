@@ -1,5 +1,6 @@
 /** The file of API keys: made by `sluice keys`, read by gateways. It holds hashes, and no key. */
 import { hash, randomBytes } from 'node:crypto'
+import { isProjectId } from '../../../config/words/words.js'
 
 /** One key. Times are ISO 8601 in UTC. */
 export interface ApiKey {
@@ -28,7 +29,6 @@ export const NO_KEYS: KeyFile = { version: 1, keys: [] }
 /** Enough for 50,000 keys. */
 export const MOST_FILE_BYTES = 32 * 1024 * 1024
 
-const PROJECT = /^[A-Za-z0-9._:-]{1,128}$/
 const ID = /^[a-z0-9]{8}$/
 const NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
 /** RFC 6749 section 3.3. */
@@ -76,7 +76,7 @@ function wrongMember(key: Partial<ApiKey> | null): string | undefined {
   const isTime = (time: unknown) => typeof time === 'string' && !Number.isNaN(Date.parse(time))
   const isRight: Record<string, boolean> = {
     id: ID.test(id),
-    project: PROJECT.test(project),
+    project: isProjectId(project),
     name: NAME.test(name),
     prefix: /^[a-z0-9_]{1,32}$/.test(prefix),
     hash: /^[0-9a-f]{64}$/.test(hash),

@@ -112,6 +112,7 @@ t.test('a certificate of the authority names the project; another one, or none, 
   const { get, issue, foreign } = await start(t)
   t.match(await get(issue('one', 'DNS:acme')), { status: 200, body: 'acme growth' })
   t.match(await get(issue('two', 'DNS:other.test')), { status: 200, body: 'other.test developer' })
+  t.match(await get(issue('both', 'DNS:other.test,DNS:acme')), { body: 'acme growth' }, 'a listed one first')
   t.match(await get(), { status: 401, body: /credential-missing/, challenge: 'Client-Certificate' })
   t.match(await get(foreign('acme', 'DNS:acme')), { status: 401, body: /credential-invalid/ })
   t.match(await get(issue('nameless', '')), { status: 401, body: /credential-invalid/ })
