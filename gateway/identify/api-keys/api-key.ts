@@ -2,8 +2,9 @@
 import { Type } from 'typebox'
 import { definePlugin, type Project, type WrongCredential } from '../../plugin.js'
 import { namedProjects } from '../named-project.js'
+import type { Use } from '../shared.js'
 import { type ApiKey, hashOf, stateOf } from './key-file.js'
-import { readKeys, shareKeyStore } from './key-store.js'
+import { type KeyStore, readKeys, useKeys } from './key-store.js'
 
 /** Longer ones are no keys of anybody. */
 const LONGEST = 4096
@@ -45,7 +46,7 @@ export const apiKey = definePlugin({
     const named = namedProjects('known', tools)
     const name = header.toLowerCase()
     const before = scheme === undefined ? undefined : `${scheme.toLowerCase()} `
-    let keys: ReturnType<typeof shareKeyStore> | undefined
+    let keys: Use<KeyStore> | undefined
 
     function keyIn(value: string): string | undefined {
       if (before !== undefined) {
@@ -73,7 +74,7 @@ export const apiKey = definePlugin({
       if (state !== 'active') return { wrongCredential: key, reason: state }
       const owner = ownerOf(made)
       if (typeof owner === 'string') return { wrongCredential: key, reason: owner }
-      keys?.store.used.set(made.id, now)
+      keys?.value.used.set(made.id, now)
       return owner
     }
 
@@ -86,12 +87,12 @@ export const apiKey = definePlugin({
         // Its keys are read when the gateway starts: before, whether this one is among them is unknown.
         if (keys === undefined && tools.apiKeys !== undefined) throw new Error('the keys have not been read')
         const hash = hashOf(key)
-        const made = keys?.store.find(hash)
+        const made = keys?.value.find(hash)
         if (made !== undefined) return projectOf(made, key)
         return listed.get(hash) ?? { wrongCredential: key, reason: 'unknown key' }
       },
       start() {
-        if (tools.apiKeys !== undefined) keys = shareKeyStore(tools.apiKeys, tools.log)
+        if (tools.apiKeys !== undefined) keys = useKeys(tools.apiKeys, tools.log)
       },
       async close() {
         keys?.release()

@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '../../types.js'
+import { Shared, type Use } from '../shared.js'
 import { type ApiKey, MOST_FILE_BYTES, NO_KEYS, parseKeyFile } from './key-file.js'
 
 /** How often the file is looked at. */
@@ -94,36 +95,14 @@ export function readKeys(file: string): readonly ApiKey[] {
   return parseKeyFile(readFileSync(file, 'utf8')).keys
 }
 
-interface Shared {
-  readonly store: KeyStore
-  users: number
-}
+const stores = new Shared<KeyStore>()
 
-const shared = new Map<string, Shared>()
+/** The keys of a file for one more user, who must release them. */
+export function useKeys(file: string, log: Log): Use<KeyStore> {
+  return stores.use(file, () => new KeyStore(file, log))
+}
 
 /** When each key was last used in this process, by id; in ms since the epoch. */
 export function keyUses(): [string, number][] {
-  return [...shared.values()].flatMap(({ store }) => [...store.used])
-}
-
-/** The keys of a file for one more user, who must `release` them; a reload keeps what is known of them. */
-export function shareKeyStore(file: string, log: Log): { store: KeyStore; release(): void } {
-  let one = shared.get(file)
-  if (one === undefined) {
-    one = { store: new KeyStore(file, log), users: 0 }
-    shared.set(file, one)
-  }
-  const { store } = one
-  one.users += 1
-  return {
-    store,
-    release() {
-      const left = shared.get(file)
-      if (left?.store !== store) return
-      left.users -= 1
-      if (left.users > 0) return
-      shared.delete(file)
-      store.close()
-    },
-  }
+  return stores.values.flatMap(({ used }) => [...used])
 }

@@ -6,8 +6,9 @@ import { Duration } from '../../../config/schema/duration.js'
 import { Word, when } from '../../../config/schema/fields.js'
 import { definePlugin, type WrongCredential } from '../../plugin.js'
 import { namesListedOnly } from '../named-project.js'
+import type { Use } from '../shared.js'
 import { projectReader } from './claims.js'
-import { shareKeySet } from './key-set.js'
+import { type KeySet, useKeySet } from './key-set.js'
 import { isUrl, keySetFrom, sourceFault } from './key-source.js'
 import { WrongToken } from './token.js'
 import { Verifier } from './verifier.js'
@@ -95,12 +96,12 @@ export const jwt = definePlugin({
     const jwks = isUrl(config.jwks) ? config.jwks : resolve(tools.folder, config.jwks)
     // An issuer may be away for a while; a file that is wrong stays so.
     if (!isUrl(jwks)) checkFile(jwks, config.jwks)
-    let keys: ReturnType<typeof shareKeySet> | undefined
+    let keys: Use<KeySet> | undefined
     const verifier = new Verifier(
       config,
       async (header, token) => {
         if (keys === undefined) throw new Error('only a running gateway reads the key set')
-        return keys.set.keyOf(header, token)
+        return keys.value.keyOf(header, token)
       },
       projectReader(config, tools),
     )
@@ -114,11 +115,11 @@ export const jwt = definePlugin({
         return project instanceof Promise ? project.catch(error => wrongCredential(token, error)) : project
       },
       start() {
-        keys = shareKeySet(jwks, allowPrivate, tools.log)
-        keys.set.onRemoved.add(forget)
+        keys = useKeySet(jwks, allowPrivate, tools.log)
+        keys.value.onRemoved.add(forget)
       },
       async close() {
-        keys?.set.onRemoved.delete(forget)
+        keys?.value.onRemoved.delete(forget)
         keys?.release()
         keys = undefined
       },

@@ -3,6 +3,7 @@
  * token names a key that is not among them. While the issuer cannot be reached, the last good set stays.
  */
 import type { Log } from '../../types.js'
+import { Shared, type Use } from '../shared.js'
 import { type KeySource, keySource } from './key-source.js'
 import { isUnknownKey, type KeyOf, type Keys, keyFinder } from './token.js'
 
@@ -112,36 +113,13 @@ export class KeySet {
   }
 }
 
-interface Shared {
-  readonly set: KeySet
-  users: number
-}
+const sets = new Shared<KeySet>()
 
-const shared = new Map<string, Shared>()
-
-/**
- * The keys at an address for one more user, who must `release` them. Users share them, so that a reload keeps what is
- * known, even while the issuer is away.
- */
-export function shareKeySet(jwks: string, allowPrivate: boolean, log: Log): { set: KeySet; release(): void } {
-  const name = `${jwks} ${allowPrivate}`
-  let one = shared.get(name)
-  if (one === undefined) {
-    one = { set: new KeySet(keySource(jwks, allowPrivate), jwks, log), users: 0 }
-    shared.set(name, one)
-    one.set.start()
-  }
-  const { set } = one
-  one.users += 1
-  return {
-    set,
-    release() {
-      const left = shared.get(name)
-      if (left?.set !== set) return
-      left.users -= 1
-      if (left.users > 0) return
-      shared.delete(name)
-      set.close()
-    },
-  }
+/** The keys at an address for one more user, who must release them. */
+export function useKeySet(jwks: string, allowPrivate: boolean, log: Log): Use<KeySet> {
+  return sets.use(`${jwks} ${allowPrivate}`, () => {
+    const set = new KeySet(keySource(jwks, allowPrivate), jwks, log)
+    set.start()
+    return set
+  })
 }

@@ -19,7 +19,7 @@ export interface ProviderAnswer {
 }
 
 /** Calls the provider until there is a usable response: 200, or a refusal other than "too many requests". */
-export type Caller = (call: ProviderCall, signal: AbortSignal) => Promise<ProviderAnswer>
+export type CallProvider = (call: ProviderCall, signal: AbortSignal) => Promise<ProviderAnswer>
 
 interface Attempt {
   readonly answer?: ProviderAnswer
@@ -37,7 +37,7 @@ const tooMany = /^(userRateLimitExceeded|rateLimitExceeded|quotaExceeded)$/
  * failures, 5xx and cut or broken responses are retried with growing waits; 429 when the provider says so. Throws
  * ProviderError.
  */
-export function createCaller(bounds: Bounds): Caller {
+export function createCaller(bounds: Bounds): CallProvider {
   async function attempt(call: ProviderCall, signal: AbortSignal): Promise<Attempt> {
     const { method, url, headers = {}, form } = call
     const request = {

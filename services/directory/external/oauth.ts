@@ -1,5 +1,5 @@
 import type { JsonObject } from '../model.js'
-import type { Caller } from './call.js'
+import type { CallProvider } from './call.js'
 import { ConnectionError, ProviderError } from './error.js'
 import type { ExternalSettings } from './settings.js'
 
@@ -23,7 +23,7 @@ export type OAuth = ReturnType<typeof createOAuth>
  * The provider's OAuth endpoints (RFC 6749, sections 4.1 and 6). The token calls throw ProviderError; all throw ConnectionError
  * 501 when the operator has configured no client.
  */
-export function createOAuth(settings: ExternalSettings, call: Caller) {
+export function createOAuth(settings: ExternalSettings, call: CallProvider) {
   const { authorizeUrl, tokenUrl, scopes } = settings
 
   function client(): { id: string; secret: string } {

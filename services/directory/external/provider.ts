@@ -1,6 +1,6 @@
 import { isJsonObject } from '../../json.js'
 import type { JsonObject } from '../model.js'
-import type { Caller } from './call.js'
+import type { CallProvider } from './call.js'
 import type { AccessToken } from './connection.js'
 import { Forbidden, ProviderError } from './error.js'
 import type { Bounds } from './settings.js'
@@ -13,7 +13,7 @@ export interface ProviderReader {
 }
 
 export interface ProviderParts {
-  readonly call: Caller
+  readonly call: CallProvider
   readonly bounds: Bounds
   readonly token: AccessToken
   readonly apiUrl: string

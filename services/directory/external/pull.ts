@@ -7,7 +7,7 @@ import type { PullCounts, PullState, Store } from '../store/contract.js'
 import type { StoredEvent } from '../store/event-contract.js'
 import type { WriterFactory } from '../sync/writers.js'
 import { apply } from './apply.js'
-import type { Caller } from './call.js'
+import type { CallProvider } from './call.js'
 import type { Work } from './compare.js'
 import { compare } from './compare.js'
 import type { ProviderConnection } from './connection.js'
@@ -27,7 +27,7 @@ export interface PullParts {
   readonly store: Store
   readonly writers: WriterFactory
   readonly connection: ProviderConnection
-  readonly call: Caller
+  readonly call: CallProvider
   readonly settings: Pick<ExternalSettings, 'apiUrl' | 'maxDeletions'>
   readonly bounds: Bounds
   readonly log: ServiceLog

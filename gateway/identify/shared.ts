@@ -1,0 +1,31 @@
+/** What identifiers share by its name: a reload keeps what is known, because the next configuration uses it before the last lets go. */
+
+export interface Use<T> {
+  readonly value: T
+  /** The last one closes it. To be called once. */
+  release(): void
+}
+
+export class Shared<T extends { close(): void }> {
+  readonly #open = new Map<string, { readonly value: T; users: number }>()
+
+  /** The thing of this name for one more user; made by `open` for the first. */
+  use(name: string, open: () => T): Use<T> {
+    const one = this.#open.get(name) ?? { value: open(), users: 0 }
+    this.#open.set(name, one)
+    one.users += 1
+    return {
+      value: one.value,
+      release: () => {
+        one.users -= 1
+        if (one.users > 0) return
+        this.#open.delete(name)
+        one.value.close()
+      },
+    }
+  }
+
+  get values(): T[] {
+    return [...this.#open.values()].map(({ value }) => value)
+  }
+}
