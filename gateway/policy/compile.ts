@@ -59,10 +59,7 @@ function compileRoutes(
   readings: PolicyOptions['readings'],
   faults: Fault[],
 ): Routes {
-  const folding = [...readings].flatMap(([name, { caseInsensitivePaths }]) =>
-    caseInsensitivePaths ? name : [],
-  )
-  const compiled = new Routes(gateway.closed, new Set(folding))
+  const compiled = new Routes(gateway.closed, readings)
   for (const [i, { host, path: text, ...target }] of gateway.routes.entries()) {
     const path = ['routes', i, 'path']
     const pattern = readPattern(text, file, path, faults)

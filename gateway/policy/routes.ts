@@ -1,8 +1,9 @@
 /** Where a request goes: by host and path, unless the path is closed. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Facts } from '../types.js'
-import { foldPattern, type Pattern } from './pattern.js'
+import { foldPattern, isServedMethod, type Pattern } from './pattern.js'
 import { type Found, PathTrie } from './trie.js'
+import { overridingMethod, type UpstreamReading } from './upstream-reading.js'
 
 /** Paths that are answered 404 whatever routes say. All that an entry names must hold; letter case is ignored. */
 export interface ClosedEntry {
@@ -24,18 +25,19 @@ export interface RouteTarget {
 }
 
 type Targets = PathTrie<RouteTarget>
+type RoutedFacts = Pick<Facts, 'method' | 'path' | 'host' | 'header'>
 
 export class Routes {
   readonly #everyHost: Targets = new PathTrie()
   readonly #hosts = new Map<string, Targets>()
   /** The same routes in lower case, for upstreams that ignore case. */
   readonly #folded = { everyHost: new PathTrie<RouteTarget>(), hosts: new Map<string, Targets>() }
-  readonly #folding: ReadonlySet<string>
+  readonly #readings: ReadonlyMap<string, UpstreamReading>
   readonly #closed: readonly ClosedEntry[]
 
-  /** @param folding names of the upstreams that ignore letter case */
-  constructor(closed: readonly ClosedEntry[], folding: ReadonlySet<string>) {
-    this.#folding = folding
+  /** @param readings how upstreams interpret requests, by name, where that matters */
+  constructor(closed: readonly ClosedEntry[], readings: ReadonlyMap<string, UpstreamReading>) {
+    this.#readings = readings
     this.#closed = closed.map(({ host, path, prefix, contains }) => ({
       host,
       path: path === undefined ? undefined : ended(path.toLowerCase()),
@@ -47,7 +49,7 @@ export class Routes {
   /** Adds a route. Returns the route that it ties with, if there is one. */
   add(host: string | undefined, pattern: Pattern, target: RouteTarget): Found<RouteTarget> | undefined {
     const tie = targetsOf(host, this.#everyHost, this.#hosts).add(pattern, target)
-    if (tie !== undefined || !this.#folding.has(target.upstream)) return tie
+    if (tie !== undefined || !this.#readings.get(target.upstream)?.caseInsensitivePaths) return tie
     const { everyHost, hosts } = this.#folded
     const alike = targetsOf(host, everyHost, hosts).add(foldPattern(pattern), target)
     return alike !== undefined && !isDeepStrictEqual(alike.value, target) ? alike : undefined
@@ -59,13 +61,27 @@ export class Routes {
   }
 
   /**
-   * The route: what a host does not route falls to the routes of every host. If its upstream ignores case, the route that
-   * any spelling of the path would take: another spelling must not be a way around what a route asks for.
+   * The route: what a host does not route falls to the routes of every host. If its upstream serves a POST as another
+   * method, that method needs a route too, and what both ask for counts.
    */
-  find({ method, path, host }: Pick<Facts, 'method' | 'path' | 'host'>): Found<RouteTarget> | undefined {
-    if (this.isClosed({ path, host })) return undefined
+  find(facts: RoutedFacts): Found<RouteTarget> | undefined {
+    if (this.isClosed(facts)) return undefined
+    const found = this.#find(facts.method, facts)
+    const field = found && this.#readings.get(found.value.upstream)?.methodOverride
+    const method = overridingMethod(facts, field) ?? facts.method
+    // What is no method is refused when the request is read for its upstream.
+    if (found === undefined || method === facts.method || !isServedMethod(method)) return found
+    const served = this.#find(method, facts)
+    return served && { ...found, value: strictest(found.value, served.value) }
+  }
+
+  /**
+   * If the upstream ignores case, the route that any spelling of the path would take: another spelling must not be a way
+   * around what a route asks for.
+   */
+  #find(method: string, { path, host }: RoutedFacts): Found<RouteTarget> | undefined {
     const found = this.#hosts.get(host)?.find(method, path) ?? this.#everyHost.find(method, path)
-    if (found === undefined || !this.#folding.has(found.value.upstream)) return found
+    if (found === undefined || !this.#readings.get(found.value.upstream)?.caseInsensitivePaths) return found
     const { everyHost, hosts } = this.#folded
     const lower = path.toLowerCase()
     return hosts.get(host)?.find(method, lower) ?? everyHost.find(method, lower) ?? found
@@ -82,6 +98,16 @@ export class Routes {
         (one.prefix === undefined || path.startsWith(one.prefix)) &&
         (one.contains === undefined || path.includes(one.contains)),
     )
+  }
+}
+
+/** The first one's upstream, and what either asks for. */
+function strictest({ upstream, auth, scopes }: RouteTarget, other: RouteTarget): RouteTarget {
+  const isRequired = auth === 'required' || other.auth === 'required'
+  return {
+    upstream,
+    auth: isRequired ? 'required' : 'optional',
+    scopes: [...new Set([...scopes, ...other.scopes])],
   }
 }
 

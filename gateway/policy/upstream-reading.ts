@@ -32,11 +32,20 @@ export function readForUpstream(facts: Facts, reading: UpstreamReading | undefin
   return { method: methodServed(facts, reading.methodOverride), foldedPath }
 }
 
-/** Only a POST is treated as another method: frameworks that support this agree on that. */
+/**
+ * The method that a POST names in this field, in upper case. Only a POST is treated as another method: frameworks that
+ * support this agree on that.
+ */
+export function overridingMethod(
+  facts: Pick<Facts, 'method' | 'header'>,
+  field: string | undefined,
+): string | undefined {
+  return facts.method === 'POST' && field !== undefined ? facts.header(field)?.toUpperCase() : undefined
+}
+
 function methodServed(facts: Facts, field: string | undefined): string {
-  const named = facts.method === 'POST' && field !== undefined ? facts.header(field) : undefined
-  if (named === undefined) return facts.method
-  const method = named.toUpperCase()
+  const method = overridingMethod(facts, field)
+  if (method === undefined) return facts.method
   // How the upstream would treat any other value is unknown.
   if (!isServedMethod(method)) throw new GatewayError('bad-request', { detail: `${field} names no method.` })
   return method

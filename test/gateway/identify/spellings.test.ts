@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import fc from 'fast-check'
 import t from 'tap'
 import { testGateway } from '../../helpers/gateway.js'
-import { startApp } from '../../helpers/http.js'
+import { send, startApp } from '../../helpers/http.js'
 
 const CHANGES: readonly ((text: string) => string)[] = [
   text => text.replace('a', '%61'),
@@ -77,3 +77,32 @@ function readsAsAdmin(url: string, kind: string): boolean {
   ).pathname
   return /^\/admin(\/|$)/.test(read)
 }
+
+t.test('a POST that its upstream serves as another method needs the credential of both routes', async t => {
+  const seen: string[] = []
+  const upstream = await startApp(t, (req, res) => {
+    seen.push(`${req.method} ${req.headers['x-http-method-override']}`)
+    res.end()
+  })
+  const gateway = await testGateway(t, {
+    upstream,
+    upstreamSettings: 'methodOverride: x-http-method-override',
+    route:
+      'DELETE /things/**, upstream: app, auth: required }, { path: GET /things/**, upstream: app }, { path: POST /things/**',
+    settings: 'identify: [api-key, host]\nunknownProject: enterprise\n',
+  })
+  const post = async (method?: string) =>
+    (
+      await send(`${gateway.url}/things/1`, {
+        method: 'POST',
+        ...(method && { headers: { 'x-http-method-override': method } }),
+      })
+    ).status
+  t.equal(await post(), 200)
+  t.equal(await post('get'), 200)
+  t.equal(await post('DELETE'), 401)
+  t.equal(await post('delete'), 401)
+  t.equal(await post('PATCH'), 404, 'no route has it')
+  t.equal(await post('what ever'), 400)
+  t.same(seen, ['POST undefined', 'POST get'])
+})
