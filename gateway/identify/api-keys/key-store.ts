@@ -1,6 +1,7 @@
 /** The API keys of a file, read again when it changes: a revoked key must not wait for a reload. */
 import { readFileSync, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
+import { reasonOf } from '../../../config/files.js'
 import type { Log } from '../../types.js'
 import { Shared, type Use } from '../shared.js'
 import { type ApiKey, MOST_FILE_BYTES, NO_KEYS, parseKeyFile } from './key-file.js'
@@ -11,7 +12,11 @@ const LOOK_MS = 1000
 export class KeyStore {
   readonly #file: string
   readonly #log: Log
+  #keys: readonly ApiKey[] = []
   #byHash: ReadonlyMap<string, ApiKey> = new Map()
+  #trouble: string | undefined
+  /** Why the file with the mark of the last read cannot be used. */
+  #unusable: string | undefined
   /** When each key was last used here, by id; in ms since the epoch. */
   readonly used = new Map<string, number>()
   #mark = ''
@@ -35,6 +40,16 @@ export class KeyStore {
     return this.#byHash.get(hash)
   }
 
+  /** In the order of the file. */
+  get keys(): readonly ApiKey[] {
+    return this.#keys
+  }
+
+  /** Why the file cannot be read now, as a sentence: `keys` are those of before. */
+  get trouble(): string | undefined {
+    return this.#trouble
+  }
+
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
@@ -48,6 +63,7 @@ export class KeyStore {
     try {
       const mark = await stat(this.#file).then(markOf, this.#absent)
       if (mark !== this.#mark) this.#replace(mark, mark === '' ? '' : await readFile(this.#file, 'utf8'))
+      this.#trouble = this.#unusable
     } catch (error) {
       this.#unreadable(error)
     }
@@ -63,8 +79,15 @@ export class KeyStore {
   #replace(mark: string, text: string): void {
     // A file that cannot be used is not read again until it changes.
     this.#mark = mark
-    this.#byHash = new Map((mark === '' ? NO_KEYS : parseKeyFile(text)).keys.map(key => [key.hash, key]))
-    const ids = new Set([...this.#byHash.values()].map(({ id }) => id))
+    try {
+      this.#keys = (mark === '' ? NO_KEYS : parseKeyFile(text)).keys
+      this.#unusable = undefined
+    } catch (error) {
+      this.#unusable = (error as Error).message
+      throw error
+    }
+    this.#byHash = new Map(this.#keys.map(key => [key.hash, key]))
+    const ids = new Set(this.#keys.map(({ id }) => id))
     for (const id of this.used.keys()) if (!ids.has(id)) this.used.delete(id)
   }
 
@@ -72,7 +95,9 @@ export class KeyStore {
 
   /** Said once, and again when the reason changes. */
   #unreadable(error: unknown): void {
-    const reason = `${this.#mark} ${(error as Error).message}`
+    const { code, message } = error as NodeJS.ErrnoException
+    this.#trouble = code === undefined ? message : `The file cannot be read: ${reasonOf(error)}.`
+    const reason = `${this.#mark} ${message}`
     if (reason === this.#reported) return
     this.#reported = reason
     this.#log.error(
