@@ -51,8 +51,10 @@ export interface Facts {
 
 /** A client's certificate: the names in it. */
 export interface ClientCertificate {
-  /** True if one of `clientCa` has issued it, and it is valid now. Without that its names mean nothing. */
+  /** True if one of `clientCa` has issued it, and it was valid when the connection began. Without that its names mean nothing. */
   readonly trusted: boolean
+  /** When it expires, in ms since the epoch: a connection, and a session that is resumed, may outlive it. */
+  readonly validUntil: number
   readonly commonName: string | undefined
   /** Subject alternative names. */
   readonly dnsNames: readonly string[]

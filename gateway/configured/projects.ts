@@ -34,7 +34,7 @@ export function projectOf({ config }: Configuration, id: string): Project {
 }
 
 /**
- * The project that a negotiated limit is for. One that only credentials name may have any plan and environment: then it
+ * The project that an override is for. One that only credentials name may have any plan and environment: then it
  * is returned with one of each set of limits. Empty if no request can be of such a project.
  */
 export function projectsNamed(loaded: Configuration, id: string): readonly Project[] {
@@ -62,10 +62,13 @@ function* columnsOfTables({ config, compiled }: Configuration): Generator<Column
   }
 }
 
-/** Checks that an access entry may name the id: a project, or `host:NAME` for unknown callers. @throws {NotFound} */
-export function checkNamed({ config }: Configuration, id: string): void {
-  const isHost = id.startsWith(BY_HOST) && config.gateway.unknownProject !== 'reject'
-  if (!isHost && !config.projects.some(one => one.id === id)) throw noProject(id)
+/**
+ * Checks that an access entry may name the id: a project, listed or such as credentials may name, or `host:NAME` for
+ * unknown callers. @throws {NotFound}
+ */
+export function checkNamed(loaded: Configuration, id: string): void {
+  const isHost = id.startsWith(BY_HOST) && loaded.config.gateway.unknownProject !== 'reject'
+  if (!isHost && projectsNamed(loaded, id).length === 0) throw noProject(id)
 }
 
 function noProject(id: string): NotFound {

@@ -27,12 +27,16 @@ export const clientCertificate = definePlugin({
   create(config, tools) {
     const named = namedProjects(config.projects, tools)
     const listed = new Set(tools.projects.map(({ id }) => id))
+    // DNS names have no case, and ids do.
+    const byLowerCase = new Map(tools.projects.map(({ id }) => [id.toLowerCase(), id]))
+    const meant = (name: string) => (listed.has(name) ? name : (byLowerCase.get(name) ?? name))
     /** By certificate: a connection brings the same one with each request. */
     const known = new WeakMap<ClientCertificate, Project | WrongCredential>()
     const read = (certificate: ClientCertificate): Project | WrongCredential => {
       const wrong = (reason: string) => ({ wrongCredential: certificate.fingerprint, reason })
       if (!certificate.trusted) return wrong('not trusted')
-      const ids = idsIn(certificate, config.project)
+      const names = idsIn(certificate, config.project)
+      const ids = config.project === 'san-dns' ? names.map(meant) : names
       // Of several names, one that is listed is meant.
       const found = [...ids]
         .sort((a, b) => Number(listed.has(b)) - Number(listed.has(a)))
@@ -43,6 +47,9 @@ export const clientCertificate = definePlugin({
     return {
       identify({ certificate }) {
         if (certificate === undefined) return undefined
+        if (certificate.trusted && !(Date.now() < certificate.validUntil)) {
+          return { wrongCredential: certificate.fingerprint, reason: 'expired' }
+        }
         const said = known.get(certificate) ?? read(certificate)
         known.set(certificate, said)
         return said

@@ -7,12 +7,13 @@ const NAME = /(DNS|URI|[A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^,"]*)(?:, |$)/y
 
 /** What the client has sent; undefined if nothing. */
 export function certificateOf(socket: TLSSocket): ClientCertificate | undefined {
-  const { subject, subjectaltname, fingerprint256 } = socket.getPeerCertificate()
+  const { subject, subjectaltname, fingerprint256, valid_to } = socket.getPeerCertificate()
   if (fingerprint256 === undefined) return undefined
   const names = alternativeNames(subjectaltname)
   const commonName: unknown = subject?.CN
   return {
     trusted: socket.authorized,
+    validUntil: Date.parse(valid_to),
     // Of several, none is the name.
     commonName: typeof commonName === 'string' ? commonName : undefined,
     dnsNames: names.flatMap(([kind, name]) => (kind === 'DNS' ? [name.toLowerCase()] : [])),

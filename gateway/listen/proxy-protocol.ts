@@ -2,7 +2,7 @@
  * The PROXY protocol, versions 1 and 2: what a load balancer that passes connections on says of their client, before
  * anything else (https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt).
  */
-import type { Socket } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { parseAddress } from '../../config/words/address.js'
 
 /** A line of version 1 has at most 107 bytes (section 2.1). */
@@ -40,8 +40,10 @@ function version1(bytes: Buffer): ProxyHeader | 'incomplete' | 'malformed' {
   if (/^PROXY UNKNOWN(?: |$)/.test(line)) return header(undefined)
   const [, family, source = '', target = ''] =
     /^PROXY (TCP[46]) (\S+) (\S+) \d{1,5} \d{1,5}$/.exec(line) ?? []
-  const words = family === 'TCP4' ? 1 : 4
-  const isRight = [source, target].every(address => parseAddress(address)?.words.length === words)
+  const version = family === 'TCP4' ? 4 : 6
+  const isRight = [source, target].every(
+    address => isIP(address) === version && parseAddress(address) !== undefined,
+  )
   return family !== undefined && isRight ? header(source) : 'malformed'
 }
 

@@ -1,8 +1,9 @@
 /** Certificates that name projects, over HTTP/1.1 and HTTP/2, through a whole gateway. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { request as requestHttps } from 'node:https'
+import { Agent, request as requestHttps } from 'node:https'
 import { join } from 'node:path'
+import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import { alternativeNames } from '../../../gateway/listen/client-certificate.js'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
@@ -13,6 +14,7 @@ import { temporaryFolder } from '../../helpers/scope.js'
 const PROJECTS = `version: 1
 projects:
   - { id: acme, plan: growth, environment: production }
+  - { id: CapCo, plan: scale, environment: staging }
   - { id: "prod:api", plan: scale, environment: staging }
 `
 
@@ -101,6 +103,7 @@ async function start(t: Test, { auth = 'request', identify = '{ plugin: client-c
     })
   return {
     ...gateway,
+    ca: served.cert,
     get,
     issue: (name: string, names: string) => issue(folder, authority, name, names),
     foreign: (name: string, names: string) => issue(folder, stranger, name, names),
@@ -112,6 +115,7 @@ t.test('a certificate of the authority names the project; another one, or none, 
   const { get, issue, foreign } = await start(t)
   t.match(await get(issue('one', 'DNS:acme')), { status: 200, body: 'acme growth' })
   t.match(await get(issue('two', 'DNS:other.test')), { status: 200, body: 'other.test developer' })
+  t.match(await get(issue('cap', 'DNS:CAPco')), { body: 'CapCo scale' }, 'DNS names have no case')
   t.match(await get(issue('both', 'DNS:other.test,DNS:acme')), { body: 'acme growth' }, 'a listed one first')
   t.match(await get(), { status: 401, body: /credential-missing/, challenge: 'Client-Certificate' })
   t.match(await get(foreign('acme', 'DNS:acme')), { status: 401, body: /credential-invalid/ })
@@ -136,6 +140,29 @@ t.test('where certificates are required, a handshake without a valid one fails',
   t.match(await get(issue('one', 'DNS:acme')), { status: 200 })
   await t.rejects(get())
   await t.rejects(get(foreign('one', 'DNS:acme')))
+})
+
+t.test('a connection, or a session that is resumed, does not outlive its certificate', async t => {
+  if (!canMakeCertificates(t)) return
+  const { url, ca, issue } = await start(t)
+  const identity = issue('one', 'DNS:acme')
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  const get = () =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const options = { ca, servername: 'localhost', agent, ...identity }
+      requestHttps(`${url.replace('127.0.0.1', 'localhost')}/x`, options, answer => {
+        answer.resume().on('end', () => resolve(answer.statusCode))
+      })
+        .on('error', reject)
+        .end()
+    })
+  t.equal(await get(), 200)
+  // The certificate is for two days.
+  const later = Date.now() + 3 * 86_400_000
+  mock.method(Date, 'now', () => later)
+  t.teardown(() => mock.restoreAll())
+  t.equal(await get(), 401)
 })
 
 t.test('names are read as Node writes them, and none if one of them cannot be', async t => {

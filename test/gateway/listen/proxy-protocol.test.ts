@@ -24,6 +24,7 @@ const V6 = [...[0x20, 0x01, 0x0d, 0xb8], ...Array(11).fill(0), 7, ...Array(16).f
 const READ: Record<string, [text: Buffer | string, client: string | undefined]> = {
   'version 1, IPv4': ['PROXY TCP4 192.0.2.1 198.51.100.1 8080 443\r\n', '192.0.2.1'],
   'version 1, IPv6': ['PROXY TCP6 2001:db8::7 ::1 1 2\r\n', '2001:db8::7'],
+  'version 1, IPv4 in IPv6': ['PROXY TCP6 ::ffff:192.0.2.1 ::1 1 2\r\n', '::ffff:192.0.2.1'],
   'version 1, unknown': ['PROXY UNKNOWN\r\n', undefined],
   'version 1, unknown with addresses': ['PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n', undefined],
   'version 2, IPv4': [binary(1, 0x11, V4), '192.0.2.1'],

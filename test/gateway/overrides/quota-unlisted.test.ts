@@ -47,6 +47,20 @@ t.test('a project that only tokens name can have a limit of its own, whatever it
   t.match(await json('/projects/partner-7/overrides'), { overrides: [{ quota: { sustained: 6 } }] })
 })
 
+t.test('it can be locked out by an access entry of the admin port', async t => {
+  const { admittedAs, adminUrl } = await startWithTokens(t)
+  t.equal(await admittedAs('leaky', 'growth'), 3)
+  const deny = (project: string) =>
+    send(`${adminUrl}/access/leak`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ projects: [project], action: 'deny', why: 'leaked' }),
+    })
+  t.match(await deny('client:1.2.3.4'), { status: 404 })
+  t.match(await deny('other'), { status: 201 })
+  t.equal(await admittedAs('other', 'growth'), 0)
+})
+
 t.test('its limit must be valid for every plan that a token could give it', async t => {
   const { put } = await startWithTokens(t)
   t.match(await put('partner-7', 'search', { algorithm: 'token-bucket' }), {
