@@ -3,16 +3,23 @@ import { once } from 'node:events'
 import { fileBeside } from '../../config/files.js'
 import type { KeyList, ListedKey } from '../admin/key-list.js'
 import type { Configuration } from '../configured/load.js'
-import { connectRedis, type RedisClient } from '../decide/redis/connection.js'
+import { connectRedis, type RedisClient, reconnect } from '../decide/redis/connection.js'
 import { KEY_SPACE } from '../decide/redis/key-space.js'
 import { type ApiKey, stateOf } from '../identify/api-keys/key-file.js'
-import { readKeys } from '../identify/api-keys/key-store.js'
+import { type KeyStore, useKeys } from '../identify/api-keys/key-store.js'
+import type { Use } from '../identify/shared.js'
 import type { Log } from '../types.js'
 
 /** A hash of times in ms since the epoch, by the key's id. */
 const USED = `${KEY_SPACE}keys-used`
 /** How often last uses are collected, and passed on to Redis. */
-const COLLECT_MS = 10_000
+const EXCHANGE_MS = 10_000
+/** Ids and times: stores each that is later than what is known, and keeps the whole for 400 days. */
+const LATEST = `for i = 1, #ARGV, 2 do
+  local known = redis.call('HGET', KEYS[1], ARGV[i])
+  if not known or tonumber(known) < tonumber(ARGV[i + 1]) then redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+end
+redis.call('EXPIRE', KEYS[1], 34560000)`
 const MOST = 1000
 const PATIENCE_MS = 1000
 
@@ -34,56 +41,82 @@ export class KeyLister {
   readonly #used = new Map<string, number>()
   /** What Redis has not been told. */
   readonly #unsent = new Map<string, number>()
+  #store: { readonly file: string; readonly keys: Use<KeyStore> } | undefined
   #redis: RedisClient | undefined
+  /** One at a time: what waits for a Redis that is silent must not pile up. */
+  #exchanging: Promise<void> | undefined
   readonly #timer: NodeJS.Timeout
 
   constructor(options: KeyListOptions) {
     this.#options = options
-    this.#timer = setInterval(() => void this.#collect().catch(this.#failed), COLLECT_MS).unref()
+    this.#timer = setInterval(() => void this.#exchange(false), EXCHANGE_MS).unref()
   }
 
   async list(project?: string): Promise<KeyList> {
-    const { gateway, gatewayFile } = this.#options.loaded().config
-    if (gateway.apiKeys === undefined) return { file: null, trouble: null, total: 0, keys: [] }
-    const file = fileBeside(gatewayFile, gateway.apiKeys)
-    try {
-      const now = Date.now()
-      const all = readKeys(file).filter(key => project === undefined || key.project === project)
-      // Without them the list is still worth having.
-      await Promise.all([this.#collect().catch(this.#failed), this.#learn().catch(this.#failed)])
-      const keys = all.map(key => listed(key, this.#used.get(key.id), now))
-      const [active, others] = [true, false].map(works =>
-        keys.filter(key => (key.state === 'active') === works),
-      )
-      const shown = [...(active ?? []), ...(others ?? [])].slice(0, MOST)
-      return { file, trouble: null, total: keys.length, keys: shown }
-    } catch (error) {
-      return { file, trouble: (error as Error).message, total: 0, keys: [] }
+    const store = this.#storeNow()
+    if (store === undefined) return { file: null, trouble: null, total: 0, keys: [] }
+    await this.#exchange(true)
+    const now = Date.now()
+    const { keys, trouble = null } = store.keys.value
+    const asked = keys.filter(key => project === undefined || key.project === project)
+    const isActive = (key: ApiKey) => stateOf(key, now) === 'active'
+    const shown = [...asked.filter(isActive), ...asked.filter(key => !isActive(key))].slice(0, MOST)
+    return {
+      file: store.file,
+      trouble,
+      total: asked.length,
+      keys: shown.map(key => listed(key, this.#used.get(key.id), now)),
     }
   }
 
   async close(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#collect().catch(this.#failed)
+    await this.#exchange(false)
+    this.#store?.keys.release()
     this.#redis?.disconnect()
   }
 
-  /** Takes over what the processes have seen, and passes it on to the other gateways. */
-  async #collect(): Promise<void> {
-    if (this.#options.loaded().config.gateway.apiKeys === undefined) return
+  /** The keys in force: in this process they are those of its identifiers. */
+  #storeNow() {
+    const { gateway, gatewayFile } = this.#options.loaded().config
+    const file = gateway.apiKeys === undefined ? undefined : fileBeside(gatewayFile, gateway.apiKeys)
+    if (this.#store?.file !== file) {
+      const { log } = this.#options
+      const next = file === undefined ? undefined : { file, keys: useKeys(file, log) }
+      this.#store?.keys.release()
+      this.#store = next
+    }
+    return this.#store
+  }
+
+  /** Never rejects: without the last uses a list is still worth having. */
+  #exchange(learns: boolean): Promise<void> {
+    if (this.#storeNow() === undefined) return Promise.resolve()
+    this.#exchanging ??= this.#collect(learns)
+      .catch(this.#failed)
+      .finally(() => {
+        this.#exchanging = undefined
+      })
+    return this.#exchanging
+  }
+
+  /** Takes over what the processes have seen, passes it on to the other gateways, and learns from them. */
+  async #collect(learns: boolean): Promise<void> {
     for (const [id, at] of await this.#options.uses()) {
       if (this.#take(id, at)) this.#unsent.set(id, at)
     }
-    if (this.#unsent.size === 0) return
-    const sent = [...this.#unsent]
-    await this.#inTime(redis => redis.hset(USED, Object.fromEntries(sent)))
-    for (const [id, at] of sent) if (this.#unsent.get(id) === at) this.#unsent.delete(id)
-  }
-
-  /** Takes over what other gateways have seen. */
-  async #learn(): Promise<void> {
-    const known = await this.#inTime(redis => redis.hgetall(USED))
-    for (const [id, text] of Object.entries(known ?? {})) this.#take(id, Number(text))
+    const { redis: url, log } = this.#options
+    if (url === '' || (this.#unsent.size === 0 && !learns)) return
+    this.#redis ??= connectRedis(url, log)
+    const redis = this.#redis
+    if (redis.status !== 'ready') await this.#inTime(redis, once(redis, 'ready'))
+    for (const part of parts([...this.#unsent], MOST)) {
+      await this.#inTime(redis, redis.eval(LATEST, 1, USED, ...part.flat()))
+      for (const [id, at] of part) if (this.#unsent.get(id) === at) this.#unsent.delete(id)
+    }
+    if (!learns) return
+    const known = await this.#inTime(redis, redis.hgetall(USED))
+    for (const [id, text] of Object.entries(known)) this.#take(id, Number(text))
   }
 
   #take(id: string, at: number): boolean {
@@ -92,23 +125,25 @@ export class KeyLister {
     return true
   }
 
-  /** What Redis says; rejects if it does not in time. Undefined without Redis. */
-  async #inTime<T>(ask: (redis: RedisClient) => Promise<T>): Promise<T | undefined> {
-    const { redis: url, log } = this.#options
-    if (url === '') return undefined
-    this.#redis ??= connectRedis(url, log)
-    const redis = this.#redis
-    const asked = redis.status === 'ready' ? ask(redis) : once(redis, 'ready').then(() => ask(redis))
+  /** Rejects when Redis does not answer in time, and replaces the connection. */
+  async #inTime<T>(redis: RedisClient, answer: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('Redis has not answered in time.')), PATIENCE_MS)
+      timer = setTimeout(() => {
+        reconnect(redis, USED)
+        reject(new Error('Redis has not answered in time.'))
+      }, PATIENCE_MS)
     })
-    return Promise.race([asked, late]).finally(() => clearTimeout(timer))
+    return Promise.race([answer, late]).finally(() => clearTimeout(timer))
   }
 
   readonly #failed = (error: unknown): void => {
     this.#options.log.debug({ err: error }, 'last uses of API keys')
   }
+}
+
+function parts<T>(all: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size))
 }
 
 function listed(key: ApiKey, usedAt: number | undefined, now: number): ListedKey {

@@ -1,7 +1,6 @@
 /** The API keys of a file, read again when it changes: a revoked key must not wait for a reload. */
 import { readFileSync, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
-import { reasonOf } from '../../../config/files.js'
 import type { Log } from '../../types.js'
 import { Shared, type Use } from '../shared.js'
 import { type ApiKey, MOST_FILE_BYTES, NO_KEYS, parseKeyFile } from './key-file.js'
@@ -96,7 +95,7 @@ export class KeyStore {
   /** Said once, and again when the reason changes. */
   #unreadable(error: unknown): void {
     const { code, message } = error as NodeJS.ErrnoException
-    this.#trouble = code === undefined ? message : `The file cannot be read: ${reasonOf(error)}.`
+    this.#trouble = code === undefined ? message : `The file cannot be read (${code}).`
     const reason = `${this.#mark} ${message}`
     if (reason === this.#reported) return
     this.#reported = reason
