@@ -213,7 +213,7 @@ t.test('a configuration that cannot be loaded gives exit code 2 and its problems
     code: 2,
     err: /cannot be read: it does not exist/,
   })
-  t.match(await sluice(['diff', 'config']), { code: 2, err: /needs OLD NEW/ })
+  t.match(await sluice(['diff', 'config']), { code: 2, err: /needs OLD and NEW, or --live/ })
 })
 
 t.test('the output fits forty columns', async t => {
