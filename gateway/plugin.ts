@@ -40,6 +40,14 @@ export interface WrongCredential {
   readonly wrongCredential: string
   /** For decision records, in a word or two, such as `expired`. Clients are not told. */
   readonly reason?: string | undefined
+  /** True if that may change by itself, such as when a key is not known yet: it is refused, and not counted as a guess. */
+  readonly mayBeRight?: boolean | undefined
+}
+
+/** A header, in lower case, and the authentication scheme with which it has to begin if only those are meant. */
+export interface CredentialHeader {
+  readonly header: string
+  readonly scheme?: string | undefined
 }
 
 /**
@@ -88,8 +96,11 @@ export type IdentifyPlugin<S extends TSchema = TSchema> = Base<S> & {
   readonly givesScopes?: boolean
   /** How clients learn what credential is missing: an authentication scheme for WWW-Authenticate (RFC 9110 section 11.6.1). */
   challenge?(config: Static<S>): string
-  /** The header, in lower case, that is removed from requests whose credential was in it; undefined if none is. */
-  strips?(config: Static<S>): string | undefined
+  /**
+   * The header that is removed from requests whose credential is in it, whether or not another identifier has found the
+   * caller before; undefined if none is. A name in lower case, or with the scheme of the credential.
+   */
+  strips?(config: Static<S>): string | CredentialHeader | undefined
   create(config: Static<S>, tools: Tools): Identifier
 }
 /** `schema` describes the keys of one rule beyond the common ones; each rule carries its own config. */

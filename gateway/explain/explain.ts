@@ -6,7 +6,8 @@ import type { Counters } from '../decide/dry-run.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { DecideRequest } from '../decide/question.js'
 import { GatewayError, UnknownQuestion } from '../errors.js'
-import { type Caller, identifyBy, type Said, UNCHECKED } from '../identify/identify.js'
+import { type Caller, identifyBy, type Said } from '../identify/identify.js'
+import { Unchecked } from '../identify/unchecked.js'
 import type { UnknownHosts } from '../identify/unknown.js'
 import { readWritten } from '../listen/written.js'
 import type { Runtime } from '../overrides/runtime.js'
@@ -238,7 +239,7 @@ class Explainer {
 
 function resultOf(said: Said): Pick<AskedIdentifierResult, 'found' | 'fault'> {
   if (said === undefined) return { found: null, fault: null }
-  if (said === UNCHECKED) return { found: null, fault: 'could not be checked' }
+  if (said instanceof Unchecked) return { found: null, fault: 'could not be checked' }
   if ('wrongCredential' in said) return { found: null, fault: said.reason ?? 'wrong' }
   return { found: said.id, fault: null }
 }

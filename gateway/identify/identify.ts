@@ -1,8 +1,9 @@
 /** Asks the identifiers in their configured order, and says whom a request counts for that none of them identifies. */
 
 import type { UnknownProject } from '../../config/words/words.js'
-import type { Identifier, WrongCredential } from '../plugin.js'
+import type { CredentialHeader, Identifier, WrongCredential } from '../plugin.js'
 import type { CredentialCheck, Facts, Log, Project } from '../types.js'
+import { Unchecked, UncheckedCredential } from './unchecked.js'
 import { UnknownHosts, unknownCallers } from './unknown.js'
 
 /** Who sent a request, as far as the identifiers know. */
@@ -12,8 +13,10 @@ export interface Caller {
   /** The identifier that found the project, or else the first that found the credential wrong or could not check it. */
   readonly identifier: string | undefined
   readonly credential: CredentialCheck
-  /** The first credential that was found wrong. */
+  /** The first credential that was found wrong; only where `credential` is `invalid`. */
   readonly wrong: WrongCredential | undefined
+  /** A credential that is certainly wrong: a guess, for the throttle. */
+  readonly guess?: string | undefined
   /** Lower-case names of the headers that the upstream does not get. */
   readonly stripped: readonly string[]
 }
@@ -23,11 +26,8 @@ export interface Caller {
  */
 export type Identify = (facts: Facts, required: boolean) => Caller | Promise<Caller>
 
-/** An identifier failed, or took too long: whether the request has a valid credential is unknown. */
-export const UNCHECKED = Symbol('unchecked')
-
 /** What an identifier says, once its faults are contained. */
-export type Said = Project | WrongCredential | typeof UNCHECKED | undefined
+export type Said = Project | WrongCredential | Unchecked | undefined
 
 /** An identifier of the configuration. */
 export interface AskedIdentifier {
@@ -39,8 +39,8 @@ export interface AskedIdentifier {
   readonly listedOnly: boolean
   /** The challenge that a client without a credential gets (RFC 9110 section 11.6.1), such as `Bearer`. */
   readonly challenge?: string | undefined
-  /** The header that is removed from requests whose credential was in it. */
-  readonly strips?: string | undefined
+  /** The header that is removed from requests whose credential is in it. */
+  readonly strips?: string | CredentialHeader | undefined
   /** Does not throw, and its promises do not reject. */
   identify(facts: Facts): Said | Promise<Said>
   start(): void
@@ -62,9 +62,11 @@ export function contained(
   { name, verifies = false, listedOnly = false, challenge, strips }: About,
   log: Log,
 ): AskedIdentifier {
-  const failed = (error: unknown, id?: string): typeof UNCHECKED => {
-    log.warn({ err: error, plugin: name, id }, 'an identifier failed; the next one was asked')
-    return UNCHECKED
+  const failed = (error: unknown, id?: string): Unchecked => {
+    const isOf = error instanceof UncheckedCredential
+    const err = isOf ? error.cause : error
+    log.warn({ err, plugin: name, id }, 'an identifier failed; the next one was asked')
+    return new Unchecked(isOf ? error.credential : undefined)
   }
   const found = (said: Project | WrongCredential | undefined): Said =>
     said !== undefined && verifies && !isWrong(said) ? verified(said) : said
@@ -123,8 +125,14 @@ export function identifyBy(
 ): Identify {
   const callerOf = unknownCallers(unknownProject, unknownHosts)
   const verifying = identifiers.filter(({ verifies }) => verifies)
+  const stripping = identifiers.filter(({ strips }) => strips !== undefined)
   return (facts, required) => {
-    const asking = new Asking(facts, required ? verifying : identifiers, required ? undefined : callerOf)
+    const asking = new Asking(
+      facts,
+      required ? verifying : identifiers,
+      required ? undefined : callerOf,
+      stripping,
+    )
     return asking.ask(0)
   }
 }
@@ -134,20 +142,25 @@ class Asking {
   readonly #facts: Facts
   readonly #identifiers: readonly AskedIdentifier[]
   readonly #unknown: ((facts: Facts) => Project) | undefined
-  #wrong: WrongCredential | undefined
-  #unchecked = false
+  readonly #stripping: readonly AskedIdentifier[]
+  #wrong: WrongCredential[] | undefined
+  #unchecked: Unchecked[] | undefined
+  #isUnchecked = false
   /** The first that did not let its credential pass. */
   #doubtful: string | undefined
-  #stripped: readonly string[] = NONE
+  /** Those that strip and found no credential of theirs. */
+  #silent: AskedIdentifier[] | undefined
 
   constructor(
     facts: Facts,
     identifiers: readonly AskedIdentifier[],
     unknown: ((facts: Facts) => Project) | undefined,
+    stripping: readonly AskedIdentifier[],
   ) {
     this.#facts = facts
     this.#identifiers = identifiers
     this.#unknown = unknown
+    this.#stripping = stripping
   }
 
   /** Asks from this identifier on, until one knows the project. */
@@ -160,30 +173,61 @@ class Asking {
       if (caller !== undefined) return caller
     }
     // What one finds wrong may be right for another that could not be asked.
-    const credential = this.#unchecked ? 'unchecked' : this.#wrong !== undefined ? 'invalid' : 'none'
-    return {
-      project: this.#unknown?.(this.#facts),
-      identifier: this.#doubtful,
-      credential,
-      wrong: this.#wrong,
-      stripped: this.#stripped,
-    }
+    const credential = this.#isUnchecked ? 'unchecked' : this.#wrong !== undefined ? 'invalid' : 'none'
+    return this.#caller(this.#unknown?.(this.#facts), this.#doubtful, credential)
   }
 
   /** The caller, if this answer says who it is. */
-  #take(said: Said, { name, verifies, strips }: AskedIdentifier): Caller | undefined {
-    if (said === undefined) return undefined
-    if (strips !== undefined) this.#stripped = [...this.#stripped, strips]
-    if (said === UNCHECKED || isWrong(said)) {
+  #take(said: Said, identifier: AskedIdentifier): Caller | undefined {
+    const { name, verifies, strips } = identifier
+    if (said === undefined) {
+      if (strips !== undefined) this.#silent = [...(this.#silent ?? []), identifier]
+    } else if (said instanceof Unchecked) {
       this.#doubtful ??= name
-      if (said === UNCHECKED) this.#unchecked = verifies || this.#unchecked
-      else this.#wrong ??= said
+      this.#unchecked = [...(this.#unchecked ?? []), said]
+      this.#isUnchecked ||= verifies
+    } else if (isWrong(said)) {
+      this.#doubtful ??= name
+      this.#wrong = [...(this.#wrong ?? []), said]
     } else {
       const credential = said.verified ? 'verified' : this.#wrong === undefined ? 'none' : 'invalid'
-      return { project: said, identifier: name, credential, wrong: this.#wrong, stripped: this.#stripped }
+      return this.#caller(said, name, credential)
     }
     return undefined
   }
+
+  #caller(project: Project | undefined, identifier: string | undefined, credential: CredentialCheck): Caller {
+    const wrong = credential === 'invalid' ? this.#wrong?.[0] : undefined
+    return { project, identifier, credential, wrong, guess: this.#guess(), stripped: this.#stripped() }
+  }
+
+  /** A wrong credential, unless it may be right for somebody who could not say. */
+  #guess(): string | undefined {
+    if (this.#wrong === undefined) return undefined
+    const doubts = [
+      ...(this.#unchecked ?? []).map(({ credential }) => credential),
+      ...this.#wrong.filter(({ mayBeRight }) => mayBeRight).map(({ wrongCredential }) => wrongCredential),
+    ]
+    if (doubts.includes(undefined)) return undefined
+    return this.#wrong.find(({ wrongCredential }) => !doubts.includes(wrongCredential))?.wrongCredential
+  }
+
+  /** Of the identifiers that were not asked too: who found the caller first must not decide who sees a key. */
+  #stripped(): readonly string[] {
+    if (this.#stripping.length === 0) return NONE
+    return this.#stripping
+      .filter(one => !this.#silent?.includes(one))
+      .map(({ strips }) => strippedFrom(this.#facts, strips as string | CredentialHeader))
+      .filter(header => header !== undefined)
+  }
+}
+
+/** The header, if a credential is in it. */
+function strippedFrom(facts: Facts, strips: string | CredentialHeader): string | undefined {
+  const { header, scheme } = typeof strips === 'string' ? { header: strips, scheme: undefined } : strips
+  const before = scheme === undefined ? '' : `${scheme.toLowerCase()} `
+  const begins = facts.header(header)?.slice(0, before.length).toLowerCase()
+  return begins === before ? header : undefined
 }
 
 function isWrong(said: Project | WrongCredential): said is WrongCredential {

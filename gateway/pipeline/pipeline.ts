@@ -13,7 +13,7 @@ import type {
   ResponseWatcher,
   Takeover,
 } from '../message.js'
-import type { Matched } from '../types.js'
+import type { Facts, Matched } from '../types.js'
 import type { Verdict } from '../verdict.js'
 import { answer, OPTIONS_ANSWER, refusal } from './answer.js'
 import { responseEnded, upstreamEnded } from './end.js'
@@ -34,6 +34,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   return { request: begin, upgrade: begin }
 }
 
+/** Refusals of a request that may have a wrong credential; where another could not be checked, guesses count too. */
+const GUESSED: readonly ErrorCode[] = ['credential-invalid', 'credential-unchecked']
 const LATE = new Error('the event loop is delayed by more than listen.maxEventLoopDelay')
 
 /** The steps of one request, in their order. */
@@ -71,17 +73,18 @@ class PipelineRequest implements ResponseWatcher {
     context.facts = entered.facts
     context.entered = entered
     if (entered.upstream !== undefined) context.upstream = this.#parts.upstreams.get(entered.upstream)
-    if (entered.refused?.code === 'credential-invalid') return this.#refuseWrongCredential(entered)
-    if (entered.refused !== undefined) throw entered.refused
+    const { refused, caller } = entered
+    const isGuess = refused !== undefined && GUESSED.includes(refused.code) && caller?.guess !== undefined
+    if (isGuess) return this.#refuseGuess(entered.facts, caller.guess, refused)
+    if (refused !== undefined) throw refused
     if (!isRouted(entered)) this.#answerServerOptions()
     else return this.#decide(entered)
   }
 
   /** A sender of many wrong credentials has to wait; the right one is always accepted. */
-  #refuseWrongCredential({ facts, caller, refused }: Entered): Promise<void> {
-    const text = caller?.wrong?.wrongCredential ?? ''
+  #refuseGuess(facts: Facts, guess: string, refused: GatewayError): Promise<void> {
     return this.#await(
-      this.#parts.countWrongCredential(facts.client, text).then(retryAfter => {
+      this.#parts.countWrongCredential(facts.client, guess).then(retryAfter => {
         if (retryAfter === undefined) throw refused
         this.#refuse({ code: 'wrong-credentials', requestId: facts.id, retryAfter })
       }),

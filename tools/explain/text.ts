@@ -190,7 +190,10 @@ function resultText({ result, mode, store, counters }: ExplainedRule): string {
   return mode === 'enforce' ? `no${reason}` : `it would say no${reason}`
 }
 
-function verdictText({ answer, upstream }: Explanation): string {
+function verdictText({ answer, upstream, live }: Explanation): string {
+  if (answer.code === 'credential-unchecked' && !live) {
+    return 'Not known: the files alone cannot check this credential, because only a running gateway reads the keys. --live asks one.'
+  }
   if (answer.status === null) return `Let through to ${upstream}.`
   if (answer.code === null) return `${answer.status}, by the gateway itself: no rule is asked.`
   const by = answer.refused_by.length === 0 ? '' : ` by ${listed(answer.refused_by, 'and')}`

@@ -2,7 +2,15 @@
 import { isTimeZone } from '../../../config/formats.js'
 import * as words from '../../../config/words/words.js'
 import { compiledDemand } from '../../compiled-rule.js'
-import type { Demand, Plugin, Project, Tools, Window, WrongCredential } from '../../plugin.js'
+import type {
+  CredentialHeader,
+  Demand,
+  Plugin,
+  Project,
+  Tools,
+  Window,
+  WrongCredential,
+} from '../../plugin.js'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -15,6 +23,7 @@ const NAME = /^[a-z][a-z0-9._-]{0,63}$/
 const REASON = /^[a-z][a-z0-9 -]{0,63}$/
 /** A scheme, and parameters of it (RFC 9110 section 11.6.1). */
 const CHALLENGE = /^[A-Za-z][A-Za-z0-9-]{0,31}(?: [ -~]{1,256})?$/
+const SCHEME = /^[A-Za-z][A-Za-z0-9-]{0,31}$/
 const HEADER = /^[a-z0-9-]{1,64}$/
 const MOST_QUOTED = 129
 const MOST_ITEMS = 16
@@ -65,11 +74,12 @@ export function answerFrom(
   words: Pick<Tools, 'plans' | 'environments'>,
 ): Project | WrongCredential | undefined {
   if (value === undefined || value === null) return undefined
-  const { wrongCredential, reason } = isObject(value) ? value : {}
+  const { wrongCredential, reason, mayBeRight } = isObject(value) ? value : {}
   if (wrongCredential === undefined) return projectFrom(value, words)
   if (typeof wrongCredential !== 'string')
     throw new TypeError('wrongCredential must be the text of the credential')
-  return { wrongCredential, reason: typeof reason === 'string' && REASON.test(reason) ? reason : undefined }
+  const said = typeof reason === 'string' && REASON.test(reason) ? reason : undefined
+  return { wrongCredential, reason: said, mayBeRight: mayBeRight === true }
 }
 
 /** A copy of the project. Only declared words may become metric labels. */
@@ -104,9 +114,16 @@ export function challengeFrom(value: unknown): string {
 }
 
 /** What `strips` of an identifier returned. */
-export function headerFrom(value: unknown): string | undefined {
-  if (value === undefined || (typeof value === 'string' && HEADER.test(value))) return value
-  throw new TypeError('strips() must return the name of a header in lower case, or undefined')
+export function headerFrom(value: unknown): CredentialHeader | undefined {
+  if (value === undefined) return undefined
+  const { header, scheme } = isObject(value) ? value : { header: value }
+  const isHeader = typeof header === 'string' && HEADER.test(header)
+  if (isHeader && (scheme === undefined || (typeof scheme === 'string' && SCHEME.test(scheme)))) {
+    return { header, scheme }
+  }
+  throw new TypeError(
+    'strips() must return the name of a header in lower case, or { header, scheme }, or undefined',
+  )
 }
 
 /** Demands that have been checked: most are one object for many requests. */

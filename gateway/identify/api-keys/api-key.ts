@@ -16,7 +16,7 @@ export const apiKey = definePlugin({
   listedOnly: () => true,
   givesScopes: true,
   challenge: ({ scheme = 'Api-Key' }) => scheme,
-  strips: ({ header, strip }) => (strip ? header.toLowerCase() : undefined),
+  strips: ({ header, scheme, strip }) => (strip ? { header: header.toLowerCase(), scheme } : undefined),
   schema: Type.Object({
     header: Type.String({
       default: 'x-api-key',

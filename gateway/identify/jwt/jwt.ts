@@ -7,10 +7,11 @@ import { Word, when } from '../../../config/schema/fields.js'
 import { definePlugin, type WrongCredential } from '../../plugin.js'
 import { namesListedOnly } from '../named-project.js'
 import type { Use } from '../shared.js'
+import { UncheckedCredential } from '../unchecked.js'
 import { projectReader } from './claims.js'
 import { type KeySet, useKeySet } from './key-set.js'
 import { isUrl, keySetFrom, sourceFault } from './key-source.js'
-import { WrongToken } from './token.js'
+import { fitsAny, type Keys, WrongToken } from './token.js'
 import { Verifier } from './verifier.js'
 
 /** Asymmetric ones: with a shared secret, whoever checks tokens could make them. */
@@ -95,7 +96,7 @@ export const jwt = definePlugin({
     if (fault !== undefined) throw new Error(fault)
     const jwks = isUrl(config.jwks) ? config.jwks : resolve(tools.folder, config.jwks)
     // An issuer may be away for a while; a file that is wrong stays so.
-    if (!isUrl(jwks)) checkFile(jwks, config.jwks)
+    if (!isUrl(jwks)) checkFile(jwks, config)
     let keys: Use<KeySet> | undefined
     const verifier = new Verifier(
       config,
@@ -128,21 +129,28 @@ export const jwt = definePlugin({
 })
 
 /** @throws a sentence */
-function checkFile(path: string, written: string): void {
+function checkFile(
+  path: string,
+  { jwks, algorithms }: { jwks: string; algorithms: readonly string[] },
+): void {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    throw new Error(`The file ${written} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+    throw new Error(`The file ${jwks} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
+  let keys: Keys
   try {
-    keySetFrom(text)
+    keys = keySetFrom(text)
   } catch (error) {
-    throw new Error(`The file ${written} is no key set: ${(error as Error).message}.`)
+    throw new Error(`The file ${jwks} is no key set: ${(error as Error).message}.`)
   }
+  if (fitsAny(keys, algorithms)) return
+  throw new Error(`No key of the file ${jwks} is for one of "algorithms" (${algorithms.join(', ')}).`)
 }
 
 function wrongCredential(token: string, error: unknown): WrongCredential {
-  if (!(error instanceof WrongToken)) throw error
-  return { wrongCredential: token, reason: error.message }
+  if (!(error instanceof WrongToken)) throw new UncheckedCredential(token, error)
+  const { message: reason, mayBeRight } = error
+  return { wrongCredential: token, reason, mayBeRight }
 }

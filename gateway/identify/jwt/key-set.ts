@@ -4,8 +4,8 @@
  */
 import type { Log } from '../../types.js'
 import { Shared, type Use } from '../shared.js'
-import { type KeySource, keySource } from './key-source.js'
-import { isUnknownKey, type KeyOf, type Keys, keyFinder } from './token.js'
+import { type KeySource, keySource, nameOf } from './key-source.js'
+import { isUnknownKey, type KeyOf, type Keys, keyFinder, WrongToken } from './token.js'
 
 /** Times in milliseconds. */
 const REFRESH = 600_000
@@ -13,6 +13,8 @@ const REFRESH = 600_000
 const LOOK = 2_000
 /** An unknown key leads to a request at most this often, or made-up tokens would be a flood for the issuer. */
 const UNKNOWN_KEY = 30_000
+/** How long a token waits for the set, and how many may: an issuer that hangs must not hold the gateway's memory. */
+const [LONGEST_WAIT, MOST_WAITING] = [1000, 500]
 /** Until there is a first set: doubled with each failure. */
 const [FIRST_RETRY, LAST_RETRY] = [500, 30_000]
 
@@ -27,6 +29,7 @@ export class KeySet {
   #reading: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #failures = 0
+  #waiting = 0
   #askedForUnknown = Number.NEGATIVE_INFINITY
   #isClosed = false
 
@@ -46,27 +49,51 @@ export class KeySet {
     clearTimeout(this.#timer)
   }
 
-  /** The key that a token names. Rejects if there is none, or no set. */
+  /**
+   * The key that a token names. Rejects with WrongToken if the set, read again, has none; with another error if there is no
+   * set.
+   */
   readonly keyOf: KeyOf = async (header, token) => {
-    if (this.#find === undefined) await this.#reading
+    if (this.#find === undefined && this.#reading !== undefined) await this.#waitFor(this.#reading)
     if (this.#find === undefined) throw new Error(`there is no key set of ${this.#name} yet`)
     try {
       return await this.#find(header, token)
     } catch (error) {
-      if (!isUnknownKey(error) || !(await this.#refreshedForUnknown())) throw error
-      return this.#find(header, token)
+      if (!isUnknownKey(error)) throw error
+    }
+    // A key that is newer than the set is not told from one that is made up.
+    const mayBeRight = !(await this.#refreshedForUnknown())
+    try {
+      return await this.#find(header, token)
+    } catch (error) {
+      throw isUnknownKey(error) ? new WrongToken('unknown key', { mayBeRight }) : error
     }
   }
 
-  /** Reads the set again for a key that is not in it, unless that was done just now. False if it was not read. */
+  /** Reads the set again for a key that is not in it. False if that was done just now, or failed. */
   async #refreshedForUnknown(): Promise<boolean> {
     if (this.#reading === undefined) {
       const now = performance.now()
       if (now - this.#askedForUnknown < UNKNOWN_KEY) return false
       this.#askedForUnknown = now
     }
-    await this.#read()
-    return true
+    return (await this.#waitFor(this.#read())) && this.#failures === 0
+  }
+
+  /** True if it ended in time. */
+  async #waitFor(reading: Promise<void>): Promise<boolean> {
+    if (this.#waiting >= MOST_WAITING) return false
+    this.#waiting += 1
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<boolean>(resolve => {
+      timer = setTimeout(resolve, LONGEST_WAIT, false)
+    })
+    try {
+      return await Promise.race([reading.then(() => true), late])
+    } finally {
+      clearTimeout(timer)
+      this.#waiting -= 1
+    }
   }
 
   #read(): Promise<void> {
@@ -118,7 +145,7 @@ const sets = new Shared<KeySet>()
 /** The keys at an address for one more user, who must release them. */
 export function useKeySet(jwks: string, allowPrivate: boolean, log: Log): Use<KeySet> {
   return sets.use(`${jwks} ${allowPrivate}`, () => {
-    const set = new KeySet(keySource(jwks, allowPrivate), jwks, log)
+    const set = new KeySet(keySource(jwks, allowPrivate), nameOf(jwks), log)
     set.start()
     return set
   })

@@ -21,9 +21,11 @@ export interface KeySource {
 /** Why a set cannot be at this address, as a sentence; undefined if it can. */
 export function sourceFault(jwks: string, allowPrivate: boolean): string | undefined {
   if (!isUrl(jwks)) return undefined
-  if (!URL.canParse(jwks)) return `"${jwks}" is not a URL.`
-  const { protocol, hostname, username } = new URL(jwks)
-  if (username !== '') return 'The URL of a key set must not contain a password.'
+  if (!URL.canParse(jwks)) return 'The address of the key set is not a URL.'
+  const { protocol, hostname, username, password } = new URL(jwks)
+  if (username !== '' || password !== '') {
+    return 'The URL of a key set must not contain a user or a password. Key sets are public.'
+  }
   if (allowPrivate) return undefined
   if (protocol === 'http:')
     return 'A key set that comes by plain http can be replaced on its way: use https, or set allowPrivate.'
@@ -59,6 +61,13 @@ function fileSource(file: string): KeySource {
 /** True for a URL, false for the path of a file. */
 export function isUrl(jwks: string): boolean {
   return /^https?:\/\//i.test(jwks)
+}
+
+/** For logs: a query may hold a secret. */
+export function nameOf(jwks: string): string {
+  if (!isUrl(jwks)) return jwks
+  const { origin, pathname } = new URL(jwks)
+  return origin + pathname
 }
 
 /** The keys for signatures. @throws a sentence */

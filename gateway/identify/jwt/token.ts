@@ -1,12 +1,12 @@
 /** Checks one token (RFC 7519, RFC 8725). The home file of jose. */
 import {
   createLocalJWKSet,
-  decodeJwt,
   decodeProtectedHeader,
   errors,
   type JSONWebKeySet,
   type JWTPayload,
   type JWTVerifyGetKey,
+  type JWTVerifyOptions,
   jwtVerify,
 } from 'jose'
 import { hasDuplicateName } from './claims.js'
@@ -27,14 +27,47 @@ export interface TokenSettings {
 }
 
 /** Why a token is not accepted, in a word or two. */
-export class WrongToken extends Error {}
+export class WrongToken extends Error {
+  /** True if the token may be right all the same: its key may be newer than the key set. */
+  readonly mayBeRight: boolean
 
-/** In characters. */
-const LONGEST = 16 * 1024
+  constructor(reason: string, { mayBeRight = false } = {}) {
+    super(reason)
+    this.mayBeRight = mayBeRight
+  }
+}
+
+/** In characters. Headers have a few names, and are read before anything is verified. */
+const [LONGEST, LONGEST_HEADER] = [16 * 1024, 2 * 1024]
+/** Of the keys that fit a token without a key id, or with one that several have. */
+const MOST_KEYS_TRIED = 4
+/**
+ * One part in base64url as RFC 7515 section 2 has it: no padding or blanks, and no bits set beyond the last byte. Decoders
+ * let these pass, so one token would have any number of spellings.
+ */
+const PART = '(?:[\\w-]{4})*(?:[\\w-][AQgw]|[\\w-]{2}[AEIMQUYcgkosw048])?'
+const COMPACT = new RegExp(`^(${PART})\\.(${PART})\\.${PART}$`)
 /** RFC 8725 section 3.11: a token that was made for another purpose, such as a logout, is none for access. */
 const TYPES = ['jwt', 'at+jwt']
 
 export const keyFinder = (keys: Keys): KeyOf => createLocalJWKSet(keys)
+
+/** Types and curves of keys (RFC 7518 section 3.1, RFC 8037 section 3.1) by the beginning of an algorithm. */
+const KEY_FOR: Readonly<Record<string, string>> = {
+  ...{ RS: 'RSA', PS: 'RSA', Ed: 'OKP Ed25519' },
+  ...{ ES256: 'EC P-256', ES384: 'EC P-384', ES512: 'EC P-521' },
+}
+
+/** True if tokens that are signed by one of these algorithms can have been by one of the keys. */
+export function fitsAny({ keys }: Keys, algorithms: readonly string[]): boolean {
+  return keys.some(({ kty, crv, alg, use = 'sig' }) =>
+    algorithms.some(algorithm => {
+      const type = KEY_FOR[algorithm] ?? KEY_FOR[algorithm.slice(0, 2)]
+      const isOfType = type === (kty === 'RSA' ? kty : `${kty} ${crv}`)
+      return isOfType && use === 'sig' && (alg === undefined || alg === algorithm)
+    }),
+  )
+}
 
 /** True if a key set has no key such as the token names. */
 export function isUnknownKey(error: unknown): boolean {
@@ -44,45 +77,88 @@ export function isUnknownKey(error: unknown): boolean {
 /** The claims of a valid token. Rejects with WrongToken, or with another error if the token cannot be checked. */
 export async function verify(token: string, keyOf: KeyOf, settings: TokenSettings): Promise<Claims> {
   if (token.length > LONGEST) throw new WrongToken('too long')
-  const parts = token.split('.')
-  if (parts.length !== 3) throw new WrongToken('malformed')
-  if (parts.slice(0, 2).some(part => hasDuplicateName(textOf(part)))) throw new WrongToken('duplicate claim')
-  const { issuer, audienceClaim, algorithms, clockTolerance } = settings
-  const audience = [settings.audience].flat() as readonly string[]
+  const [, header = '', payload = ''] = COMPACT.exec(token) ?? []
+  if (header === '') throw new WrongToken('malformed')
+  if (header.length > LONGEST_HEADER) throw new WrongToken('header too long')
   let cannotCheck: unknown
-  const keyOrFault: KeyOf = async (header, given) => {
+  const keyOrFault: KeyOf = async (...asked) => {
     try {
-      return await keyOf(header, given)
+      return await keyOf(...asked)
     } catch (error) {
-      if (!(error instanceof errors.JOSEError)) cannotCheck = error
+      if (!(error instanceof errors.JOSEError) && !(error instanceof WrongToken)) cannotCheck = error
       throw error
     }
   }
   try {
-    const { typ } = decodeProtectedHeader(token)
-    if (
-      typ !== undefined &&
-      !TYPES.includes(
-        String(typ)
-          .toLowerCase()
-          .replace(/^application\//, ''),
-      )
-    ) {
-      throw new WrongToken('another type')
-    }
+    if (!isForAccess(decodeProtectedHeader(token).typ)) throw new WrongToken('another type')
     // Before its key is looked for: those of other issuers are not to be asked for here.
-    if (decodeJwt(token).iss !== issuer) throw new WrongToken('claim iss')
-    const { payload } = await jwtVerify(token, keyOrFault, {
-      ...{ issuer, algorithms: [...algorithms] },
-      ...{ clockTolerance: clockTolerance / 1000, requiredClaims: ['exp'] },
-    })
-    const meant = Object.hasOwn(payload, audienceClaim) ? [payload[audienceClaim]].flat() : []
-    if (!meant.some(one => audience.includes(one as string))) throw new WrongToken(`claim ${audienceClaim}`)
-    return payload
+    if (!mayBeFrom(settings.issuer, textOf(payload))) throw new WrongToken('claim iss')
+    const claims = await verified(token, keyOrFault, settings)
+    // Only now: of a text of many names it takes longer than the signature.
+    if ([header, payload].some(part => hasDuplicateName(textOf(part))))
+      throw new WrongToken('duplicate claim')
+    if (!isMeantFor(claims, settings)) throw new WrongToken(`claim ${settings.audienceClaim}`)
+    return claims
   } catch (error) {
     if (cannotCheck !== undefined) throw cannotCheck
     throw error instanceof WrongToken ? error : new WrongToken(faultOf(error))
   }
+}
+
+/** RFC 8725 section 3.11: a token that was made for another purpose, such as a logout, is none for access. */
+function isForAccess(typ: string | undefined): boolean {
+  const type = String(typ).toLowerCase()
+  return typ === undefined || TYPES.includes(type.replace(/^application\//, ''))
+}
+
+/**
+ * False if no `iss` in this JSON text is the issuer. Nothing is verified yet, so the text is only searched: it may have
+ * been made to be expensive to read.
+ */
+function mayBeFrom(issuer: string, text: string): boolean {
+  for (const [, written = ''] of text.matchAll(/"iss"\s*:\s*("(?:[^"\\]|\\.)*")/g)) {
+    if (written === `"${issuer}"` || (written.includes('\\') && unescaped(written) === issuer)) return true
+  }
+  return false
+}
+
+function unescaped(quoted: string): string | undefined {
+  try {
+    return JSON.parse(quoted) as string
+  } catch {
+    return undefined
+  }
+}
+
+/** The claims, if one of the keys that fit has signed them and they hold now. */
+async function verified(token: string, keyOf: KeyOf, settings: TokenSettings): Promise<Claims> {
+  const { issuer, algorithms, clockTolerance } = settings
+  const options: JWTVerifyOptions = {
+    ...{ issuer, algorithms: [...algorithms] },
+    ...{ clockTolerance: clockTolerance / 1000, requiredClaims: ['exp'] },
+  }
+  try {
+    return (await jwtVerify(token, keyOf, options)).payload
+  } catch (several) {
+    if (!(several instanceof errors.JWKSMultipleMatchingKeys)) throw several
+    let tried = 0
+    for await (const key of several) {
+      try {
+        return (await jwtVerify(token, key, options)).payload
+      } catch (error) {
+        tried += 1
+        const isAnothers = error instanceof errors.JWSSignatureVerificationFailed
+        if (!isAnothers || tried === MOST_KEYS_TRIED) throw error
+      }
+    }
+    throw new WrongToken('signature')
+  }
+}
+
+function isMeantFor(claims: Claims, { audience, audienceClaim }: TokenSettings): boolean {
+  const accepted = [audience].flat() as readonly string[]
+  const meant = Object.hasOwn(claims, audienceClaim) ? [claims[audienceClaim]].flat() : []
+  return meant.some(one => accepted.includes(one as string))
 }
 
 function faultOf(error: unknown): string {

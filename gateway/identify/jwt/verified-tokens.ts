@@ -1,4 +1,7 @@
-/** Tokens that were verified, and what they say, until they expire. Bounded: a token that was forgotten is verified anew. */
+/**
+ * Tokens that were verified, and what they say, until they expire. Bounded, by 32 MiB: a token that was forgotten is
+ * verified anew. Tokens must be strings of their own, and not parts of longer ones.
+ */
 import type { Project } from '../../plugin.js'
 
 interface Entry {
@@ -7,8 +10,10 @@ interface Entry {
   readonly until: number
 }
 
-/** Characters of all tokens of one generation. */
-const MOST_CHARACTERS = 16 * 1024 * 1024
+/** Of one generation. */
+const MOST_BYTES = 16 * 1024 * 1024
+/** What an entry takes beside its texts: a project in its forms, its place in a map. Each text, beside its characters. */
+const [BYTES_OF_ENTRY, BYTES_OF_TEXT] = [1024, 40]
 
 /**
  * Two generations: what was asked for since the last change of generations is in the younger, and survives the next.
@@ -16,7 +21,7 @@ const MOST_CHARACTERS = 16 * 1024 * 1024
 export class VerifiedTokens {
   #young = new Map<string, Entry>()
   #old = new Map<string, Entry>()
-  #characters = 0
+  #bytes = 0
 
   /** @param now in seconds since the epoch */
   get(token: string, now: number): Project | undefined {
@@ -39,16 +44,21 @@ export class VerifiedTokens {
   clear(): void {
     this.#young.clear()
     this.#old.clear()
-    this.#characters = 0
+    this.#bytes = 0
   }
 
   #add(token: string, entry: Entry): void {
-    if (this.#characters + token.length > MOST_CHARACTERS) {
+    const bytes = bytesOf(token, entry.project)
+    if (this.#bytes + bytes > MOST_BYTES) {
       this.#old = this.#young
       this.#young = new Map()
-      this.#characters = 0
+      this.#bytes = 0
     }
     this.#young.set(token, entry)
-    this.#characters += token.length
+    this.#bytes += bytes
   }
+}
+
+function bytesOf(token: string, { scopes = [] }: Project): number {
+  return scopes.reduce((sum, scope) => sum + scope.length + BYTES_OF_TEXT, token.length + BYTES_OF_ENTRY)
 }

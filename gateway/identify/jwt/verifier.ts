@@ -3,6 +3,9 @@ import type { Project } from '../../plugin.js'
 import { type Claims, type KeyOf, type TokenSettings, verify, WrongToken } from './token.js'
 import { VerifiedTokens } from './verified-tokens.js'
 
+/** Each holds its token; a flood of new ones must not take the memory of the process. */
+const MOST_RUNNING = 1000
+
 export class Verifier {
   readonly #settings: TokenSettings
   readonly #keyOf: KeyOf
@@ -25,8 +28,10 @@ export class Verifier {
     if (known !== undefined) return known
     let running = this.#running.get(token)
     if (running === undefined) {
-      running = this.#verify(token).finally(() => this.#running.delete(token))
-      this.#running.set(token, running)
+      if (this.#running.size >= MOST_RUNNING) return Promise.reject(new Error('too many tokens at once'))
+      const own = ownCopy(token)
+      running = this.#verify(own).finally(() => this.#running.delete(own))
+      this.#running.set(own, running)
     }
     return running
   }
@@ -47,4 +52,9 @@ export class Verifier {
     if (forgotten === this.#forgotten) this.#verified.set(token, project, until)
     return project
   }
+}
+
+/** The characters of a token alone: a part of a string keeps the whole of it, here the head of a request. */
+function ownCopy(token: string): string {
+  return Buffer.from(token, 'utf8').toString('utf8')
 }

@@ -5,6 +5,7 @@ import { header } from '../../../gateway/identify/header.js'
 import { host } from '../../../gateway/identify/host.js'
 import { type AskedIdentifier, contained, identifyBy } from '../../../gateway/identify/identify.js'
 import { path } from '../../../gateway/identify/path.js'
+import { UncheckedCredential } from '../../../gateway/identify/unchecked.js'
 import type { Identifier, KnownProject } from '../../../gateway/plugin.js'
 import type { Facts } from '../../../gateway/types.js'
 
@@ -102,7 +103,7 @@ t.test('what is said of the credential: none, invalid, verified or unchecked', a
     const { project, ...rest } = await identify(facts({ path, network: '192.0.2.1' }), required)
     return { project: project?.id, ...rest }
   }
-  const own = { identifier: 'keys', credential: 'verified', wrong: undefined, stripped: [] }
+  const own = { identifier: 'keys', credential: 'verified', wrong: undefined, guess: undefined, stripped: [] }
   t.strictSame(await says('/right', false), { project: 'acme', ...own })
   t.strictSame(await says('/right', true), { project: 'acme', ...own })
   t.match(await says('/none', false), { project: 'host', identifier: 'hosts', credential: 'none' })
@@ -116,4 +117,44 @@ t.test('what is said of the credential: none, invalid, verified or unchecked', a
   t.match(await says('/wrong', true), { project: undefined, credential: 'invalid', wrong })
   t.match(await says('/late-wrong', true), { project: undefined, credential: 'invalid', wrong })
   t.match(await says('/broken', true), { project: undefined, credential: 'unchecked' })
+})
+
+t.test(
+  'a header that is stripped is, whoever found the caller; with a scheme, only if it begins so',
+  async t => {
+    const finds = contained({ identify: () => known('acme') }, { name: 'finds' }, log)
+    const strips = (
+      of: string | { header: string; scheme: string },
+      said: ReturnType<Identifier['identify']>,
+    ) => contained({ identify: () => said }, { name: 'strips', verifies: true, strips: of }, log)
+    const late = strips({ header: 'authorization', scheme: 'Api-Key' }, undefined)
+    const stripped = async (identifiers: AskedIdentifier[], authorization?: string) => {
+      const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
+      return (await identifyBy(identifiers, 'developer')(facts({}, headers), false)).stripped
+    }
+    t.strictSame(await stripped([finds, late], 'api-key abc'), ['authorization'])
+    t.strictSame(await stripped([finds, late], 'Api-Keys abc'), [])
+    t.strictSame(await stripped([finds, late], 'Bearer abc'), [])
+    t.strictSame(await stripped([finds, late]), [])
+    t.strictSame(await stripped([finds, strips('authorization', undefined)], 'Bearer abc'), ['authorization'])
+    const silent = strips('authorization', undefined)
+    t.strictSame(await stripped([silent, finds], 'Bearer abc'), [], 'asked, it says that none is its own')
+  },
+)
+
+t.test('a wrong credential is a guess unless it may be right for one that could not say', async t => {
+  const says = (said: () => ReturnType<Identifier['identify']>) =>
+    contained({ identify: said }, { name: 'one', verifies: true }, log)
+  const wrong = (text: string, mayBeRight = false) =>
+    says(() => ({ wrongCredential: text, reason: 'wrong', mayBeRight }))
+  const away = (text: string) => says(() => Promise.reject(new UncheckedCredential(text, new Error('away'))))
+  const failing = says(() => Promise.reject(new Error('away')))
+  const guess = async (...identifiers: AskedIdentifier[]) =>
+    (await identifyBy(identifiers, 'reject')(facts({}), true)).guess
+  t.equal(await guess(wrong('key')), 'key')
+  t.equal(await guess(wrong('key'), away('token')), 'key')
+  t.equal(await guess(wrong('token', true), wrong('key')), 'key', 'a made-up token hides no guess')
+  t.equal(await guess(wrong('token'), away('token')), undefined, 'the issuer that is away may know it')
+  t.equal(await guess(wrong('token'), wrong('token', true)), undefined)
+  t.equal(await guess(wrong('token'), failing), undefined)
 })

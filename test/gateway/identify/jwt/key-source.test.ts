@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
-import { keySetFrom, keySource, sourceFault } from '../../../../gateway/identify/jwt/key-source.js'
+import { keySetFrom, keySource, nameOf, sourceFault } from '../../../../gateway/identify/jwt/key-source.js'
 import { startApp } from '../../../helpers/http.js'
 import { newKey } from './issuer.js'
 
@@ -85,4 +85,14 @@ t.test('a private address, or plain http, is refused unless it is allowed', asyn
 t.test('of mixed keys the public ones count', async t => {
   const { jwk } = await newKey('a')
   t.match(keySetFrom(JSON.stringify({ keys: [jwk, { kty: 'oct', k: 'AAAA' }, null, 7] })).keys, { length: 1 })
+})
+
+t.test('no password comes into a log: not of the URL, and nothing of its query', t => {
+  for (const url of ['https://a:b@idp.example/x', 'https://:b@idp.example/x', 'https://a@idp.example/x']) {
+    t.match(sourceFault(url, true), /must not contain a user or a password/)
+  }
+  t.notMatch(sourceFault('https://a:secret@idp.example:99999/', true), /secret/)
+  t.equal(nameOf('https://idp.example/x?key=secret#secret'), 'https://idp.example/x')
+  t.equal(nameOf('/etc/sluice/jwks.json'), '/etc/sluice/jwks.json')
+  t.end()
 })
