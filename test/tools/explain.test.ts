@@ -316,3 +316,27 @@ t.test('a missing gateway, another server and an unknown project are reported', 
   t.match(await live('--live', upstream), { code: 1, err: /is not a gateway that explains/ })
   t.match(await live('--live', 'no/such/folder'), { code: 2, err: /cannot be read/ })
 })
+
+t.test('from the files, explain says that a token can only be checked by a running gateway', async t => {
+  const folder = t.testdir({
+    'gateway.yaml': `version: 1
+listen: { host: 127.0.0.1, port: 8080 }
+admin: { host: 127.0.0.1, port: 8081 }
+upstreams: { app: { url: "http://127.0.0.1:3000" } }
+identify: [{ plugin: jwt, issuer: "https://idp.example/", audience: api, jwks: "https://idp.example/keys", project: azp }]
+routes: [{ path: "/**", upstream: app, auth: required }]
+unknownProject: reject
+policies: limits
+`,
+    'projects.yaml': 'version: 1\nprojects: []\n',
+    limits: {},
+  })
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const token = `${part({ alg: 'ES256', kid: 'a' })}.${part({ iss: 'https://idp.example/' })}.${'A'.repeat(86)}`
+  const { out } = await sluice([
+    ...['explain', 'GET', '/x', '--header', `authorization: Bearer ${token}`],
+    ...['--config', folder],
+  ])
+  t.match(out.replaceAll(/\s+/g, ' '), /the files alone cannot check this credential.*--live asks one/)
+  t.notMatch(out, /Try again/)
+})
