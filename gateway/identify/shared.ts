@@ -1,6 +1,6 @@
 /** What identifiers share by its name: a reload keeps what is known, because the next configuration uses it before the last lets go. */
 
-export interface Use<T> {
+export interface InUse<T> {
   readonly value: T
   /** The last one closes it. To be called once. */
   release(): void
@@ -10,7 +10,7 @@ export class Shared<T extends { close(): void }> {
   readonly #open = new Map<string, { readonly value: T; users: number }>()
 
   /** The thing of this name for one more user; made by `open` for the first. */
-  use(name: string, open: () => T): Use<T> {
+  use(name: string, open: () => T): InUse<T> {
     const one = this.#open.get(name) ?? { value: open(), users: 0 }
     this.#open.set(name, one)
     one.users += 1

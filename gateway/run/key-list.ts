@@ -7,7 +7,7 @@ import { connectRedis, type RedisClient, reconnect } from '../decide/redis/conne
 import { KEY_SPACE } from '../decide/redis/key-space.js'
 import { type ApiKey, stateOf } from '../identify/api-keys/key-file.js'
 import { type KeyStore, useKeys } from '../identify/api-keys/key-store.js'
-import type { Use } from '../identify/shared.js'
+import type { InUse } from '../identify/shared.js'
 import type { Log } from '../types.js'
 
 /** A hash of times in ms since the epoch, by the key's id. */
@@ -41,7 +41,7 @@ export class KeyLister {
   readonly #used = new Map<string, number>()
   /** What Redis has not been told. */
   readonly #unsent = new Map<string, number>()
-  #store: { readonly file: string; readonly keys: Use<KeyStore> } | undefined
+  #store: { readonly file: string; readonly keys: InUse<KeyStore> } | undefined
   #redis: RedisClient | undefined
   /** One at a time: what waits for a Redis that is silent must not pile up. */
   #exchanging: Promise<void> | undefined

@@ -5,12 +5,12 @@ import { mock } from 'node:test'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
-import { gatewayProcess, writeConfig } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
 import { matchList } from '../helpers/lists.js'
 import { oneBucket } from '../helpers/policies.js'
 import { redisCommand, startRedis } from '../helpers/redis.js'
 import { stores } from '../helpers/stores.js'
+import { twoWorkers } from '../helpers/two-workers.js'
 import { waitUntil } from '../helpers/wait.js'
 
 const FILE = `version: 1
@@ -272,23 +272,9 @@ t.test('entries stored in another form by another release are logged, and affect
 })
 
 t.test('an entry applies on all workers', async t => {
-  if (!redisCommand(t)) return
-  const redis = await startRedis()
-  t.teardown(() => redis.stop())
-  const upstream = await startApp(t, (_req, res) => res.end('here'))
-  const folder = writeConfig(
-    t,
-    `version: 1
-listen: { host: 127.0.0.1, port: 0, workers: 2, maxEventLoopDelay: 1h }
-admin: { host: 127.0.0.1, port: 0 }
-redis: ${redis.url}
-trustedProxies: [127.0.0.1]
-upstreams: { app: { url: "${upstream}" } }
-routes: [{ path: /**, upstream: app }]
-`,
-    { 'limits.yaml': oneBucket(1000) },
-  )
-  const { from, put } = callsOf(await gatewayProcess(t, folder))
+  const gateway = await twoWorkers(t, { 'limits.yaml': oneBucket(1000) }, { trustedProxies: ['127.0.0.1'] })
+  if (gateway === undefined) return
+  const { from, put } = callsOf(gateway)
   t.equal((await put('scraper', DENY)).status, 201)
   const answers = await Promise.all(Array.from({ length: 20 }, () => from('203.0.113.9')))
   t.same(answers, Array(20).fill(403), 'as soon as the call is answered')

@@ -4,11 +4,11 @@ import { mock } from 'node:test'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
-import { gatewayProcess, writeConfig } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
 import { matchList } from '../helpers/lists.js'
 import { redisCommand, startRedis } from '../helpers/redis.js'
 import { stores } from '../helpers/stores.js'
+import { twoWorkers } from '../helpers/two-workers.js'
 import { waitUntil } from '../helpers/wait.js'
 
 const POLICIES = {
@@ -395,22 +395,9 @@ t.test('gateways on one Redis share modes, even when Redis lost its data', async
 })
 
 t.test('a mode applies on all workers, including one started later', async t => {
-  if (!redisCommand(t)) return
-  const redis = await startRedis()
-  t.teardown(() => redis.stop())
-  const upstream = await startApp(t, (_req, res) => res.end('here'))
-  const folder = writeConfig(
-    t,
-    `version: 1
-listen: { host: 127.0.0.1, port: 0, workers: 2, maxEventLoopDelay: 1h }
-admin: { host: 127.0.0.1, port: 0 }
-redis: ${redis.url}
-upstreams: { app: { url: "${upstream}" } }
-routes: [{ path: /**, upstream: app }]
-`,
-    POLICIES,
-  )
-  const { get, put, json, overrides } = callsOf(await gatewayProcess(t, folder))
+  const gateway = await twoWorkers(t, POLICIES)
+  if (gateway === undefined) return
+  const { get, put, json, overrides } = callsOf(gateway)
   const passes = async () => (await statuses(8, () => get('/tight/a'))).every(status => status === 200)
   t.notOk(await passes())
   t.equal((await put('tight', REPORT)).status, 201)

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { definePlugin, type Project, type WrongCredential } from '../../plugin.js'
 import { namedProjects } from '../named-project.js'
-import type { Use } from '../shared.js'
+import type { InUse } from '../shared.js'
 import { type ApiKey, hashOf, stateOf } from './key-file.js'
 import { type KeyStore, readKeys, useKeys } from './key-store.js'
 
@@ -46,7 +46,7 @@ export const apiKey = definePlugin({
     const named = namedProjects('known', tools)
     const name = header.toLowerCase()
     const before = scheme === undefined ? undefined : `${scheme.toLowerCase()} `
-    let keys: Use<KeyStore> | undefined
+    let keys: InUse<KeyStore> | undefined
 
     function keyIn(value: string): string | undefined {
       if (before !== undefined) {

@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '../../types.js'
-import { Shared, type Use } from '../shared.js'
+import { type InUse, Shared } from '../shared.js'
 import { type ApiKey, MOST_FILE_BYTES, NO_KEYS, parseKeyFile } from './key-file.js'
 
 /** How often the file is looked at. */
@@ -122,7 +122,7 @@ export function readKeys(file: string): readonly ApiKey[] {
 const stores = new Shared<KeyStore>()
 
 /** The keys of a file for one more user, who must release them. */
-export function useKeys(file: string, log: Log): Use<KeyStore> {
+export function useKeys(file: string, log: Log): InUse<KeyStore> {
   return stores.use(file, () => new KeyStore(file, log))
 }
 

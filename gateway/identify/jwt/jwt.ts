@@ -6,7 +6,7 @@ import { Duration } from '../../../config/schema/duration.js'
 import { Word, when } from '../../../config/schema/fields.js'
 import { definePlugin, type WrongCredential } from '../../plugin.js'
 import { namesListedOnly } from '../named-project.js'
-import type { Use } from '../shared.js'
+import type { InUse } from '../shared.js'
 import { UncheckedCredential } from '../unchecked.js'
 import { projectReader } from './claims.js'
 import { type KeySet, useKeySet } from './key-set.js'
@@ -97,7 +97,7 @@ export const jwt = definePlugin({
     const jwks = isUrl(config.jwks) ? config.jwks : resolve(tools.folder, config.jwks)
     // An issuer may be away for a while; a file that is wrong stays so.
     if (!isUrl(jwks)) checkFile(jwks, config)
-    let keys: Use<KeySet> | undefined
+    let keys: InUse<KeySet> | undefined
     const verifier = new Verifier(
       config,
       async (header, token) => {

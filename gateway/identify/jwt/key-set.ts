@@ -3,7 +3,7 @@
  * token names a key that is not among them. While the issuer cannot be reached, the last good set stays.
  */
 import type { Log } from '../../types.js'
-import { Shared, type Use } from '../shared.js'
+import { type InUse, Shared } from '../shared.js'
 import { type KeySource, keySource, nameOf } from './key-source.js'
 import { isUnknownKey, type KeyOf, type Keys, keyFinder, WrongToken } from './token.js'
 
@@ -143,7 +143,7 @@ export class KeySet {
 const sets = new Shared<KeySet>()
 
 /** The keys at an address for one more user, who must release them. */
-export function useKeySet(jwks: string, allowPrivate: boolean, log: Log): Use<KeySet> {
+export function useKeySet(jwks: string, allowPrivate: boolean, log: Log): InUse<KeySet> {
   return sets.use(`${jwks} ${allowPrivate}`, () => {
     const set = new KeySet(keySource(jwks, allowPrivate), nameOf(jwks), log)
     set.start()

@@ -47,7 +47,6 @@ const MOST_KEYS_TRIED = 4
  */
 const PART = '(?:[\\w-]{4})*(?:[\\w-][AQgw]|[\\w-]{2}[AEIMQUYcgkosw048])?'
 const COMPACT = new RegExp(`^(${PART})\\.(${PART})\\.${PART}$`)
-/** RFC 8725 section 3.11: a token that was made for another purpose, such as a logout, is none for access. */
 const TYPES = ['jwt', 'at+jwt']
 
 export const keyFinder = (keys: Keys): KeyOf => createLocalJWKSet(keys)

@@ -1,10 +1,10 @@
 /** Negotiated limits of several gateways and workers on one Redis, and what becomes of them without it. */
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
-import { type send, startApp } from '../../helpers/http.js'
+import type { send } from '../../helpers/http.js'
 import { redisCommand, startRedis } from '../../helpers/redis.js'
 import { redisSettings } from '../../helpers/stores.js'
+import { twoWorkers } from '../../helpers/two-workers.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { callsOf, POLICIES, type Reported, start } from './negotiating.js'
 
@@ -118,23 +118,9 @@ t.test('leased tokens are never more than the negotiated limit, whichever way it
 })
 
 t.test('a negotiated limit applies on all workers, including one started later', async t => {
-  if (!redisCommand(t)) return
-  const redis = await startRedis()
-  t.teardown(() => redis.stop())
-  const upstream = await startApp(t, (_req, res) => res.end('here'))
-  const folder = writeConfig(
-    t,
-    `version: 1
-listen: { host: 127.0.0.1, port: 0, workers: 2, maxEventLoopDelay: 1h }
-admin: { host: 127.0.0.1, port: 0 }
-redis: ${redis.url}
-store: { deadline: 5s }
-upstreams: { app: { url: "${upstream}" } }
-routes: [{ path: /**, upstream: app }]
-`,
-    POLICIES,
-  )
-  const { get, put, json, undo, explain } = callsOf(await gatewayProcess(t, folder))
+  const gateway = await twoWorkers(t, POLICIES)
+  if (gateway === undefined) return
+  const { get, put, json, undo, explain } = callsOf(gateway)
   const quotas = async () => {
     const seen = new Set<string>()
     for (let i = 0; i < 12; i += 1) {
