@@ -1,6 +1,6 @@
 /**
- * The entries, modes and negotiated limits of the admin port, stored in Redis: every gateway and worker checks each second whether
- * they have changed.
+ * The entries, modes and negotiated limits of the admin port, stored in Redis: every gateway and worker checks each
+ * second whether they have changed.
  */
 import { randomUUID } from 'node:crypto'
 import { connectRedis, type RedisClient, reconnect } from '../decide/redis/connection.js'
@@ -19,11 +19,20 @@ const KEYS: Readonly<Record<Collection, string>> = {
   overrides: `${KEY_SPACE}{${ACCESS}}:overrides`,
 }
 const COLLECTIONS = Object.keys(KEYS) as Collection[]
-/**
- * Field of the first hash that differs after each change, `NUMBER.UUID` with an increasing number; no id begins like
- * this.
- */
+/** Field of the first hash that differs after each change; no id begins like this. */
 const VERSION = '#'
+
+/** In Redis `NUMBER.SINCE.UUID`. */
+interface Version {
+  /** As Redis has it; undefined when it has none. */
+  readonly text: string | undefined
+  /** When a gateway first stored something in a Redis that was empty; in ms since the epoch. */
+  readonly since: number
+  /** Changes since then. */
+  readonly number: number
+}
+
+const NONE: Version = { text: undefined, since: 0, number: 0 }
 const LOOK_EVERY_MS = 1000
 /** Longest wait for a reply from Redis. */
 const PATIENCE_MS = 1000
@@ -53,10 +62,8 @@ export class RedisOverrideStore implements OverrideStore {
   readonly #hooks: OverrideStoreHooks
   readonly #log: Log
   readonly #timer: NodeJS.Timeout
-  #version: string | undefined
+  #version = NONE
   #texts: Texts = NO_TEXTS
-  /** The highest number of any version seen. */
-  #number = 0
   #looking: Promise<void> | undefined
   #changing: Promise<unknown> = Promise.resolve()
 
@@ -106,7 +113,7 @@ export class RedisOverrideStore implements OverrideStore {
         return value === undefined ? ['HDEL', key, id] : ['HSET', key, id, JSON.stringify(value)]
       })
       const isDone = await orUnreachable(
-        () => this.#apply(steps, this.#version, this.#number + 1),
+        () => this.#apply(steps, this.#version, nextOf(this.#version)),
         'Redis does not answer: the change may or may not have been made. Look before you try again.',
       )
       // The change is made even if this read fails.
@@ -116,10 +123,13 @@ export class RedisOverrideStore implements OverrideStore {
   }
 
   /** False when the version is no longer `expected`: another gateway changed something first. */
-  async #apply(steps: readonly Step[], expected: string | undefined, number: number): Promise<boolean> {
-    const next = `${number}.${randomUUID()}`
+  async #apply(
+    steps: readonly Step[],
+    expected: Version,
+    next: Pick<Version, 'since' | 'number'>,
+  ): Promise<boolean> {
     const keys = Object.values(KEYS)
-    const given = [expected ?? '', JSON.stringify(steps), next]
+    const given = [expected.text ?? '', JSON.stringify(steps), `${next.number}.${next.since}.${randomUUID()}`]
     return (await this.#within(this.#redis.eval(APPLY, keys.length, ...keys, ...given))) === 1
   }
 
@@ -138,20 +148,21 @@ export class RedisOverrideStore implements OverrideStore {
   }
 
   async #read(): Promise<void> {
-    const version = await this.#within(this.#redis.hget(ACCESS, VERSION))
-    if (version === (this.#version ?? null)) return
+    const text = await this.#within(this.#redis.hget(ACCESS, VERSION))
+    if (text === (this.#version.text ?? null)) return
     const [access = {}, modes = {}, quotas = {}, overrides = {}] = await this.#readAll()
-    const number = numberOf(access[VERSION])
-    if (this.#version !== undefined && number < this.#number) {
-      await this.#restore(access[VERSION])
-      return this.#read()
-    }
     const { [VERSION]: current, ...entries } = access
     const texts = { access: entries, modes, quotas, overrides }
+    const found = versionOf(current)
+    const lost = this.#lostSteps(found, texts)
+    if (lost.length > 0) {
+      // With the number it had, so that a gateway that knows a later change restores that in turn.
+      await this.#restore(lost, found, found.since > this.#version.since ? nextOf(found) : this.#version)
+      return this.#read()
+    }
     this.contents = readTexts(texts, { texts: this.#texts, contents: this.contents }, this.#log)
     this.#texts = texts
-    this.#version = current
-    this.#number = Math.max(this.#number, number)
+    this.#version = found
     this.#hooks.changed()
   }
 
@@ -167,21 +178,28 @@ export class RedisOverrideStore implements OverrideStore {
   }
 
   /**
-   * For a Redis that has come back empty or with older data: what was in force stays in force. It is stored with the
-   * number it had, so that a gateway that knows a later change restores that in turn. Does nothing when another gateway
-   * was faster.
-   *
-   * @param found the version that Redis has now
+   * What was in force stays in force when Redis has come back empty or with older data. If others have stored
+   * something in the empty Redis meanwhile, that has precedence, and only what it lacks is added.
    */
-  async #restore(found: string | undefined): Promise<void> {
-    const steps = COLLECTIONS.flatMap((collection): Step[] => [
-      ['DEL', KEYS[collection]],
-      ...[...this.contents[collection]].map(
-        ([id, value]): Step => ['HSET', KEYS[collection], id, JSON.stringify(value)],
-      ),
+  #lostSteps(found: Version, texts: Texts): Step[] {
+    const known = this.#version
+    const isOlder = found.since === known.since ? found.number < known.number : found.since < known.since
+    if (known === NONE || (!isOlder && found.since === known.since)) return []
+    return COLLECTIONS.flatMap(collection => [
+      ...(isOlder ? [['DEL', KEYS[collection]] as const] : []),
+      ...Object.entries(this.#texts[collection])
+        .filter(([id]) => isOlder || texts[collection][id] === undefined)
+        .map(([id, text]): Step => ['HSET', KEYS[collection], id, text]),
     ])
-    const isRestored = await this.#apply(steps, found, this.#number)
-    if (isRestored)
+  }
+
+  /** Does nothing when another gateway was faster. */
+  async #restore(
+    steps: readonly Step[],
+    found: Version,
+    next: Pick<Version, 'since' | 'number'>,
+  ): Promise<void> {
+    if (await this.#apply(steps, found, next))
       this.#log.warn(
         {},
         'Redis had lost access entries, modes, negotiated limits and overrides: they were restored',
@@ -209,7 +227,12 @@ async function orUnreachable<Result>(work: () => Promise<Result>, message: strin
   }
 }
 
-/** The number of a version: -1 when Redis has none; 0 for one that no gateway wrote. */
-function numberOf(version: string | undefined): number {
-  return version === undefined ? -1 : Number.parseInt(version, 10) || 0
+/** Since 0 for one that no gateway wrote. */
+function versionOf(text: string | undefined): Version {
+  const [number = 0, since = 0] = (text ?? '').split('.').map(part => Number.parseInt(part, 10) || 0)
+  return { text, since, number }
+}
+
+function nextOf({ since, number }: Version): Pick<Version, 'since' | 'number'> {
+  return { since: since || Date.now(), number: number + 1 }
 }

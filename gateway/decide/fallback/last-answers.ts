@@ -2,12 +2,13 @@
  * Redis's last answer about each key, so that counting in its place begins where Redis left off: a late call or an
  * outage adds at most this instance's share of what was left, never a fresh quota.
  */
-import type { Demand } from '../../demand.js'
+import type { Demand, Window } from '../../demand.js'
 import { BoundedMap, useOf } from '../store/bounded-map.js'
-import { type Answer, type Ask, type Count, sameQuota } from '../store/store.js'
+import { type Answer, type Ask, type Count, uncounted } from '../store/store.js'
 
-/** The counts of Redis's last answer. Times in milliseconds. */
+/** The counts of Redis's last answer, one for each window that is asked about. Times in milliseconds. */
 export interface LastAnswer {
+  /** Without `used` for a window that Redis was not asked about. */
   readonly counts: readonly Count[]
   /** Time since that answer. */
   readonly elapsedMs: number
@@ -42,14 +43,31 @@ export class LastAnswers {
     }
   }
 
-  /** The last answer about the key under the same quota, if any. */
-  recall({ key, demand }: Ask): LastAnswer | undefined {
-    const known = this.#known.get(key)
-    if (known === undefined || !sameQuota(known.demand, demand)) return undefined
-    return { counts: known.counts, elapsedMs: this.#now() - known.at }
+  /** The last answer about the key, if any. A quota may have changed since then: windows are found by their names. */
+  recall(ask: Ask): LastAnswer | undefined {
+    const known = this.#known.get(ask.key)
+    if (known === undefined) return undefined
+    const counts = countsFor(ask, known)
+    return counts && { counts, elapsedMs: this.#now() - known.at }
   }
 
   forget(key: string): void {
     this.#known.delete(key)
   }
 }
+
+function countsFor(ask: Ask, { demand: before, counts }: Known): readonly Count[] | undefined {
+  const { demand } = ask
+  if (before.kind !== demand.kind) return undefined
+  if (before.kind !== 'windows' || demand.kind !== 'windows' || before.windows === demand.windows)
+    return counts
+  const unknown = uncounted(ask)
+  return demand.windows.map((window, i) => {
+    const found = before.windows.findIndex(one => isSameWindow(one, window))
+    return counts[found] ?? (unknown[i] as Count)
+  })
+}
+
+/** Of the windows of one key, this is the same, perhaps with other numbers. */
+const isSameWindow = (one: Window, other: Window): boolean =>
+  one.name === other.name && one.calendar?.unit === other.calendar?.unit

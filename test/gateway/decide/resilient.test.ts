@@ -97,6 +97,30 @@ t.test(
   },
 )
 
+t.test('a quota that changes while Redis goes away keeps what was spent, window by window', async t => {
+  const here = await bench(t)
+  if (here === undefined) return
+  const windows = (...quotas: [name: string, quota: number][]): Ask => ({
+    ...minute('{a}', 0),
+    demand: {
+      kind: 'windows',
+      lease: false,
+      windows: quotas.map(([name, quota]) => ({ name, quota, ms: 60_000, algorithm: 'sliding-window' })),
+    },
+  })
+  const admitted = async (ask: Ask) => {
+    let count = 0
+    while (count < 100 && (await here.ask(ask))[0]?.granted) count += 1
+    return count
+  }
+  t.equal(await admitted(windows(['sustained', 8])), 8)
+  here.redis.pause()
+  t.equal(await admitted(windows(['sustained', 10])), 2, 'two more, not ten')
+  t.equal(await admitted(windows(['burst', 3], ['sustained', 20])), 3, 'the new window is empty')
+  t.equal(await admitted(windows(['sustained', 20], ['burst', 9])), 6, 'each is known by its name')
+  t.equal(await admitted(windows(['sustained', 5])), 0)
+})
+
 t.test('a silent Redis delays a request by the deadline at most, and soon not at all', async t => {
   const here = await bench(t)
   if (here === undefined) return

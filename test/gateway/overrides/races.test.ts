@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { testGateway } from '../../helpers/gateway.js'
 import { send } from '../../helpers/http.js'
 import { redisCommand, startRedis } from '../../helpers/redis.js'
+import { waitUntil } from '../../helpers/wait.js'
 
 const DENY = { networks: ['203.0.113.0/24'], action: 'deny', why: 'It scrapes.', by: 'anna' }
 const KEY = 'sluice:1:access'
@@ -20,11 +21,12 @@ async function start(t: Test, port: number) {
     const headers = { 'content-type': 'application/json' }
     return send(gateway.adminUrl + path, { method: 'PUT', headers, body: JSON.stringify(body) })
   }
-  const ids = async () => {
+  const entries = async () => {
     const { entries } = (await send(`${gateway.adminUrl}/access`)).json<{ entries: { id: string }[] }>()
-    return entries.map(({ id }) => id).sort()
+    return entries.sort((one, other) => (one.id < other.id ? -1 : 1))
   }
-  return { put, ids }
+  const ids = async () => (await entries()).map(({ id }) => id)
+  return { put, entries, ids }
 }
 
 /** A proxy that awaits `steps.before` each time before it forwards commands about access entries. */
@@ -89,6 +91,35 @@ t.test('two admin ports change the same entry, while Redis loses its data at any
     }
   }
   t.same(await one.ids(), await other.ids())
+})
+
+t.test('a gateway that was cut off brings back only what a Redis that lost its data has not', async t => {
+  if (!redisCommand(t)) return
+  const redis = await startRedis()
+  const direct = new Redis(redis.url)
+  t.teardown(async () => {
+    direct.disconnect()
+    await redis.stop()
+  })
+  const proxy = await steppingProxy(t, redis.port)
+  const cutOff = await start(t, proxy.port)
+  for (const id of ['both', 'older']) t.equal((await cutOff.put(`/access/${id}`, DENY)).status, 201)
+  let reconnect: () => void = () => undefined
+  const cut = new Promise<void>(resolve => {
+    reconnect = resolve
+  })
+  proxy.steps.before = () => cut
+  await direct.flushdb()
+  const fresh = await start(t, redis.port)
+  t.same(await fresh.ids(), [], 'it cannot know what is lost')
+  t.equal((await fresh.put('/access/both', { ...DENY, why: 'It scrapes again.' })).status, 201)
+  t.equal((await fresh.put('/access/newer', DENY)).status, 201)
+  proxy.steps.before = undefined
+  reconnect()
+  for (const gateway of [fresh, cutOff])
+    await waitUntil('all are there', async () => (await gateway.ids()).length === 3)
+  t.same(await cutOff.ids(), ['both', 'newer', 'older'])
+  t.match(await cutOff.entries(), [{ why: 'It scrapes again.' }, {}, {}], 'the later one is in force')
 })
 
 t.test('a mode is judged by what another admin port has just set', async t => {
