@@ -4,6 +4,7 @@
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { inProject, root } from './lib/run.mjs'
 import { tapView } from './lib/tap-view.mjs'
@@ -24,7 +25,15 @@ const lint = args.includes('--no-lint')
       stdio: ['ignore', 'inherit', 'inherit'],
     })
 
-const tap = spawn(process.execPath, bin('tap/dist/esm/run.mjs', 'run', '--reporter=tap', ...files), {
+const TAP = 'tap/dist/esm/run.mjs'
+// As installed it has plugins that .taprc switches off. Its first run would build it anew and load the old ones all the same.
+if (
+  readFileSync(inProject('node_modules/@tapjs/test/test-built/dist/esm/index.js'), 'utf8').includes(
+    '@tapjs/typescript',
+  )
+)
+  spawnSync(process.execPath, bin(TAP, 'build'), { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
+const tap = spawn(process.execPath, bin(TAP, 'run', '--reporter=tap', ...files), {
   cwd: root,
   stdio: ['ignore', 'pipe', 'pipe'],
 })
