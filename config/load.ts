@@ -204,7 +204,7 @@ class Loader {
 }
 
 /** A file or folder that gateway.yaml names, or its usual name if gateway.yaml does not name it. */
-function besideOf(
+export function besideOf(
   gatewayFile: string,
   written: unknown,
   key: 'projects' | 'policies',

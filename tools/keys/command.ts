@@ -1,19 +1,20 @@
 /** `sluice keys`: the API keys of projects, in the file that `apiKeys` of gateway.yaml names. */
 import { fileBeside, gatewayFileOf } from '../../config/files.js'
-import { loadConfig } from '../../config/load.js'
+import { besideOf } from '../../config/load.js'
+import { readSetting } from '../../config/one-setting.js'
 import { listProblems } from '../../config/problem.js'
 import { parseDuration } from '../../config/schema/duration.js'
 import { Failure } from '../../gateway/errors.js'
 import { type ApiKey, isKeyName, isScope, newKey, stateOf } from '../../gateway/identify/api-keys/key-file.js'
-import { pluginSchemas } from '../../gateway/plugins.js'
 import { type Arguments, CONFIG, defineCommand, Unusable } from '../command.js'
 import type { Io } from '../io.js'
+import { printable } from '../text.js'
 import { changeKeyFile, readKeyFile } from './file.js'
 import { listKeys, listLiveKeys } from './list.js'
 
 const OPTIONS = {
   config: CONFIG,
-  project: { type: 'string', value: 'ID', help: 'add: the project of the key; list: only its keys' },
+  project: { type: 'string', value: 'ID', help: 'add: the project of the key; others: only its keys' },
   name: { type: 'string', value: 'NAME', help: 'add: what the key is for' },
   expires: {
     type: 'string',
@@ -29,8 +30,7 @@ const OPTIONS = {
   overlap: {
     type: 'string',
     value: 'TIME',
-    default: '0s',
-    help: 'rotate: how long the old key still works, such as 7d',
+    help: 'rotate: how long the old key still works, such as 7d; default not at all',
   },
   live: {
     type: 'string',
@@ -57,43 +57,67 @@ hashes, so a key is shown once, when it is made. Running gateways read the file 
     const needsKey = action === 'revoke' || action === 'rotate'
     if (needsKey !== (named !== undefined))
       throw new Unusable(needsKey ? `Which key? "keys ${action} KEY".` : `"keys ${action}" takes no KEY.`)
-    await act(settingsOf(args.values.config, io), args, io)
+    refuseOthers(action as keyof typeof ACTIONS, args)
+    await act(args, io)
     return 0
   },
 })
 
-interface Settings {
-  readonly file: string
-  readonly projects: ReadonlySet<string>
+/** The options of each action, beside --config and --json. */
+const TAKES = {
+  add: ['project', 'name', 'expires', 'scope'],
+  list: ['project', 'live'],
+  revoke: ['project'],
+  rotate: ['project', 'expires', 'overlap'],
+} as const
+
+/** An option that is ignored may have been meant to narrow what is revoked. */
+function refuseOthers(action: keyof typeof TAKES, { values }: Arguments<typeof OPTIONS>): void {
+  const takes: readonly string[] = ['config', 'json', ...TAKES[action]]
+  const other = Object.entries(values).find(([name, value]) => !takes.includes(name) && isGiven(value))
+  if (other !== undefined) throw new Unusable(`"keys ${action}" takes no --${other[0]}.`)
 }
 
-type Act = (settings: Settings, args: Arguments<typeof OPTIONS>, io: Io) => void | Promise<void>
+const isGiven = (value: unknown): boolean =>
+  Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false
 
-/** Plugins of others are not loaded: nothing here depends on them. */
-function settingsOf(path: string, io: Io): Settings {
-  const loaded = loadConfig(path, { env: io.env, plugins: pluginSchemas })
-  if ('problems' in loaded) throw new Failure(listProblems(loaded.problems))
-  const { gateway, projects } = loaded.config
-  if (gateway.apiKeys === undefined) {
-    throw new Failure(
-      `gateway.yaml names no file for keys: add "apiKeys: api-keys.json" to it, and api-key to "identify".`,
-    )
-  }
-  const file = fileBeside(gatewayFileOf(path), gateway.apiKeys)
-  return { file, projects: new Set(projects.map(({ id }) => id)) }
+type Act = (args: Arguments<typeof OPTIONS>, io: Io) => void | Promise<void>
+
+/** The file of keys. Nothing else of the configuration is read: a key must be revocable whatever else is wrong with it. */
+function keyFileOf(path: string, { env }: Io): string {
+  const gatewayFile = gatewayFileOf(path)
+  const named = settingIn(gatewayFile, 'apiKeys', env)
+  if (typeof named === 'string' && named !== '') return fileBeside(gatewayFile, named)
+  throw new Failure(
+    'gateway.yaml names no file for keys: add "apiKeys: api-keys.json" to it, and api-key to "identify".',
+  )
 }
 
-const add: Act = ({ file, projects }, { values }, io) => {
+function checkProject(path: string, project: string, { env }: Io): void {
+  const gatewayFile = gatewayFileOf(path)
+  const projects = settingIn(gatewayFile, 'projects', env)
+  const list = settingIn(besideOf(gatewayFile, { projects }, 'projects', 'projects.yaml'), 'projects', env)
+  const isListed = Array.isArray(list) && list.some(one => one?.id === project)
+  if (!isListed) throw new Failure(`There is no project "${printable(project)}" in projects.yaml.`)
+}
+
+function settingIn(file: string, key: string, env: Io['env']): unknown {
+  const setting = readSetting(file, key, env)
+  if ('problems' in setting) throw new Failure(listProblems(setting.problems))
+  return setting.value
+}
+
+const add: Act = ({ values }, io) => {
   const { project, name, scope = [] } = values
   if (project === undefined || name === undefined)
     throw new Unusable('"keys add" needs --project and --name.')
-  if (!projects.has(project)) throw new Failure(`There is no project "${project}" in projects.yaml.`)
   if (!isKeyName(name)) throw new Unusable('A name has up to 64 letters, digits, spaces, ".", "_" and "-".')
   const wrong = scope.find(one => !isScope(one))
   if (wrong !== undefined) throw new Unusable(`"${wrong}" is no scope.`)
+  checkProject(values.config, project, io)
   const now = new Date()
   const made = newKey({ project, name, scopes: [...scope], ...ending(values.expires, now) }, now)
-  changeKeyFile(file, before => {
+  changeKeyFile(keyFileOf(values.config, io), before => {
     if (before.keys.some(one => one.project === project && one.name === name && isActive(one, now))) {
       throw new Failure(`${project} has a key "${name}" already: rotate it, or choose another name.`)
     }
@@ -102,12 +126,12 @@ const add: Act = ({ file, projects }, { values }, io) => {
   show(made, io, values.json)
 }
 
-const rotate: Act = ({ file }, { values, positionals: [, named = ''] }, io) => {
+const rotate: Act = ({ values, positionals: [, named = ''] }, io) => {
   const now = new Date()
-  const overlapMs = msOf(values.overlap, '--overlap')
+  const overlapMs = values.overlap === undefined ? 0 : msOf(values.overlap, '--overlap')
   let made: ReturnType<typeof newKey> | undefined
-  changeKeyFile(file, before => {
-    const old = find(before.keys, named, now)
+  changeKeyFile(keyFileOf(values.config, io), before => {
+    const old = find(before.keys, named, values.project, now)
     const { project, name, scopes } = old
     made = newKey(
       { project, name, scopes, ...(values.expires ? ending(values.expires, now) : asLong(old, now)) },
@@ -121,11 +145,11 @@ const rotate: Act = ({ file }, { values, positionals: [, named = ''] }, io) => {
   show(made as ReturnType<typeof newKey>, io, values.json)
 }
 
-const revoke: Act = ({ file }, { values, positionals: [, named = ''] }, io) => {
+const revoke: Act = ({ values, positionals: [, named = ''] }, io) => {
   const now = new Date()
   let revoked: ApiKey | undefined
-  changeKeyFile(file, before => {
-    const key = find(before.keys, named, now)
+  changeKeyFile(keyFileOf(values.config, io), before => {
+    const key = find(before.keys, named, values.project, now)
     revoked = { ...key, revoked: now.toISOString() }
     return { ...before, keys: before.keys.map(one => (one.id === key.id ? (revoked as ApiKey) : one)) }
   })
@@ -137,9 +161,9 @@ const revoke: Act = ({ file }, { values, positionals: [, named = ''] }, io) => {
   )
 }
 
-const list: Act = ({ file }, { values: { project, json, live } }, io) => {
+const list: Act = ({ values: { config, project, json, live } }, io) => {
   if (live !== undefined) return listLiveKeys(live, project, json === true, io)
-  return listKeys(readKeyFile(file).keys, project, json === true, io)
+  return listKeys(readKeyFile(keyFileOf(config, io)).keys, project, json === true, io)
 }
 
 const ACTIONS = { add, list, revoke, rotate } as const
@@ -153,14 +177,23 @@ function show({ key, entry }: ReturnType<typeof newKey>, io: Io, json: boolean |
   }
 }
 
-/** By id, by the beginning of the key, or by a name that only one active key has. */
-function find(keys: readonly ApiKey[], named: string, now: Date): ApiKey {
+/** By id, by the beginning of the key, or by a name that only one active key has; of one project or of all. */
+function find(all: readonly ApiKey[], named: string, project: string | undefined, now: Date): ApiKey {
+  const keys = all.filter(one => project === undefined || one.project === project)
   const exact = keys.find(({ id, prefix }) => id === named || prefix === named)
   const found = exact ? [exact] : keys.filter(one => one.name === named && isActive(one, now))
   const [key] = found
-  if (key === undefined)
-    throw new Failure(`No key that works is called "${named}": "sluice keys list" shows them.`)
-  if (found.length > 1) throw new Failure(`${found.length} keys are called "${named}": give the id of one.`)
+  if (key === undefined) {
+    const of = project === undefined ? '' : ` of ${printable(project)}`
+    throw new Failure(
+      `No key${of} that works is called "${printable(named)}": "sluice keys list" shows them.`,
+    )
+  }
+  if (found.length > 1) {
+    const projects = new Set(found.map(one => one.project))
+    const help = projects.size > 1 ? 'give its --project, or the id of one' : 'give the id of one'
+    throw new Failure(`${found.length} keys are called "${printable(named)}": ${help}.`)
+  }
   if (!isActive(key, now)) throw new Failure(`Key ${key.id} is ${stateOf(key, now.getTime())} already.`)
   return key
 }
