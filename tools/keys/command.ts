@@ -118,10 +118,10 @@ const add: Act = ({ values }, io) => {
   const now = new Date()
   const made = newKey({ project, name, scopes: [...scope], ...ending(values.expires, now) }, now)
   changeKeyFile(keyFileOf(values.config, io), before => {
-    if (before.keys.some(one => one.project === project && one.name === name && isActive(one, now))) {
+    if (before.some(one => one.project === project && one.name === name && isActive(one, now))) {
       throw new Failure(`${project} has a key "${name}" already: rotate it, or choose another name.`)
     }
-    return { ...before, keys: [...before.keys, made.entry] }
+    return [...before, made.entry]
   })
   show(made, io, values.json)
 }
@@ -131,7 +131,7 @@ const rotate: Act = ({ values, positionals: [, named = ''] }, io) => {
   const overlapMs = values.overlap === undefined ? 0 : msOf(values.overlap, '--overlap')
   let made: ReturnType<typeof newKey> | undefined
   changeKeyFile(keyFileOf(values.config, io), before => {
-    const old = find(before.keys, named, values.project, now)
+    const old = find(before, named, values.project, now)
     const { project, name, scopes } = old
     made = newKey(
       { project, name, scopes, ...(values.expires ? ending(values.expires, now) : asLong(old, now)) },
@@ -140,7 +140,7 @@ const rotate: Act = ({ values, positionals: [, named = ''] }, io) => {
     const until = new Date(now.getTime() + overlapMs).toISOString()
     const ended =
       overlapMs === 0 ? { ...old, revoked: until } : { ...old, expires: earlier(old.expires, until) }
-    return { ...before, keys: [...before.keys.map(one => (one.id === old.id ? ended : one)), made.entry] }
+    return [...before.map(one => (one.id === old.id ? ended : one)), made.entry]
   })
   show(made as ReturnType<typeof newKey>, io, values.json)
 }
@@ -149,9 +149,9 @@ const revoke: Act = ({ values, positionals: [, named = ''] }, io) => {
   const now = new Date()
   let revoked: ApiKey | undefined
   changeKeyFile(keyFileOf(values.config, io), before => {
-    const key = find(before.keys, named, values.project, now)
+    const key = find(before, named, values.project, now)
     revoked = { ...key, revoked: now.toISOString() }
-    return { ...before, keys: before.keys.map(one => (one.id === key.id ? (revoked as ApiKey) : one)) }
+    return before.map(one => (one.id === key.id ? (revoked as ApiKey) : one))
   })
   const { id, project, name } = revoked as ApiKey
   io.out(
@@ -163,7 +163,7 @@ const revoke: Act = ({ values, positionals: [, named = ''] }, io) => {
 
 const list: Act = ({ values: { config, project, json, live } }, io) => {
   if (live !== undefined) return listLiveKeys(live, project, json === true, io)
-  return listKeys(readKeyFile(keyFileOf(config, io)).keys, project, json === true, io)
+  return listKeys(readKeyFile(keyFileOf(config, io)), project, json === true, io)
 }
 
 const ACTIONS = { add, list, revoke, rotate } as const

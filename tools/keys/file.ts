@@ -1,38 +1,29 @@
 /** Changes the file of API keys: whole or not at all, one command at a time. */
-import {
-  closeSync,
-  existsSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { closeSync, existsSync, openSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { Failure } from '../../gateway/errors.js'
-import { type KeyFile, NO_KEYS, parseKeyFile } from '../../gateway/identify/api-keys/key-file.js'
+import type { ApiKey } from '../../gateway/identify/api-keys/key-file.js'
+import { readKeys } from '../../gateway/identify/api-keys/key-store.js'
 
 /** A lock that is older was left behind by a command that was killed. */
 const STALE_MS = 10_000
 
 /** @throws {Failure} */
-export function readKeyFile(file: string): KeyFile {
-  if (!existsSync(file)) return NO_KEYS
+export function readKeyFile(file: string): readonly ApiKey[] {
   try {
-    return parseKeyFile(readFileSync(file, 'utf8'))
+    return readKeys(file)
   } catch (error) {
     throw new Failure(`${file} cannot be used: ${(error as Error).message}`)
   }
 }
 
 /** Replaces the file by what `change` makes of it. @throws {Failure} */
-export function changeKeyFile(file: string, change: (before: KeyFile) => KeyFile): void {
+export function changeKeyFile(file: string, change: (before: readonly ApiKey[]) => readonly ApiKey[]): void {
   const lock = `${file}.lock`
   takeLock(lock)
   try {
     const next = `${file}.new`
-    const after = change(readKeyFile(file))
-    writeFileSync(next, `${JSON.stringify(after, undefined, 2)}\n`, {
+    const keys = change(readKeyFile(file))
+    writeFileSync(next, `${JSON.stringify({ version: 1, keys }, undefined, 2)}\n`, {
       mode: existsSync(file) ? statSync(file).mode : 0o644,
     })
     renameSync(next, file)

@@ -4,7 +4,7 @@ import { definePlugin, type Project, type WrongCredential } from '../../plugin.j
 import { namedProjects } from '../named-project.js'
 import type { InUse } from '../shared.js'
 import { type ApiKey, hashOf, stateOf } from './key-file.js'
-import { type KeyStore, readKeys, useKeys } from './key-store.js'
+import { checkKeys, type KeyStore, useKeys } from './key-store.js'
 
 /** Longer ones are no keys of anybody. */
 const LONGEST = 4096
@@ -101,11 +101,3 @@ export const apiKey = definePlugin({
     }
   },
 })
-
-function checkKeys(file: string): void {
-  try {
-    readKeys(file)
-  } catch (error) {
-    throw new Error(`${file} cannot be used: ${(error as Error).message}`)
-  }
-}

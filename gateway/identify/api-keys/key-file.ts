@@ -1,6 +1,7 @@
 /** The file of API keys: made by `sluice keys`, read by gateways. It holds hashes, and no key. */
 import { hash, randomBytes } from 'node:crypto'
 import { isProjectId } from '../../../config/words/words.js'
+import { atOnce } from './steps.js'
 
 /** One key. Times are ISO 8601 in UTC. */
 export interface ApiKey {
@@ -19,73 +20,114 @@ export interface ApiKey {
   readonly revoked?: string
 }
 
-export interface KeyFile {
-  readonly version: 1
-  readonly keys: readonly ApiKey[]
-}
-
-export const NO_KEYS: KeyFile = { version: 1, keys: [] }
-
 /** Enough for 50,000 keys. */
 export const MOST_FILE_BYTES = 32 * 1024 * 1024
 
-const ID = /^[a-z0-9]{8}$/
 const NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
 /** RFC 6749 section 3.3. */
 const SCOPE = /^[!#-[\]-~]{1,128}$/
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 export const isKeyName = (text: string): boolean => NAME.test(text)
 export const isScope = (text: string): boolean => SCOPE.test(text)
 
-/** @throws a sentence that says what is wrong */
-export function parseKeyFile(text: string): KeyFile {
-  let file: { version?: unknown; keys?: unknown } | null
+const matches = (pattern: RegExp) => (value: unknown) => typeof value === 'string' && pattern.test(value)
+const isTime = (value: unknown) => matches(TIME)(value) && !Number.isNaN(Date.parse(value as string))
+const prefixOf = (id: unknown): string => `sluice_${id}`
+
+interface Member {
+  is(value: unknown, key: { readonly id?: unknown }): boolean
+  /** The end of a sentence. Values are not quoted: one may be a key, written in a wrong place. */
+  readonly must: string
+  readonly optional?: true
+}
+const MOMENT = { is: isTime, must: 'be a time in UTC such as 2026-12-31T18:00:00.000Z' } as const
+const MEMBERS: Readonly<Record<keyof ApiKey, Member>> = {
+  id: { is: matches(/^[a-z0-9]{8}$/), must: 'be 8 lower-case letters or digits' },
+  project: {
+    is: value => typeof value === 'string' && isProjectId(value),
+    must: 'be an id that a project can have',
+  },
+  name: { is: matches(NAME), must: 'be a name, of up to 64 letters, digits, spaces, ".", "_" and "-"' },
+  prefix: { is: (value, { id }) => value === prefixOf(id), must: 'be "sluice_" and the id' },
+  hash: { is: matches(/^[0-9a-f]{64}$/), must: 'be a SHA-256, of 64 lower-case hexadecimal digits' },
+  scopes: { is: value => Array.isArray(value) && value.every(matches(SCOPE)), must: 'be a list of scopes' },
+  created: MOMENT,
+  expires: { ...MOMENT, optional: true },
+  revoked: { ...MOMENT, optional: true },
+}
+const CHECKED = Object.entries(MEMBERS)
+
+/** The keys of a file, and how they are found. */
+export interface KeyTable {
+  readonly keys: readonly ApiKey[]
+  readonly byHash: ReadonlyMap<string, ApiKey>
+  readonly byId: ReadonlyMap<string, ApiKey>
+}
+
+export const NO_KEYS: KeyTable = { keys: [], byHash: new Map(), byId: new Map() }
+
+/** After so many keys others may run: the gateway reads a large file while requests come. */
+const STEP = 1000
+
+/** Reads the text of a file in steps. @throws a sentence that says what is wrong */
+export function* readingKeys(text: string): Generator<void, KeyTable> {
+  const file = parse(text)
+  yield
+  const byHash = new Map<string, ApiKey>()
+  const byId = new Map<string, ApiKey>()
+  for (const [i, key] of file.keys.entries()) {
+    const fault = faultOf(key)
+    if (fault !== undefined) throw new Error(`keys[${i}]${fault}`)
+    const { id, hash } = key
+    for (const [member, other] of [
+      ['id', byId.get(id)],
+      ['hash', byHash.get(hash)],
+    ] as const) {
+      if (other === undefined) continue
+      throw new Error(
+        `keys[${i}].${member} is that of keys[${file.keys.indexOf(other)}]: remove one of them.`,
+      )
+    }
+    byId.set(id, key)
+    byHash.set(hash, key)
+    if (i % STEP === STEP - 1) yield
+  }
+  return { keys: file.keys, byHash, byId }
+}
+
+/** The same at once. @throws a sentence that says what is wrong */
+export const parseKeyFile = (text: string): KeyTable => atOnce(readingKeys(text))
+
+function parse(text: string): { readonly keys: readonly ApiKey[] } {
+  let file: Readonly<Record<string, unknown>> | null
   try {
     file = JSON.parse(text)
   } catch {
     throw new Error('It is not JSON.')
   }
-  if (file?.version !== 1 || !Array.isArray(file.keys)) {
+  const { version, keys, ...others } = file ?? {}
+  if (version !== 1 || !Array.isArray(keys) || Object.keys(others).length > 0) {
     throw new Error('It must be { "version": 1, "keys": [ … ] }, as "sluice keys" writes it.')
   }
-  const seen = new Set<string>()
-  for (const [i, key] of (file.keys as Partial<ApiKey>[]).entries()) {
-    const wrong = wrongMember(key)
-    if (wrong !== undefined) throw new Error(`keys[${i}] has no valid "${wrong}".`)
-    for (const unique of [key.id as string, key.hash as string]) {
-      if (seen.has(unique)) throw new Error(`keys[${i}] has the id or hash of another key.`)
-      seen.add(unique)
-    }
-  }
-  return { version: 1, keys: file.keys as ApiKey[] }
+  return { keys }
 }
 
-function wrongMember(key: Partial<ApiKey> | null): string | undefined {
-  const {
-    id = '',
-    project = '',
-    name = '',
-    prefix = '',
-    hash = '',
-    scopes,
-    created,
-    expires,
-    revoked,
-  } = key ?? {}
-  const isTime = (time: unknown) => typeof time === 'string' && !Number.isNaN(Date.parse(time))
-  const isRight: Record<string, boolean> = {
-    id: ID.test(id),
-    project: isProjectId(project),
-    name: NAME.test(name),
-    prefix: /^[a-z0-9_]{1,32}$/.test(prefix),
-    hash: /^[0-9a-f]{64}$/.test(hash),
-    scopes: Array.isArray(scopes) && scopes.every(scope => typeof scope === 'string' && SCOPE.test(scope)),
-    created: isTime(created),
-    expires: expires === undefined || isTime(expires),
-    revoked: revoked === undefined || isTime(revoked),
+/** What is wrong with a key, as the end of a sentence. */
+function faultOf(written: unknown): string | undefined {
+  if (typeof written !== 'object' || written === null) return ' must be a key, as "sluice keys" writes it.'
+  const key = written as Readonly<Record<string, unknown>>
+  for (const [name, { is, must, optional }] of CHECKED) {
+    const value = key[name]
+    if (!(optional && value === undefined) && !is(value, key)) return `.${name} must ${must}.`
   }
-  return Object.keys(isRight).find(member => !isRight[member])
+  for (const name of Object.keys(key)) {
+    if (Object.hasOwn(MEMBERS, name)) continue
+    const shown = /^[\w-]{1,64}$/.test(name) ? `.${name}` : ' has a member that'
+    return `${shown} is not known: a key has ${Object.keys(MEMBERS).join(', ')}.`
+  }
+  return undefined
 }
 
 export const hashOf = (key: string): string => hash('sha256', key)
@@ -96,15 +138,18 @@ export function newKey(
   now: Date,
 ): { readonly key: string; readonly entry: ApiKey } {
   const id = Array.from(randomBytes(8), byte => LETTERS[byte % LETTERS.length]).join('')
-  const prefix = `sluice_${id}`
+  const prefix = prefixOf(id)
   const key = `${prefix}_${randomBytes(32).toString('base64url').replaceAll(/[-_]/g, '0')}`
   return { key, entry: { id, ...entry, prefix, hash: hashOf(key), created: now.toISOString() } }
 }
 
 export type KeyState = 'active' | 'expired' | 'revoked'
 
-/** @param now ms since the epoch */
+/**
+ * A revoked key is revoked now, even if the clock of who revoked it is ahead.
+ * @param now ms since the epoch
+ */
 export function stateOf({ revoked, expires }: Pick<ApiKey, 'revoked' | 'expires'>, now: number): KeyState {
-  if (revoked !== undefined && Date.parse(revoked) <= now) return 'revoked'
+  if (revoked !== undefined) return 'revoked'
   return expires !== undefined && Date.parse(expires) <= now ? 'expired' : 'active'
 }

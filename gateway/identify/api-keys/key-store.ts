@@ -1,9 +1,17 @@
 /** The API keys of a file, read again when it changes: a revoked key must not wait for a reload. */
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, type Stats, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '../../types.js'
 import { type InUse, Shared } from '../shared.js'
-import { type ApiKey, MOST_FILE_BYTES, NO_KEYS, parseKeyFile } from './key-file.js'
+import {
+  type ApiKey,
+  type KeyTable,
+  MOST_FILE_BYTES,
+  NO_KEYS,
+  parseKeyFile,
+  readingKeys,
+} from './key-file.js'
+import { atOnce, inSteps } from './steps.js'
 
 /** How often the file is looked at. */
 const LOOK_MS = 1000
@@ -11,8 +19,7 @@ const LOOK_MS = 1000
 export class KeyStore {
   readonly #file: string
   readonly #log: Log
-  #keys: readonly ApiKey[] = []
-  #byHash: ReadonlyMap<string, ApiKey> = new Map()
+  #table: KeyTable = NO_KEYS
   #trouble: string | undefined
   /** Why the file with the mark of the last read cannot be used. */
   #unusable: string | undefined
@@ -28,7 +35,7 @@ export class KeyStore {
     this.#log = log
     try {
       const found = statSync(file, { throwIfNoEntry: false })
-      if (found !== undefined) this.#replace(markOf(found), readFileSync(file, 'utf8'))
+      if (found !== undefined) atOnce(this.#replacing(markOf(found), readFileSync(file, 'utf8')))
     } catch (error) {
       this.#unreadable(error)
     }
@@ -36,17 +43,24 @@ export class KeyStore {
   }
 
   find(hash: string): ApiKey | undefined {
-    return this.#byHash.get(hash)
+    return this.#table.byHash.get(hash)
   }
 
   /** In the order of the file. */
   get keys(): readonly ApiKey[] {
-    return this.#keys
+    return this.#table.keys
   }
 
   /** Why the file cannot be read now, as a sentence: `keys` are those of before. */
   get trouble(): string | undefined {
     return this.#trouble
+  }
+
+  /** True if the keys are those of the file as it is now. */
+  hasRead(file: string): boolean {
+    if (file !== this.#file || this.#trouble !== undefined) return false
+    const found = statSync(file, { throwIfNoEntry: false })
+    return found !== undefined && markOf(found) === this.#mark
   }
 
   close(): void {
@@ -61,7 +75,10 @@ export class KeyStore {
   async #look(): Promise<void> {
     try {
       const mark = await stat(this.#file).then(markOf, this.#absent)
-      if (mark !== this.#mark) this.#replace(mark, mark === '' ? '' : await readFile(this.#file, 'utf8'))
+      if (mark !== this.#mark) {
+        const text = mark === '' ? '' : await readFile(this.#file, 'utf8')
+        await inSteps(this.#replacing(mark, text))
+      }
       this.#trouble = this.#unusable
     } catch (error) {
       this.#unreadable(error)
@@ -71,23 +88,22 @@ export class KeyStore {
 
   /** Until `sluice keys add` makes the file, there are no keys. One that is gone is a fault, and revokes none. */
   readonly #absent = (error: NodeJS.ErrnoException): string => {
-    if (error.code === 'ENOENT' && this.#byHash.size === 0) return ''
+    if (error.code === 'ENOENT' && this.#table.keys.length === 0) return ''
     throw error
-  }
+  };
 
-  #replace(mark: string, text: string): void {
+  *#replacing(mark: string, text: string): Generator<void, void> {
     // A file that cannot be used is not read again until it changes.
     this.#mark = mark
     try {
-      this.#keys = (mark === '' ? NO_KEYS : parseKeyFile(text)).keys
+      yield
+      this.#table = mark === '' ? NO_KEYS : yield* readingKeys(text)
       this.#unusable = undefined
     } catch (error) {
       this.#unusable = (error as Error).message
       throw error
     }
-    this.#byHash = new Map(this.#keys.map(key => [key.hash, key]))
-    const ids = new Set(this.#keys.map(({ id }) => id))
-    for (const id of this.used.keys()) if (!ids.has(id)) this.used.delete(id)
+    for (const id of this.used.keys()) if (!this.#table.byId.has(id)) this.used.delete(id)
   }
 
   #reported = ''
@@ -106,7 +122,10 @@ export class KeyStore {
   }
 }
 
-function markOf({ mtimeMs, size, ino }: { mtimeMs: number; size: number; ino: number }): string {
+function markOf(found: Stats): string {
+  const { mtimeMs, size, ino } = found
+  // To open a FIFO would wait for somebody to write to it.
+  if (!found.isFile()) throw new Error(`It is ${found.isDirectory() ? 'a folder' : 'not a regular file'}.`)
   if (size > MOST_FILE_BYTES) throw new Error(`The file has more than ${MOST_FILE_BYTES} bytes.`)
   return `${mtimeMs} ${size} ${ino}`
 }
@@ -120,6 +139,16 @@ export function readKeys(file: string): readonly ApiKey[] {
 }
 
 const stores = new Shared<KeyStore>()
+
+/** @throws a sentence that says why the file of keys cannot be used */
+export function checkKeys(file: string): void {
+  try {
+    // To read many keys at once would stop the requests of a running gateway at each reload.
+    if (!stores.values.some(store => store.hasRead(file))) readKeys(file)
+  } catch (error) {
+    throw new Error(`${file} cannot be used: ${(error as Error).message}`)
+  }
+}
 
 /** The keys of a file for one more user, who must release them. */
 export function useKeys(file: string, log: Log): InUse<KeyStore> {

@@ -1,5 +1,5 @@
 /** API keys as `sluice keys` makes them, while a gateway runs. */
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -168,7 +168,7 @@ t.test('a gateway does not start with a file of keys that cannot be used, and do
   writeFileSync(file, '{"version":1,"keys":[{}]}')
   t.match(await reloader.reload('admin'), {
     result: 'refused',
-    problems: [{ message: /keys\[0\] has no valid "id"/ }],
+    problems: [{ message: /keys\[0\]\.id must be 8 lower-case letters/ }],
   })
   t.match(await sluice(['check', '--config', folder]), {
     code: 1,
@@ -176,7 +176,7 @@ t.test('a gateway does not start with a file of keys that cannot be used, and do
   })
 })
 
-t.test('a file that is gone revokes no key', async t => {
+t.test('a file that is gone, or is no file, revokes no key', async t => {
   const { add, get, file, lines } = await start(t)
   const key = await add('--project', 'acme', '--name', 'ci')
   await waitUntil('the key', async () => (await get({ 'x-api-key': key })).status === 200)
@@ -184,6 +184,13 @@ t.test('a file that is gone revokes no key', async t => {
   rmSync(file)
   await waitUntil('the fault', () => lines.some(({ msg }) => /The API keys cannot be read/.test(String(msg))))
   t.equal((await get({ 'x-api-key': key })).status, 200)
+  rmSync(file, { force: true })
+  execFileSync('mkfifo', [file])
+  await waitUntil('the fault of a FIFO', () =>
+    lines.some(({ err }) => /It is not a regular file/.test(String((err as Error | undefined)?.message))),
+  )
+  t.equal((await get({ 'x-api-key': key })).status, 200)
+  rmSync(file)
   writeFileSync(file, text)
   t.equal((await get({ 'x-api-key': key })).status, 200)
 })

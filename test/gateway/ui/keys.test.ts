@@ -18,7 +18,7 @@ t.test('API keys on the operator’s page', async t => {
     const made = (name: string, scopes: string[]) => newKey({ project: 'acme', name, scopes }, new Date())
     const [ci, old] = [made('ci', ['read']), made('old', [])]
     const revoked = { ...old.entry, revoked: old.entry.created }
-    changeKeyFile(join(gateway.folder, 'api-keys.json'), () => ({ version: 1, keys: [ci.entry, revoked] }))
+    changeKeyFile(join(gateway.folder, 'api-keys.json'), () => [ci.entry, revoked])
     await waitUntil('the use of the key', async () => {
       await send(`${gateway.url}/reads`, { headers: { 'x-api-key': ci.key } })
       const { keys } = (await send(`${gateway.adminUrl}/keys`)).json<KeyList>()
