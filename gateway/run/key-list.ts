@@ -41,6 +41,8 @@ export class KeyLister {
   readonly #used = new Map<string, number>()
   /** What Redis has not been told. */
   readonly #unsent = new Map<string, number>()
+  /** Ids of the keys whose last uses somebody waits for. */
+  readonly #wanted = new Set<string>()
   #store: { readonly file: string; readonly keys: InUse<KeyStore> } | undefined
   #redis: RedisClient | undefined
   /** One at a time: what waits for a Redis that is silent must not pile up. */
@@ -49,29 +51,35 @@ export class KeyLister {
 
   constructor(options: KeyListOptions) {
     this.#options = options
-    this.#timer = setInterval(() => void this.#exchange(false), EXCHANGE_MS).unref()
+    this.#timer = setInterval(() => void this.#exchange(), EXCHANGE_MS).unref()
   }
 
   async list(project?: string): Promise<KeyList> {
     const store = this.#storeNow()
     if (store === undefined) return { file: null, trouble: null, total: 0, keys: [] }
-    await this.#exchange(true)
     const now = Date.now()
     const { keys, trouble = null } = store.keys.value
-    const asked = keys.filter(key => project === undefined || key.project === project)
-    const isActive = (key: ApiKey) => stateOf(key, now) === 'active'
-    const shown = [...asked.filter(isActive), ...asked.filter(key => !isActive(key))].slice(0, MOST)
+    const [active, others]: [ApiKey[], ApiKey[]] = [[], []]
+    let total = 0
+    for (const key of keys) {
+      if (project !== undefined && key.project !== project) continue
+      total += 1
+      const like = stateOf(key, now) === 'active' ? active : others
+      if (like.length < MOST) like.push(key)
+    }
+    const shown = [...active, ...others].slice(0, MOST)
+    await this.#exchange(shown)
     return {
       file: store.file,
       trouble,
-      total: asked.length,
+      total,
       keys: shown.map(key => listed(key, this.#used.get(key.id), now)),
     }
   }
 
   async close(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#exchange(false)
+    await this.#exchange()
     this.#store?.keys.release()
     this.#redis?.disconnect()
   }
@@ -90,23 +98,25 @@ export class KeyLister {
   }
 
   /** Never rejects: without the last uses a list is still worth having. */
-  #exchange(learns: boolean): Promise<void> {
+  #exchange(wanted: readonly ApiKey[] = []): Promise<void> {
     if (this.#storeNow() === undefined) return Promise.resolve()
-    this.#exchanging ??= this.#collect(learns)
+    for (const { id } of wanted) this.#wanted.add(id)
+    this.#exchanging ??= this.#collect()
       .catch(this.#failed)
       .finally(() => {
+        this.#wanted.clear()
         this.#exchanging = undefined
       })
     return this.#exchanging
   }
 
-  /** Takes over what the processes have seen, passes it on to the other gateways, and learns from them. */
-  async #collect(learns: boolean): Promise<void> {
+  /** Takes over what the processes have seen, passes it on to the other gateways, and learns what is wanted. */
+  async #collect(): Promise<void> {
     for (const [id, at] of await this.#options.uses()) {
       if (this.#take(id, at)) this.#unsent.set(id, at)
     }
     const { redis: url, log } = this.#options
-    if (url === '' || (this.#unsent.size === 0 && !learns)) return
+    if (url === '' || this.#unsent.size + this.#wanted.size === 0) return
     this.#redis ??= connectRedis(url, log)
     const redis = this.#redis
     if (redis.status !== 'ready') await this.#inTime(redis, once(redis, 'ready'))
@@ -114,9 +124,13 @@ export class KeyLister {
       await this.#inTime(redis, redis.eval(LATEST, 1, USED, ...part.flat()))
       for (const [id, at] of part) if (this.#unsent.get(id) === at) this.#unsent.delete(id)
     }
-    if (!learns) return
-    const known = await this.#inTime(redis, redis.hgetall(USED))
-    for (const [id, text] of Object.entries(known)) this.#take(id, Number(text))
+    // Not all of them: 50,000 would stop the event loop for a fifth of a second.
+    while (this.#wanted.size > 0) {
+      const ids = [...this.#wanted].slice(0, MOST)
+      for (const id of ids) this.#wanted.delete(id)
+      const known = await this.#inTime(redis, redis.hmget(USED, ...ids))
+      for (const [i, id] of ids.entries()) this.#take(id, Number(known[i]))
+    }
   }
 
   #take(id: string, at: number): boolean {
