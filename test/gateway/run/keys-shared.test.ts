@@ -1,7 +1,9 @@
 /** API keys in a gateway of several workers, and in several gateways on one Redis. */
+import { Redis } from 'ioredis'
 import t from 'tap'
 import type { KeyList } from '../../../gateway/admin/key-list.js'
 import { sluice } from '../../helpers/command.js'
+import { testGateway } from '../../helpers/gateway.js'
 import { type GatewayProcess, gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
 import { send, startApp } from '../../helpers/http.js'
 import { oneBucket } from '../../helpers/policies.js'
@@ -60,4 +62,46 @@ t.test('all workers know a key; its last use is known to every gateway, and afte
   await waitUntil('the end in all workers', async () => !(await statuses(first)).includes(200))
   const state = async () => (await send(`${second.adminUrl}/keys`)).json<KeyList>().keys[0]?.state
   await waitUntil('the end in the list of the other gateway', async () => (await state()) === 'revoked')
+})
+
+t.test('a last use never goes backwards, however late a gateway tells of an earlier one', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const redis = new Redis(url)
+  t.teardown(() => redis.disconnect())
+  const upstream = await startApp(t, (_req, res) => res.end('done'))
+  const gateway = await testGateway(t, {
+    upstream,
+    routeSettings: 'auth: required',
+    settings: `redis: ${url}\napiKeys: api-keys.json\nidentify: [{ plugin: api-key }]\n`,
+  })
+  const add = async (name: string) =>
+    JSON.parse(
+      (
+        await sluice([
+          'keys',
+          'add',
+          '--json',
+          '--config',
+          gateway.folder,
+          '--project',
+          'acme',
+          '--name',
+          name,
+        ])
+      ).out,
+    ) as { readonly id: string; readonly key: string }
+  const [ahead, behind] = [await add('ahead'), await add('behind')]
+  const later = Date.now() + 3_600_000
+  await redis.hset('sluice:1:keys-used', { [ahead.id]: later, [behind.id]: 1000 })
+  for (const { key } of [ahead, behind]) {
+    await waitUntil('the key', async () => {
+      return (await send(gateway.url, { headers: { 'x-api-key': key } })).status === 200
+    })
+  }
+  const { keys } = (await send(`${gateway.adminUrl}/keys`)).json<KeyList>()
+  const listed = (name: string) => Date.parse(keys.find(one => one.name === name)?.last_used ?? '')
+  t.equal(listed('ahead'), later, 'of another gateway')
+  t.ok(Date.now() - listed('behind') < 10_000, 'of this one')
+  t.same(await redis.hmget('sluice:1:keys-used', ahead.id, behind.id), [later, listed('behind')].map(String))
 })
