@@ -1,9 +1,24 @@
 /** `sluice keys` without a running gateway: what it needs of the configuration, and which key is meant. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { ApiKey } from '../../gateway/identify/api-keys/key-file.js'
+import { changeKeyFile } from '../../tools/keys/file.js'
 import { sluice } from '../helpers/command.js'
 
 const GATEWAY = `version: 1
@@ -20,6 +35,7 @@ projects:
 function start(t: Test, { gateway = GATEWAY, projects = PROJECTS } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-keys-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
+  mkdirSync(join(folder, 'policies'))
   writeFileSync(join(folder, 'gateway.yaml'), gateway)
   writeFileSync(join(folder, 'projects.yaml'), projects)
   const file = join(folder, 'api-keys.json')
@@ -89,4 +105,67 @@ t.test('an option that an action does not know is refused', async t => {
 t.test('list --live needs no configuration', async t => {
   const nowhere = await sluice(['keys', 'list', '--live', 'http://127.0.0.1:1', '--config', '/nowhere'])
   t.match(nowhere, { code: 1, err: /Nothing answers on http:\/\/127\.0\.0\.1:1/ })
+})
+
+t.test('a command that stood still undoes nothing that another did meanwhile', async t => {
+  const { keys, file, listed } = start(t)
+  await keys('add', '--project', 'acme', '--name', 'leaked')
+  const revoke = (before: readonly ApiKey[]) => before.map(key => ({ ...key, revoked: key.created }))
+  const began = performance.now()
+  const slow = () =>
+    changeKeyFile(file, before => {
+      // By a clock that is wrong the lock looks old.
+      utimesSync(`${file}.lock`, 0, 0)
+      changeKeyFile(file, revoke)
+      return before
+    })
+  t.throws(slow, { message: /stood still, and another one took over: nothing was changed/ })
+  t.ok(performance.now() - began > 9000, 'the lock was respected for a while')
+  t.match(listed(), [{ name: 'leaked', revoked: String }])
+  t.same(readdirSync(dirname(file)).sort(), ['api-keys.json', 'gateway.yaml', 'policies', 'projects.yaml'])
+  t.match(await keys('add', '--project', 'acme', '--name', 'next'), { code: 0 })
+})
+
+t.test('a link to the file stays a link; its owner and who may read it stay the same', async t => {
+  const { keys, file, folder, listed } = start(t)
+  const target = join(folder, 'elsewhere', 'keys.json')
+  mkdirSync(dirname(target))
+  symlinkSync('elsewhere/link', file)
+  symlinkSync('keys.json', join(folder, 'elsewhere', 'link'))
+  t.match(await keys('add', '--project', 'acme', '--name', 'first'), { code: 0 })
+  t.equal(readFileSync(target, 'utf8'), readFileSync(file, 'utf8'), 'made where the link points')
+  chmodSync(target, 0o666)
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) chownSync(target, 1234, 4321)
+  t.match(await keys('add', '--project', 'acme', '--name', 'second'), { code: 0 })
+  t.ok(lstatSync(file).isSymbolicLink())
+  t.equal(listed().length, 2)
+  const { mode, uid, gid } = statSync(target)
+  t.equal(mode & 0o777, 0o666)
+  if (isRoot) t.same([uid, gid], [1234, 4321])
+})
+
+t.test('what is no regular file is named, and never waited for', async t => {
+  for (const [make, what] of [
+    [(file: string) => execFileSync('mkfifo', [file]), 'not a regular file'],
+    [(file: string) => mkdirSync(file), 'a folder'],
+    [(file: string) => symlinkSync('/dev/zero', file), 'not a regular file'],
+  ] as const) {
+    const { keys, file, folder } = start(t)
+    make(file)
+    for (const args of [['list'], ['add', '--project', 'acme', '--name', 'ci'], ['revoke', 'ci']]) {
+      t.match(await keys(...args), { code: 1, err: new RegExp(`cannot be used: It is ${what}\\.`) })
+    }
+    const gateway = join(folder, 'gateway.yaml')
+    writeFileSync(gateway, `${readFileSync(gateway, 'utf8')}identify: [api-key]\n`)
+    t.match(await sluice(['check', '--config', folder]), { code: 1, err: new RegExp(`It is ${what}\\.`) })
+  }
+})
+
+t.test('a folder in which nothing can be written is named', async t => {
+  const { keys } = start(t, { gateway: GATEWAY.replace('api-keys', 'missing/api-keys') })
+  t.match(await keys('add', '--project', 'acme', '--name', 'ci'), {
+    code: 1,
+    err: /missing\/api-keys\.json cannot be written: it does not exist \(.*missing\/api-keys\.json\.lock/,
+  })
 })

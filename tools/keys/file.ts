@@ -1,53 +1,95 @@
 /** Changes the file of API keys: whole or not at all, one command at a time. */
-import { closeSync, existsSync, openSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { reasonOf } from '../../config/files.js'
 import { Failure } from '../../gateway/errors.js'
-import type { ApiKey } from '../../gateway/identify/api-keys/key-file.js'
+import { type ApiKey, MOST_FILE_BYTES, parseKeyFile } from '../../gateway/identify/api-keys/key-file.js'
 import { readKeys } from '../../gateway/identify/api-keys/key-store.js'
-
-/** A lock that is older was left behind by a command that was killed. */
-const STALE_MS = 10_000
+import { releaseLock, takeLock } from './lock.js'
 
 /** @throws {Failure} */
 export function readKeyFile(file: string): readonly ApiKey[] {
   try {
     return readKeys(file)
   } catch (error) {
-    throw new Failure(`${file} cannot be used: ${(error as Error).message}`)
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new Failure(`${file} cannot be used: ${code === undefined ? message : `${reasonOf(error)}.`}`)
   }
 }
 
-/** Replaces the file by what `change` makes of it. @throws {Failure} */
+/** Replaces the keys by what `change` makes of them. @throws {Failure} */
 export function changeKeyFile(file: string, change: (before: readonly ApiKey[]) => readonly ApiKey[]): void {
-  const lock = `${file}.lock`
-  takeLock(lock)
   try {
-    const next = `${file}.new`
-    const keys = change(readKeyFile(file))
-    writeFileSync(next, `${JSON.stringify({ version: 1, keys }, undefined, 2)}\n`, {
-      mode: existsSync(file) ? statSync(file).mode : 0o644,
-    })
-    renameSync(next, file)
+    const target = targetOf(file)
+    const lock = `${target}.lock`
+    const draft = takeLock(lock)
+    try {
+      const keys = change(readKeyFile(target))
+      write(draft, `${JSON.stringify({ version: 1, keys }, undefined, 2)}\n`, target)
+    } finally {
+      releaseLock(lock, draft)
+    }
   } catch (error) {
     if (error instanceof Failure) throw error
-    throw new Failure(`${file} cannot be written: ${(error as Error).message}.`)
-  } finally {
-    rmSync(lock, { force: true })
+    const { code, path, message } = error as NodeJS.ErrnoException
+    throw new Failure(
+      `${file} cannot be written: ${code === undefined ? message : `${reasonOf(error)} (${path ?? code}).`}`,
+    )
   }
 }
 
-function takeLock(lock: string): void {
-  for (let tries = 0; ; tries += 1) {
-    try {
-      closeSync(openSync(lock, 'wx'))
-      return
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException
-      if (code !== 'EEXIST') throw new Failure(`${lock} cannot be made: ${message}.`)
-      const isStale = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? 0) > STALE_MS
-      if (isStale) rmSync(lock, { force: true })
-      else if (tries > 100)
-        throw new Failure(`Another command is changing the keys. If none is, remove ${lock}.`)
-      else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50)
-    }
+/** The file itself where `file` is a link: links stay. */
+function targetOf(file: string): string {
+  try {
+    return realpathSync(file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
+  try {
+    return targetOf(resolve(dirname(file), readlinkSync(file)))
+  } catch {
+    return file // Does not exist yet.
+  }
+}
+
+/** Writes through the lock's own file, which is gone when another command has taken over. */
+function write(draft: string, text: string, target: string): void {
+  if (text.length > MOST_FILE_BYTES) throw new Error(`it would have more than ${MOST_FILE_BYTES} bytes.`)
+  parseKeyFile(text)
+  try {
+    const open = openSync(draft, 'r+')
+    try {
+      writeFileSync(open, text)
+      keepAccess(open, target)
+    } finally {
+      closeSync(open)
+    }
+    renameSync(draft, target)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    throw new Failure('This command stood still, and another one took over: nothing was changed. Try again.')
+  }
+}
+
+/** Who may read the keys stays as it was, as far as this user can give files away. */
+function keepAccess(open: number, target: string): void {
+  const before = statSync(target, { throwIfNoEntry: false })
+  if (before === undefined) return
+  for (const owner of [before.uid, process.getuid?.() ?? before.uid]) {
+    try {
+      fchownSync(open, owner, before.gid)
+      break
+    } catch {}
+  }
+  fchmodSync(open, before.mode & 0o7777)
 }
