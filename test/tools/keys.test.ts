@@ -102,6 +102,28 @@ t.test('an option that an action does not know is refused', async t => {
   }
 })
 
+t.test('a key cannot live for more than a hundred years, by any option', async t => {
+  const { keys, file, listed } = start(t)
+  const ci = ['add', '--project', 'acme', '--name', 'ci', '--expires']
+  t.match(await keys(...ci, '999999999d'), {
+    code: 2,
+    err: /--expires: "999999999d" is too long: at most 36500d/,
+  })
+  t.match(await keys(...ci, '999999999999d'), { code: 2, err: /is not a length of time/ })
+  t.match(await keys(...ci, '36501d'), { code: 2 })
+  t.match(await keys(...ci, '36500d'), { code: 0 })
+  t.match(await keys('rotate', 'ci', '--overlap', '999999999d'), {
+    code: 2,
+    err: /--overlap: .* at most 36500d/,
+  })
+  writeFileSync(
+    file,
+    readFileSync(file, 'utf8').replace(/"expires": ".*?"/, '"expires": "9999-12-31T00:00:00Z"'),
+  )
+  t.match(await keys('rotate', 'ci'), { code: 0 })
+  t.ok(Date.parse(listed()[1]?.expires ?? '') < Date.now() + 36_501 * 86_400_000)
+})
+
 t.test('list --live needs no configuration', async t => {
   const nowhere = await sluice(['keys', 'list', '--live', 'http://127.0.0.1:1', '--config', '/nowhere'])
   t.match(nowhere, { code: 1, err: /Nothing answers on http:\/\/127\.0\.0\.1:1/ })

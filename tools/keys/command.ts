@@ -19,7 +19,7 @@ const OPTIONS = {
   expires: {
     type: 'string',
     value: 'TIME',
-    help: 'add, rotate: when it ends, such as 90d; default never; rotate: as long as the old key was made for',
+    help: 'add, rotate: when it ends, such as 90d, at most 36500d; default never; rotate: as long as the old key was made for',
   },
   scope: {
     type: 'string',
@@ -205,7 +205,8 @@ const earlier = (one: string | undefined, other: string): string =>
 /** The end of a key that lives as long as an old one was made for: who rotates a key near its end wants no other so near. */
 function asLong({ created, expires }: ApiKey, now: Date): { expires?: string } {
   if (expires === undefined) return {}
-  return { expires: new Date(now.getTime() + Date.parse(expires) - Date.parse(created)).toISOString() }
+  const ms = Math.min(Date.parse(expires) - Date.parse(created), parseDuration(LONGEST))
+  return { expires: new Date(now.getTime() + ms).toISOString() }
 }
 
 function ending(text: string | undefined, now: Date): { expires?: string } {
@@ -215,9 +216,14 @@ function ending(text: string | undefined, now: Date): { expires?: string } {
   return { expires: new Date(now.getTime() + ms).toISOString() }
 }
 
+/** A hundred years: times far beyond have no date. */
+const LONGEST = '36500d'
+
 function msOf(text: string, option: string): number {
   try {
-    return parseDuration(text)
+    const ms = parseDuration(text)
+    if (ms > parseDuration(LONGEST)) throw new RangeError(`"${text}" is too long: at most ${LONGEST}.`)
+    return ms
   } catch (error) {
     throw new Unusable(`${option}: ${(error as Error).message}`)
   }
