@@ -109,6 +109,10 @@ const resetSchema = {
 export function inspectRoutes(inspected: Inspected): FastifyPluginAsync {
   return async app => {
     answerRefusals(app)
+    // One header in a query is a list, too.
+    app.addHook<{ Querystring: { header?: unknown } }>('preValidation', async ({ query }) => {
+      if (typeof query.header === 'string') query.header = [query.header]
+    })
     app.get<{ Querystring: PolicyQuery }>('/policy', { schema: policySchema }, async ({ query }, reply) => {
       const of = policyAsked(query)
       if (of === undefined) return sendProblem(reply, 400, 'Name a project, or a plan and an environment.')

@@ -73,6 +73,8 @@ const WANTED: Readonly<Record<string, string>> = {
     'must begin with a lowercase letter and go on with at most 63 lowercase letters, digits, ".", "_" and "-"',
 }
 
+const KINDS: Readonly<Record<string, string>> = { string: 'text', array: 'a list' }
+
 /** Fastify's `schemaErrorFormatter`. */
 export function inputFault([fault]: readonly FastifySchemaValidationError[], part: string): Error {
   return new Error(`${fault === undefined ? 'It is wrong' : sentenceOf(fault, PLACES[part] ?? part)}.`)
@@ -86,6 +88,7 @@ function sentenceOf(fault: FastifySchemaValidationError, place: string): string 
   const value = named(instancePath.slice(1).replaceAll('/', '.'))
   const { allowedValues, limit } = params
   if (keyword === 'minLength' && limit === 1) return `${value} in ${place} may not be empty`
+  if (keyword === 'type') return `${value} in ${place} must be ${KINDS[String(params.type)] ?? params.type}`
   if (keyword === 'pattern') return `${value} in ${place} ${WANTED[String(params.pattern)] ?? message}`
   if (keyword === 'minItems') return `${value} in ${place} needs at least ${limit}`
   if (keyword === 'maxItems') return `${value} in ${place} may have at most ${limit}`

@@ -59,7 +59,7 @@ const QUOTA: SettableRoute = {
     body: {
       type: 'object',
       required: ['why'],
-      // Without types, which would convert values; the keys of a quota are checked as those of projects.yaml.
+      // Without types: the keys of a quota are checked as those of projects.yaml, with their sentences.
       properties: {
         unlimited: { description: 'true, in place of a quota.' },
         burst: { description: 'Requests per second.' },

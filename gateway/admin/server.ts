@@ -69,8 +69,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     forceCloseConnections: true,
     // Each route's schema limits the length of an id, and its error is a sentence.
     routerOptions: { maxParamLength: MAX_HEAD_BYTES },
-    // Unknown fields are refused, not ignored.
-    ajv: { customOptions: { removeAdditional: false } },
+    // Unknown fields are refused, not ignored, and a number is no text.
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false } },
     schemaErrorFormatter: inputFault,
     // A path that cannot be decoded never reaches a route.
     clientErrorHandler: refuseClient,

@@ -5,6 +5,7 @@ import type { Configuration } from '../configured/load.js'
 import { projectsNamed } from '../configured/projects.js'
 import { Unnamed } from '../errors.js'
 import type { QuotaForNow } from '../policy/quotas.js'
+import type { QuotaName } from './quota-id.js'
 
 /** Why nothing is counted by the limit, as a sentence; undefined if it is in force for some requests at least. */
 export function quotaFault(limit: QuotaForNow, loaded: Configuration): string | undefined {
@@ -17,15 +18,20 @@ export function quotaFault(limit: QuotaForNow, loaded: Configuration): string | 
 
 /** @throws {Unnamed} when the limit could not be set, with the name that was probably meant */
 export function checkQuota(limit: QuotaForNow, loaded: Configuration): void {
-  const { config, compiled } = loaded
-  const { buckets } = compiled.policy.parts.negotiated
-  if (!buckets.has(limit.bucket)) throw new Unnamed(unknownName('bucket', limit.bucket, buckets))
-  const named = projectsNamed(loaded, limit.project)
-  if (named.length === 0) throw new Unnamed(unknownProject(limit.project, config.projects))
-  for (const project of named) {
-    const fault = compiled.policy.faultOfLimit(project, limit)
+  const unknown = nameFault(limit, loaded)
+  if (unknown !== undefined) throw new Unnamed(unknown)
+  for (const project of projectsNamed(loaded, limit.project)) {
+    const fault = loaded.compiled.policy.faultOfLimit(project, limit)
     if (fault !== undefined) throw new Unnamed(fault)
   }
+}
+
+/** Which of both names is unknown, as a sentence with the one that was probably meant. */
+export function nameFault({ project, bucket }: QuotaName, loaded: Configuration): string | undefined {
+  const { buckets } = loaded.compiled.policy.parts.negotiated
+  if (!buckets.has(bucket)) return unknownName('bucket', bucket, buckets)
+  if (projectsNamed(loaded, project).length > 0) return undefined
+  return unknownProject(project, loaded.config.projects)
 }
 
 function unknownProject(id: string, projects: readonly { readonly id: string }[]): string {

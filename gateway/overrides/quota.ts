@@ -13,7 +13,7 @@ import type { QuotaForNow } from '../policy/quotas.js'
 import type { Log } from '../types.js'
 import { dropExpired } from './limit.js'
 import { changesFor, logOverride, newOverride } from './override.js'
-import { checkQuota, quotaFault } from './quota-fault.js'
+import { checkQuota, nameFault, quotaFault } from './quota-fault.js'
 import { type QuotaName, quotaId, quotaPath } from './quota-id.js'
 import type { OverrideChange, OverrideStore } from './store.js'
 import { type Ending, isPast, untilFault } from './until.js'
@@ -63,7 +63,11 @@ export function quotaOverrides(
       const [named] = projectsNamed(loaded(), project)
       if (named === undefined && own.length === 0)
         throw new NotFound(`There is no project "${project}" in this configuration.`)
-      return { project, overrides: [...writtenFor(project, loaded()), ...reportQuotas(own, loaded())] }
+      return {
+        project,
+        listed: isListed(project, loaded()),
+        overrides: [...writtenFor(project, loaded()), ...reportQuotas(own, loaded())],
+      }
     },
 
     async put(name, body, from) {
@@ -125,10 +129,18 @@ function quotaIn(unlimited: unknown, keys: Partial<QuotaBody>): WrittenQuota {
   return keys
 }
 
-function notSet({ project, bucket }: QuotaName, loaded: Configuration): string {
+function notSet(name: QuotaName, loaded: Configuration): string {
+  const { project, bucket } = name
+  const unknown = nameFault(name, loaded)
+  if (unknown !== undefined) return unknown
   const written = writtenFor(project, loaded).find(one => one.bucket === bucket)
   const where = written === undefined ? '' : ` The one of the files is written at ${written.src}.`
   return `The admin API has set no limit of project "${project}" for "${bucket}".${where}`
+}
+
+/** False for a project that only credentials name. */
+function isListed(project: string, { config }: Configuration): boolean {
+  return config.projects.some(({ id }) => id === project)
 }
 
 /** Limits set on the admin port, as it reports them, the oldest first. */
@@ -142,8 +154,7 @@ function reportQuota(set: StoredQuota, loaded: Configuration) {
   const fault = quotaFault(quotaForNow(set), loaded)
   return {
     ...{ project, bucket, quota },
-    /** False for a project that only credentials name. */
-    listed: loaded.config.projects.some(({ id }) => id === project),
+    listed: isListed(project, loaded),
     until: until ?? null,
     /** False once it has expired, and while the files leave it without effect. */
     in_force: fault === undefined && !isPast(set, Date.now()),

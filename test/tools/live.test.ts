@@ -127,7 +127,7 @@ t.test('a project can be given a limit of its own, listed and undone', async t =
   t.equal(await post('/tight/a'), 429)
   const { out } = await run('override', 'list')
   t.match(out, /^acme +tight +sustained 4, daily 900 per day .* 2100-01-01 +anna +Contract +admin port$/m)
-  t.match((await run('override', 'list', 'dev')).out, 'No project has a negotiated limit.\n')
+  t.match((await run('override', 'list', 'dev')).out, 'dev has no negotiated limit.\n')
   t.match((await run('counters', 'acme')).out, /^tight\.daily +enforce +per day \(UTC\) +900 +4 /m)
   const explained = (await run('explain', 'POST', '/tight/a', '--project', 'acme')).out
   t.match(explained, 'negotiated: on the admin port by anna, until 2100-01-01: Contract')
@@ -188,6 +188,8 @@ t.test('wrong arguments and unreachable gateways are reported with their exit co
     [['override', 'set', 'acme', 'all', '{ brust: 5 }', '--why', 'x'], 2, /Did you mean "burst"\?/],
     [['override', 'set', 'acmee', 'all', '{ burst: 5 }', '--why', 'x'], 2, /Did you mean "acme"\?/],
     [['override', 'undo', 'acme', 'all'], 2, /has set no limit of project "acme" for "all"/],
+    [['override', 'undo', 'acmee', 'all'], 2, /Unknown project "acmee"\. Did you mean "acme"\?/],
+    [['override', 'undo', 'acme', 'al'], 2, /Unknown bucket "al"\. Did you mean "all"\?/],
     [['override', 'undo', 'acme', 'all', '--until', '2100-01-01'], 2, /--until is for set/],
     [['override', 'list', 'acmee'], 2, /There is no project "acmee"/],
   ] as const) {

@@ -22,6 +22,8 @@ interface ReportedLimit {
   readonly by: string | null
 }
 interface ReportedLimits {
+  /** Of the project that was asked for; false if only credentials can name it. */
+  readonly listed?: boolean
   readonly overrides: readonly ReportedLimit[]
 }
 
@@ -56,7 +58,12 @@ sluice override undo acme-production catch-all`,
     if (word === 'list') {
       const path = project === undefined ? '/projects/overrides' : pathOf(project)
       const answer = await ask<ReportedLimits>({ path }, live, io)
-      print(answer, json, io, ({ overrides }) => listText(overrides, io.columns))
+      print(answer, json, io, ({ overrides }) => listText(overrides, project, io.columns))
+      if (answer.listed === false) {
+        io.err(
+          `${printable(project ?? '')} is not in projects.yaml: it is known only if a credential names it.\n`,
+        )
+      }
       return 0
     }
     const path = `${pathOf(project ?? '')}/${encodeURIComponent(bucket)}`
@@ -112,8 +119,9 @@ function setText(limit: ReportedLimit): string {
 
 const COLUMNS = columns(['project', 'bucket', 'limit', 'since', 'until', 'by', 'why', 'from'])
 
-function listText(limits: readonly ReportedLimit[], width: number): string {
-  if (limits.length === 0) return 'No project has a negotiated limit.\n'
+function listText(limits: readonly ReportedLimit[], project: string | undefined, width: number): string {
+  const who = project === undefined ? 'No project has a' : `${printable(project)} has no`
+  if (limits.length === 0) return `${who} negotiated limit.\n`
   const others = limits.flatMap(one =>
     one.without_effect === null ? [] : [`${nameOf(one)} has no effect: ${printable(one.without_effect)}\n`],
   )

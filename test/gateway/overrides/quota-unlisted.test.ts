@@ -1,5 +1,6 @@
 /** Negotiated limits of projects that projects.yaml does not list, but that credentials may name. */
 import t, { type Test } from 'tap'
+import { sluice } from '../../helpers/command.js'
 import { send } from '../../helpers/http.js'
 import { matchList } from '../../helpers/lists.js'
 import { waitUntil } from '../../helpers/wait.js'
@@ -26,7 +27,7 @@ async function startWithTokens(t: Test, more = '', settings = '') {
 }
 
 t.test('a project that only tokens name can have a limit of its own, whatever its plan', async t => {
-  const { admittedAs, put, json, set, explain } = await startWithTokens(t)
+  const { admittedAs, put, json, set, explain, adminUrl } = await startWithTokens(t)
   const made = await put('partner-7', 'all', { sustained: 6 })
   t.match(made, { status: 201 })
   t.match(made.json(), { listed: false, in_force: true })
@@ -44,7 +45,16 @@ t.test('a project that only tokens name can have a limit of its own, whatever it
     { project: 'partner-7', listed: false },
     { project: 'acme', listed: true },
   ])
-  t.match(await json('/projects/partner-7/overrides'), { overrides: [{ quota: { sustained: 6 } }] })
+  t.match(await json('/projects/partner-7/overrides'), {
+    listed: false,
+    overrides: [{ quota: { sustained: 6 } }],
+  })
+  t.match(await json('/projects/acme/overrides'), { listed: true })
+  t.match(await sluice(['override', 'list', 'acmee', '--live', adminUrl]), {
+    code: 0,
+    out: 'acmee has no negotiated limit.\n',
+    err: 'acmee is not in projects.yaml: it is known only if a credential names it.\n',
+  })
 })
 
 t.test('it can be locked out by an access entry of the admin port', async t => {
