@@ -55,7 +55,8 @@ export interface CredentialHeader {
  * route requires one. An identifier that must ask somebody returns a promise, and has 2 s.
  */
 export interface Identifier {
-  identify(facts: Facts): Answered | Promise<Answered>
+  /** @param explains true if nobody sends the request, and somebody asks what would become of it: this is no use of a credential */
+  identify(facts: Facts, explains?: boolean): Answered | Promise<Answered>
   /** The configuration comes into force: from now on the identifier may use the network and files. */
   start?(): void
   close?(): Promise<void>

@@ -149,7 +149,7 @@ class Explainer {
     const identifiers = compiled.identifiers.map(one => ({
       ...one,
       async identify(facts: Facts) {
-        const said = await one.identify(facts)
+        const said = await one.identify(facts, true)
         asked.push({ identifier: one.name, ...resultOf(said) })
         return said
       },

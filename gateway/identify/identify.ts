@@ -42,7 +42,7 @@ export interface AskedIdentifier {
   /** The header that is removed from requests whose credential is in it. */
   readonly strips?: string | CredentialHeader | undefined
   /** Does not throw, and its promises do not reject. */
-  identify(facts: Facts): Said | Promise<Said>
+  identify(facts: Facts, explains?: boolean): Said | Promise<Said>
   start(): void
   close(): Promise<void>
 }
@@ -76,9 +76,9 @@ export function contained(
     listedOnly,
     challenge,
     strips,
-    identify(facts) {
+    identify(facts, explains) {
       try {
-        const said = identifier.identify(facts)
+        const said = identifier.identify(facts, explains)
         if (!(said instanceof Promise)) return found(said)
         return inTime(said).then(found, error => failed(error, facts.id))
       } catch (error) {

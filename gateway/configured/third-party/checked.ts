@@ -59,8 +59,8 @@ export function checked(plugin: Plugin): Plugin {
 function checkedIdentifier(made: unknown, name: string, tools: Tools): Identifier {
   const identifier: Identifier = withFunctions(made, 'create()', 'identify')
   return {
-    identify(facts) {
-      const said: unknown = identifier.identify(facts)
+    identify(facts, explains) {
+      const said: unknown = identifier.identify(facts, explains)
       if (!isThenable(said)) return answerFrom(said, tools)
       return Promise.resolve(said).then(late => answerFrom(late, tools))
     },

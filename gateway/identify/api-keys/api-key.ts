@@ -68,18 +68,18 @@ export const apiKey = definePlugin({
       return owner
     }
 
-    function projectOf(made: ApiKey, key: string): Project | WrongCredential {
+    function projectOf(made: ApiKey, key: string, explains: boolean): Project | WrongCredential {
       const now = Date.now()
       const state = stateOf(made, now)
       if (state !== 'active') return { wrongCredential: key, reason: state }
       const owner = ownerOf(made)
       if (typeof owner === 'string') return { wrongCredential: key, reason: owner }
-      keys?.value.used.set(made.id, now)
+      if (!explains) keys?.value.used.set(made.id, now)
       return owner
     }
 
     return {
-      identify(facts) {
+      identify(facts, explains = false) {
         const value = facts.header(name)
         const key = value === undefined ? undefined : keyIn(value)
         if (key === undefined) return undefined
@@ -88,7 +88,7 @@ export const apiKey = definePlugin({
         if (keys === undefined && tools.apiKeys !== undefined) throw new Error('the keys have not been read')
         const hash = hashOf(key)
         const made = keys?.value.find(hash)
-        if (made !== undefined) return projectOf(made, key)
+        if (made !== undefined) return projectOf(made, key, explains)
         return listed.get(hash) ?? { wrongCredential: key, reason: 'unknown key' }
       },
       start() {

@@ -163,6 +163,14 @@ t.test('the admin port lists the keys with their last use, and never a key', asy
   t.match(await listed(), { trouble: 'It is not JSON.', total: 2 }, 'those known stay in force')
 })
 
+t.test('to explain a request with a key is no use of that key', async t => {
+  const { add, adminUrl } = await start(t)
+  const key = await add('--project', 'acme', '--name', 'ci')
+  const explain = () => sluice(['explain', 'GET', '/x', '--header', `x-api-key: ${key}`, '--live', adminUrl])
+  await waitUntil('the key', async () => /found by api-key/.test((await explain()).out))
+  t.match((await send(`${adminUrl}/keys`)).json(), { keys: [{ name: 'ci', last_used: null }] })
+})
+
 t.test('a gateway does not start with a file of keys that cannot be used, and does without one', async t => {
   const { folder, reloader, file } = await start(t)
   writeFileSync(file, '{"version":1,"keys":[{}]}')
