@@ -203,6 +203,30 @@ t.test('a file that is gone, or is no file, revokes no key', async t => {
   t.equal((await get({ 'x-api-key': key })).status, 200)
 })
 
+t.test('check names a route that nobody can take for lack of a key', async t => {
+  const { add, keys, folder, file } = await start(t)
+  const check = async () => (await sluice(['check', '--config', folder])).out.replace(/\s+/g, ' ')
+  const closed =
+    /routes\[0\]\.auth: warning: No request can take a route with "auth: required": no API key works/
+  t.match(await check(), closed, 'there is no file')
+  await add('--project', 'acme', '--name', 'ci')
+  t.notMatch(await check(), closed)
+  const made = readFileSync(file, 'utf8')
+  writeFileSync(file, made.replace('"acme"', '"gone"'))
+  t.match(await check(), closed, 'the only key is of a project that is not listed')
+  writeFileSync(file, made)
+  await keys('revoke', 'ci')
+  t.match(await check(), closed, 'the only key is revoked')
+  const projects = join(folder, 'projects.yaml')
+  const text = readFileSync(projects, 'utf8')
+  writeFileSync(projects, text.replace('hosts: [acme', `apiKeyHashes: ["${'a'.repeat(64)}"], hosts: [acme`))
+  t.notMatch(await check(), closed, 'projects.yaml lists a key')
+  writeFileSync(projects, text)
+  const gateway = join(folder, 'gateway.yaml')
+  writeFileSync(gateway, readFileSync(gateway, 'utf8').replace('auth: required', 'auth: optional'))
+  t.notMatch(await check(), closed, 'no route requires one')
+})
+
 t.test('check names keys that let nobody in', async t => {
   const { add, folder, file } = await start(t)
   const check = async () => (await sluice(['check', '--config', folder])).out
