@@ -2,13 +2,20 @@
  * The entries, modes and negotiated limits of the admin port, stored in Redis: every gateway and worker checks each
  * second whether they have changed.
  */
-import { randomUUID } from 'node:crypto'
 import { connectRedis, type RedisClient, reconnect } from '../decide/redis/connection.js'
 import { KEY_SPACE } from '../decide/redis/key-space.js'
 import { Unreachable } from '../errors.js'
 import type { Log } from '../types.js'
-import { type Collection, type Contents, EMPTY, type OverrideStore, type Planned } from './store.js'
+import {
+  type Collection,
+  type Contents,
+  EMPTY,
+  type OverrideChange,
+  type OverrideStore,
+  type Planned,
+} from './store.js'
 import { NO_TEXTS, readTexts, type Texts } from './stored-form.js'
+import { MOST_IDS, NONE, nextOf, relationOf, type Version, versionOf } from './version.js'
 
 const ACCESS = `${KEY_SPACE}access`
 /** Hashes of values by id. All are in the slot of the first, so that a Cluster can change them in one transaction. */
@@ -21,18 +28,6 @@ const KEYS: Readonly<Record<Collection, string>> = {
 const COLLECTIONS = Object.keys(KEYS) as Collection[]
 /** Field of the first hash that differs after each change; no id begins like this. */
 const VERSION = '#'
-
-/** In Redis `NUMBER.SINCE.UUID`. */
-interface Version {
-  /** As Redis has it; undefined when it has none. */
-  readonly text: string | undefined
-  /** When a gateway first stored something in a Redis that was empty; in ms since the epoch. */
-  readonly since: number
-  /** Changes since then. */
-  readonly number: number
-}
-
-const NONE: Version = { text: undefined, since: 0, number: 0 }
 const LOOK_EVERY_MS = 1000
 /** Longest wait for a reply from Redis. */
 const PATIENCE_MS = 1000
@@ -63,6 +58,8 @@ export class RedisOverrideStore implements OverrideStore {
   readonly #log: Log
   readonly #timer: NodeJS.Timeout
   #version = NONE
+  /** The latest versions known, the latest last, with what was known before each. */
+  readonly #recent: { readonly id: string | undefined; readonly before: Texts }[] = []
   #texts: Texts = NO_TEXTS
   #looking: Promise<void> | undefined
   #changing: Promise<unknown> = Promise.resolve()
@@ -108,29 +105,35 @@ export class RedisOverrideStore implements OverrideStore {
     for (;;) {
       await orUnreachable(() => this.#lookAfter(), 'Redis does not answer: nothing has changed.')
       const { changes, result } = plan(this.contents)
-      const steps = changes.map(({ collection, id, value }): Step => {
-        const key = KEYS[collection]
-        return value === undefined ? ['HDEL', key, id] : ['HSET', key, id, JSON.stringify(value)]
-      })
+      const texts = changedBy(this.#texts, changes)
+      const steps = changes.map(({ collection, id }) => stepOf(collection, id, textIn(texts[collection], id)))
+      const [before, after] = [this.#version, nextOf(this.#version)]
       const isDone = await orUnreachable(
-        () => this.#apply(steps, this.#version, nextOf(this.#version)),
+        () => this.#apply(steps, before, after),
         'Redis does not answer: the change may or may not have been made. Look before you try again.',
       )
-      // The change is made even if this read fails.
-      if (isDone) await this.refresh()
-      if (isDone) return result
+      if (!isDone) continue
+      // Not read from Redis, which may have lost it by now: then only this gateway knows it.
+      if (this.#version === before) this.#adopt(texts, after)
+      else await this.refresh()
+      return result
     }
   }
 
   /** False when the version is no longer `expected`: another gateway changed something first. */
-  async #apply(
-    steps: readonly Step[],
-    expected: Version,
-    next: Pick<Version, 'since' | 'number'>,
-  ): Promise<boolean> {
+  async #apply(steps: readonly Step[], expected: Version, next: Version): Promise<boolean> {
     const keys = Object.values(KEYS)
-    const given = [expected.text ?? '', JSON.stringify(steps), `${next.number}.${next.since}.${randomUUID()}`]
+    const given = [expected.text ?? '', JSON.stringify(steps), next.text ?? '']
     return (await this.#within(this.#redis.eval(APPLY, keys.length, ...keys, ...given))) === 1
+  }
+
+  #adopt(texts: Texts, version: Version): void {
+    this.contents = readTexts(texts, { texts: this.#texts, contents: this.contents }, this.#log)
+    this.#recent.push({ id: version.ids[0], before: this.#texts })
+    if (this.#recent.length > MOST_IDS) this.#recent.shift()
+    this.#texts = texts
+    this.#version = version
+    this.#hooks.changed()
   }
 
   /** Reads what has changed. Rejects while Redis is unavailable; the contents then stay as last known. */
@@ -154,16 +157,17 @@ export class RedisOverrideStore implements OverrideStore {
     const { [VERSION]: current, ...entries } = access
     const texts = { access: entries, modes, quotas, overrides }
     const found = versionOf(current)
-    const lost = this.#lostSteps(found, texts)
-    if (lost.length > 0) {
-      // With the number it had, so that a gateway that knows a later change restores that in turn.
-      await this.#restore(lost, found, found.since > this.#version.since ? nextOf(found) : this.#version)
+    const relation = relationOf(found, this.#version)
+    if (relation.is === 'before') {
+      await this.#restore(this.#allSteps(), found, this.#version)
       return this.#read()
     }
-    this.contents = readTexts(texts, { texts: this.#texts, contents: this.contents }, this.#log)
-    this.#texts = texts
-    this.#version = found
-    this.#hooks.changed()
+    const lost = relation.is === 'beside' ? this.#lostSteps(texts, relation.common) : []
+    if (lost.length > 0) {
+      await this.#restore(lost, found, nextOf(found))
+      return this.#read()
+    }
+    this.#adopt(texts, found)
   }
 
   /** Reads the collections in order; the first holds the version, so what changes meanwhile is read at the next look. */
@@ -177,28 +181,33 @@ export class RedisOverrideStore implements OverrideStore {
     })
   }
 
-  /**
-   * What was in force stays in force when Redis has come back empty or with older data. If others have stored
-   * something in the empty Redis meanwhile, that has precedence, and only what it lacks is added.
-   */
-  #lostSteps(found: Version, texts: Texts): Step[] {
-    const known = this.#version
-    const isOlder = found.since === known.since ? found.number < known.number : found.since < known.since
-    if (known === NONE || (!isOlder && found.since === known.since)) return []
+  /** For a Redis that has come back empty or with older data: what was in force stays in force. */
+  #allSteps(): Step[] {
     return COLLECTIONS.flatMap(collection => [
-      ...(isOlder ? [['DEL', KEYS[collection]] as const] : []),
-      ...Object.entries(this.#texts[collection])
-        .filter(([id]) => isOlder || texts[collection][id] === undefined)
-        .map(([id, text]): Step => ['HSET', KEYS[collection], id, text]),
+      ['DEL', KEYS[collection]] as const,
+      ...Object.entries(this.#texts[collection]).map(([id, text]) => stepOf(collection, id, text)),
     ])
   }
 
+  /**
+   * Makes the changes again that Redis has lost, while others have changed something: what they have changed stays as it
+   * is now. If Redis was empty for them, only what it lacks is added.
+   */
+  #lostSteps(texts: Texts, common: string | undefined): Step[] {
+    const { ids } = this.#version
+    const since = new Set(common === undefined ? [] : ids.slice(0, ids.indexOf(common)))
+    const before = this.#recent.find(({ id = '' }) => since.has(id))?.before ?? NO_TEXTS
+    return COLLECTIONS.flatMap(collection => {
+      const [now, then, mine] = [texts[collection], before[collection], this.#texts[collection]]
+      const isLost = (id: string) =>
+        textIn(mine, id) !== textIn(then, id) && textIn(now, id) === textIn(then, id)
+      const all = new Set([...Object.keys(mine), ...Object.keys(then)])
+      return [...all].filter(isLost).map(id => stepOf(collection, id, textIn(mine, id)))
+    })
+  }
+
   /** Does nothing when another gateway was faster. */
-  async #restore(
-    steps: readonly Step[],
-    found: Version,
-    next: Pick<Version, 'since' | 'number'>,
-  ): Promise<void> {
+  async #restore(steps: readonly Step[], found: Version, next: Version): Promise<void> {
     if (await this.#apply(steps, found, next))
       this.#log.warn(
         {},
@@ -227,12 +236,25 @@ async function orUnreachable<Result>(work: () => Promise<Result>, message: strin
   }
 }
 
-/** Since 0 for one that no gateway wrote. */
-function versionOf(text: string | undefined): Version {
-  const [number = 0, since = 0] = (text ?? '').split('.').map(part => Number.parseInt(part, 10) || 0)
-  return { text, since, number }
+/** An id may be a word that every object knows, such as `constructor`. */
+function textIn(texts: Readonly<Record<string, string>>, id: string): string | undefined {
+  return Object.hasOwn(texts, id) ? texts[id] : undefined
 }
 
-function nextOf({ since, number }: Version): Pick<Version, 'since' | 'number'> {
-  return { since: since || Date.now(), number: number + 1 }
+function stepOf(collection: Collection, id: string, text: string | undefined): Step {
+  return text === undefined ? ['HDEL', KEYS[collection], id] : ['HSET', KEYS[collection], id, text]
+}
+
+function changedBy(texts: Texts, changes: readonly OverrideChange[]): Texts {
+  const next: Record<Collection, Record<string, string>> = {
+    access: { ...texts.access },
+    modes: { ...texts.modes },
+    quotas: { ...texts.quotas },
+    overrides: { ...texts.overrides },
+  }
+  for (const { collection, id, value } of changes) {
+    if (value === undefined) delete next[collection][id]
+    else next[collection][id] = JSON.stringify(value)
+  }
+  return next
 }

@@ -256,8 +256,8 @@ t.test('entries stored in another form by another release are logged, and affect
   const modes = { all: 'null', written: '{"rule":"written","mode":"off","at":"","by":""}' }
   await client.hset('sluice:1:{sluice:1:access}:modes', modes)
   await client.hset('sluice:1:{sluice:1:access}:overrides', 'one', '7')
-  const [, since] = String(await client.hget('sluice:1:access', '#')).split('.')
-  await client.hset('sluice:1:access', '#', `99.${since}.another`)
+  const [, since, ids] = String(await client.hget('sluice:1:access', '#')).split('.')
+  await client.hset('sluice:1:access', '#', `99.${since}.another,${ids}`)
   const unread = () => lines.filter(({ msg }) => /cannot be read/.test(String(msg)))
   await waitUntil('the log names them', () => unread().length === 6, 3000)
   t.same(

@@ -58,8 +58,8 @@ t.test('a limit that another release has stored in another form affects no reque
   const [key = ''] = await client.keys('sluice:1:*quotas')
   const stored = { project: 'acme', bucket: 'all', quota: { burst: 'many' }, why: 'w', by: 'b', at: '2026' }
   await client.hset(key, 'acme/all', JSON.stringify(stored), 'acme/search', 'no JSON')
-  const [, since] = String(await client.hget('sluice:1:access', '#')).split('.')
-  await client.hset('sluice:1:access', '#', `1000.${since}.another`)
+  const [, since, ids] = String(await client.hget('sluice:1:access', '#')).split('.')
+  await client.hset('sluice:1:access', '#', `1000.${since}.another,${ids}`)
   client.disconnect()
   const logged = () => lines.flatMap(({ collection, id }) => (collection === 'quotas' ? String(id) : []))
   await waitUntil('both are logged', () => logged().length === 2, 3000)

@@ -21,12 +21,14 @@ async function start(t: Test, port: number) {
     const headers = { 'content-type': 'application/json' }
     return send(gateway.adminUrl + path, { method: 'PUT', headers, body: JSON.stringify(body) })
   }
+  const remove = (id: string) =>
+    send(`${gateway.adminUrl}/access/${id}?why=done&by=anna`, { method: 'DELETE' })
   const entries = async () => {
     const { entries } = (await send(`${gateway.adminUrl}/access`)).json<{ entries: { id: string }[] }>()
     return entries.sort((one, other) => (one.id < other.id ? -1 : 1))
   }
   const ids = async () => (await entries()).map(({ id }) => id)
-  return { put, entries, ids }
+  return { put, remove, entries, ids }
 }
 
 /** A proxy that awaits `steps.before` each time before it forwards commands about access entries. */
@@ -120,6 +122,59 @@ t.test('a gateway that was cut off brings back only what a Redis that lost its d
     await waitUntil('all are there', async () => (await gateway.ids()).length === 3)
   t.same(await cutOff.ids(), ['both', 'newer', 'older'])
   t.match(await cutOff.entries(), [{ why: 'It scrapes again.' }, {}, {}], 'the later one is in force')
+})
+
+t.test('what Redis lost is made again, while others go on from what it had', async t => {
+  if (!redisCommand(t)) return
+  const redis = await startRedis()
+  const direct = new Redis(redis.url)
+  t.teardown(async () => {
+    direct.disconnect()
+    await redis.stop()
+  })
+  const [proxy, another] = [await steppingProxy(t, redis.port), await steppingProxy(t, redis.port)]
+  const hold = ({ steps }: typeof proxy) => {
+    let release: () => void = () => undefined
+    const held = new Promise<void>(resolve => {
+      release = resolve
+    })
+    steps.before = () => held
+    return () => {
+      steps.before = undefined
+      release()
+    }
+  }
+  const one = await start(t, proxy.port)
+  const other = await start(t, another.port)
+  for (const id of ['gone', 'kept', 'theirs']) t.equal((await one.put(`/access/${id}`, DENY)).status, 201)
+  t.equal((await other.ids()).length, 3)
+  const releaseOther = hold(another)
+  // A replica that takes over may lack the last changes.
+  const old = await direct.dumpBuffer(KEY)
+  const mine = { ...DENY, why: 'Mine.' }
+  for (const id of ['kept', 'theirs', 'new']) await one.put(`/access/${id}`, mine)
+  t.equal((await one.remove('gone')).status, 200)
+  const releaseOne = hold(proxy)
+  await direct.restore(KEY, 0, old ?? '', 'REPLACE')
+  releaseOther()
+  await waitUntil('it is there again', async () => {
+    return (await other.put('/access/theirs', { ...DENY, why: 'Theirs.' })).status === 200
+  })
+  t.equal((await other.put('/access/later', DENY)).status, 201)
+  releaseOne()
+  const wanted = [
+    { id: 'kept', why: 'Mine.' },
+    { id: 'later' },
+    { id: 'new', why: 'Mine.' },
+    { id: 'theirs', why: 'Theirs.' },
+  ]
+  for (const gateway of [one, other]) {
+    await waitUntil(
+      'all agree',
+      async () => (await gateway.ids()).join() === wanted.map(({ id }) => id).join(),
+    )
+    t.match(await gateway.entries(), wanted)
+  }
 })
 
 t.test('a mode is judged by what another admin port has just set', async t => {
