@@ -44,7 +44,7 @@ export const BY_HOST = 'host:'
 export const TOGETHER = 'unknown:all'
 
 /** Matches the ids that projects may have: limits are counted by them, so none may be an unknown caller's. */
-export const PROJECT_ID_PATTERN = `^(?!${BY_CLIENT}|${BY_HOST}|${TOGETHER}$)[A-Za-z0-9._:-]{1,128}$`
+export const PROJECT_ID_PATTERN = `^(?!${BY_CLIENT}|${BY_HOST}|${TOGETHER}$|\\.{1,2}$)[A-Za-z0-9._:-]{1,128}$`
 
 const PROJECT_ID = new RegExp(PROJECT_ID_PATTERN)
 

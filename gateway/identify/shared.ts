@@ -25,6 +25,10 @@ export class Shared<T extends { close(): void }> {
     }
   }
 
+  get(name: string): T | undefined {
+    return this.#open.get(name)?.value
+  }
+
   get values(): T[] {
     return [...this.#open.values()].map(({ value }) => value)
   }

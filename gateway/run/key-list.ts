@@ -51,12 +51,15 @@ export class KeyLister {
 
   constructor(options: KeyListOptions) {
     this.#options = options
+    // From the start: workers that begin later learn from it what is in force.
+    this.#storeNow()
     this.#timer = setInterval(() => void this.#exchange(), EXCHANGE_MS).unref()
   }
 
   async list(project?: string): Promise<KeyList> {
     const store = this.#storeNow()
     if (store === undefined) return { file: null, trouble: null, total: 0, keys: [] }
+    await store.keys.value.look()
     const now = Date.now()
     const { keys, trouble = null } = store.keys.value
     const [active, others]: [ApiKey[], ApiKey[]] = [[], []]

@@ -84,7 +84,7 @@ export const apiKey = definePlugin({
         const key = value === undefined ? undefined : keyIn(value)
         if (key === undefined) return undefined
         if (key.length > LONGEST) return { wrongCredential: key.slice(0, LONGEST), reason: 'too long' }
-        // Its keys are read when the gateway starts: before, whether this one is among them is unknown.
+        // They are read when the gateway starts: before, whether this one is among them is unknown.
         if (keys === undefined && tools.apiKeys !== undefined) throw new Error('the keys have not been read')
         const hash = hashOf(key)
         const made = keys?.value.find(hash)

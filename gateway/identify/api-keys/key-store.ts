@@ -15,11 +15,13 @@ import { atOnce, inSteps } from './steps.js'
 
 /** How often the file is looked at. */
 const LOOK_MS = 1000
+/** In place of a file's mark: keys that another process knows. */
+const KNOWN = 'known'
 
 export class KeyStore {
   readonly #file: string
   readonly #log: Log
-  #table: KeyTable = NO_KEYS
+  #table: KeyTable | undefined
   #trouble: string | undefined
   /** Why the file with the mark of the last read cannot be used. */
   #unusable: string | undefined
@@ -29,26 +31,34 @@ export class KeyStore {
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
-  /** Reads the file at once: no request may come before its keys are known. */
-  constructor(file: string, log: Log) {
+  /**
+   * Reads the file at once: no request may come before its keys are known.
+   *
+   * @param known its text as another process knows it, for when it cannot be read
+   */
+  constructor(file: string, log: Log, known?: string) {
     this.#file = file
     this.#log = log
     try {
-      const found = statSync(file, { throwIfNoEntry: false })
-      if (found !== undefined) atOnce(this.#replacing(markOf(found), readFileSync(file, 'utf8')))
+      const found = statSync(file, { throwIfNoEntry: known === undefined ? false : undefined })
+      if (found === undefined) this.#table = NO_KEYS
+      else atOnce(this.#replacing(markOf(found), readFileSync(file, 'utf8')))
     } catch (error) {
+      if (known !== undefined) atOnce(this.#replacing(KNOWN, known))
       this.#unreadable(error)
     }
     this.#schedule()
   }
 
+  /** @throws while no keys were ever read, so that whether this is one cannot be said */
   find(hash: string): ApiKey | undefined {
+    if (this.#table === undefined) throw new Error('the keys have not been read')
     return this.#table.byHash.get(hash)
   }
 
   /** In the order of the file. */
   get keys(): readonly ApiKey[] {
-    return this.#table.keys
+    return this.#table?.keys ?? []
   }
 
   /** Why the file cannot be read now, as a sentence: `keys` are those of before. */
@@ -56,11 +66,18 @@ export class KeyStore {
     return this.#trouble
   }
 
+  get file(): string {
+    return this.#file
+  }
+
   /** True if the keys are those of the file as it is now. */
-  hasRead(file: string): boolean {
-    if (file !== this.#file || this.#trouble !== undefined) return false
-    const found = statSync(file, { throwIfNoEntry: false })
-    return found !== undefined && markOf(found) === this.#mark
+  get isCurrent(): boolean {
+    if (this.#trouble !== undefined) return false
+    try {
+      return markOf(statSync(this.#file)) === this.#mark
+    } catch {
+      return false
+    }
   }
 
   close(): void {
@@ -69,10 +86,22 @@ export class KeyStore {
   }
 
   #schedule(): void {
-    if (!this.#isClosed) this.#timer = setTimeout(() => void this.#look(), LOOK_MS).unref()
+    clearTimeout(this.#timer)
+    if (!this.#isClosed) this.#timer = setTimeout(() => void this.look(), LOOK_MS).unref()
   }
 
-  async #look(): Promise<void> {
+  #looking: Promise<void> | undefined
+
+  /** Resolves when the file was looked at, and read if it has changed. */
+  look(): Promise<void> {
+    this.#looking ??= this.#read().finally(() => {
+      this.#looking = undefined
+      this.#schedule()
+    })
+    return this.#looking
+  }
+
+  async #read(): Promise<void> {
     try {
       const mark = await stat(this.#file).then(markOf, this.#absent)
       if (mark !== this.#mark) {
@@ -83,12 +112,11 @@ export class KeyStore {
     } catch (error) {
       this.#unreadable(error)
     }
-    this.#schedule()
   }
 
   /** Until `sluice keys add` makes the file, there are no keys. One that is gone is a fault, and revokes none. */
   readonly #absent = (error: NodeJS.ErrnoException): string => {
-    if (error.code === 'ENOENT' && this.#table.keys.length === 0) return ''
+    if (error.code === 'ENOENT' && this.#table?.keys.length === 0) return ''
     throw error
   };
 
@@ -97,13 +125,14 @@ export class KeyStore {
     this.#mark = mark
     try {
       yield
-      this.#table = mark === '' ? NO_KEYS : yield* readingKeys(text)
+      const table = mark === '' ? NO_KEYS : yield* readingKeys(text)
+      this.#table = table
       this.#unusable = undefined
+      for (const id of this.used.keys()) if (!table.byId.has(id)) this.used.delete(id)
     } catch (error) {
       this.#unusable = (error as Error).message
       throw error
     }
-    for (const id of this.used.keys()) if (!this.#table.byId.has(id)) this.used.delete(id)
   }
 
   #reported = ''
@@ -139,12 +168,30 @@ export function readKeys(file: string): readonly ApiKey[] {
 }
 
 const stores = new Shared<KeyStore>()
+/** Texts of files of keys that another process of this gateway knows, by path. */
+const known = new Map<string, string>()
+/** That process has checked the configuration which this one begins with. */
+let isChecked = false
+
+/** The keys in force whose file may say something else by now: what a new process has to know. */
+export function keysInForce(): [file: string, text: string][] {
+  return stores.values
+    .filter(store => store.keys.length > 0 && !store.isCurrent)
+    .map(({ file, keys }) => [file, JSON.stringify({ version: 1, keys })])
+}
+
+/** What another process knows, before this one reads any file of keys: it need not be readable any more. */
+export function learnKeys(files: readonly (readonly [file: string, text: string])[]): void {
+  for (const [file, text] of files) known.set(file, text)
+  isChecked = true
+}
 
 /** @throws a sentence that says why the file of keys cannot be used */
 export function checkKeys(file: string): void {
+  if (isChecked) return
   try {
     // To read many keys at once would stop the requests of a running gateway at each reload.
-    if (!stores.values.some(store => store.hasRead(file))) readKeys(file)
+    if (stores.get(file)?.isCurrent !== true) readKeys(file)
   } catch (error) {
     throw new Error(`${file} cannot be used: ${(error as Error).message}`)
   }
@@ -152,7 +199,12 @@ export function checkKeys(file: string): void {
 
 /** The keys of a file for one more user, who must release them. */
 export function useKeys(file: string, log: Log): InUse<KeyStore> {
-  return stores.use(file, () => new KeyStore(file, log))
+  isChecked = false
+  return stores.use(file, () => {
+    const store = new KeyStore(file, log, known.get(file))
+    known.delete(file)
+    return store
+  })
 }
 
 /** When each key was last used in this process, by id; in ms since the epoch. */

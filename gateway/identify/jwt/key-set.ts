@@ -22,6 +22,7 @@ export class KeySet {
   readonly #source: KeySource
   readonly #name: string
   readonly #log: Log
+  readonly #onChanged: (keys: Keys) => void
   /** Called when a key that was trusted no longer is. */
   readonly onRemoved = new Set<() => void>()
   #keys: Keys['keys'] = []
@@ -33,11 +34,15 @@ export class KeySet {
   #askedForUnknown = Number.NEGATIVE_INFINITY
   #isClosed = false
 
-  /** @param name for logs */
-  constructor(source: KeySource, name: string, log: Log) {
+  /**
+   * @param name for logs
+   * @param onChanged called when another set was read
+   */
+  constructor(source: KeySource, name: string, log: Log, onChanged: (keys: Keys) => void) {
     this.#source = source
     this.#name = name
     this.#log = log
+    this.#onChanged = onChanged
   }
 
   start(): void {
@@ -47,6 +52,17 @@ export class KeySet {
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
+  }
+
+  /** Another process has read the set. False if it is the same. */
+  learn({ keys }: Keys): boolean {
+    const [before, after] = [this.#keys, keys].map(list => new Set(list.map(key => JSON.stringify(key))))
+    const isRemoved = [...(before as Set<string>)].some(key => !after?.has(key))
+    if (!isRemoved && before?.size === after?.size) return false
+    this.#find = keyFinder({ keys })
+    this.#keys = keys
+    if (isRemoved) for (const notify of this.onRemoved) notify()
+    return true
   }
 
   /**
@@ -107,14 +123,10 @@ export class KeySet {
   async #replace(): Promise<void> {
     try {
       const set = await this.#source.read()
-      const find = keyFinder(set)
-      const texts = new Set(set.keys.map(key => JSON.stringify(key)))
-      const isRemoved = this.#keys.some(key => !texts.has(JSON.stringify(key)))
-      this.#keys = set.keys
-      this.#find = find
+      const isChanged = this.learn(set)
       if (this.#failures > 0) this.#log.info({ jwks: this.#name }, 'the key set can be read again')
       this.#failures = 0
-      if (isRemoved) for (const notify of this.onRemoved) notify()
+      if (isChanged) this.#onChanged(set)
     } catch (error) {
       this.#failures += 1
       const kept = this.#find === undefined ? 'tokens cannot be checked' : 'the last good one stays'
@@ -142,10 +154,36 @@ export class KeySet {
 
 const sets = new Shared<KeySet>()
 
+/** A set that a process has read: others of the same gateway learn it, so that all trust the same keys. */
+export interface ReadKeySet {
+  /** The same in all of them. */
+  readonly id: string
+  readonly set: Keys
+}
+
+/** Sets that others have read and that are not used here yet, by id. */
+const known = new Map<string, Keys>()
+let tellOthers: (read: ReadKeySet) => void = () => undefined
+
+/** @param tell passes a set that was read here on to the other processes of this gateway */
+export function shareKeySets(tell: (read: ReadKeySet) => void): void {
+  tellOthers = tell
+}
+
+export function learnKeySet({ id, set }: ReadKeySet): void {
+  const used = sets.get(id)
+  if (used === undefined) known.set(id, set)
+  else used.learn(set)
+}
+
 /** The keys at an address for one more user, who must release them. */
 export function useKeySet(jwks: string, allowPrivate: boolean, log: Log): InUse<KeySet> {
-  return sets.use(`${jwks} ${allowPrivate}`, () => {
-    const set = new KeySet(keySource(jwks, allowPrivate), nameOf(jwks), log)
+  const id = `${jwks} ${allowPrivate}`
+  return sets.use(id, () => {
+    const set = new KeySet(keySource(jwks, allowPrivate), nameOf(jwks), log, set => tellOthers({ id, set }))
+    const learned = known.get(id)
+    if (learned !== undefined) set.learn(learned)
+    known.delete(id)
     set.start()
     return set
   })

@@ -98,6 +98,8 @@ export async function verify(token: string, keyOf: KeyOf, settings: TokenSetting
     if ([header, payload].some(part => hasDuplicateName(textOf(part))))
       throw new WrongToken('duplicate claim')
     if (!isMeantFor(claims, settings)) throw new WrongToken(`claim ${settings.audienceClaim}`)
+    // JSON may hold numbers beyond what JavaScript has.
+    if (!Number.isFinite(claims.exp)) throw new WrongToken('claim exp')
     return claims
   } catch (error) {
     if (cannotCheck !== undefined) throw cannotCheck

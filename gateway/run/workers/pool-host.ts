@@ -6,6 +6,8 @@
 import cluster from 'node:cluster'
 import type { Configuration } from '../../configured/load.js'
 import { Failure } from '../../errors.js'
+import { keysInForce } from '../../identify/api-keys/key-store.js'
+import type { ReadKeySet } from '../../identify/jwt/key-set.js'
 import { Metrics } from '../../observe/metrics.js'
 import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
 import { watchWorkers } from '../../observe/watched.js'
@@ -16,6 +18,9 @@ import { version } from '../version.js'
 import { PushedOverrides } from './overrides.js'
 import { changeAll, WorkerQuestions } from './questions.js'
 import { type Member, WorkerPool } from './worker-pool.js'
+
+/** Of reloads one after another, each with other issuers, the first are forgotten. */
+const MOST_KEY_SETS = 100
 
 export interface PoolOptions extends HostOptions {
   /** More than one. */
@@ -37,6 +42,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
   const { listen, redis, store, tracing } = first.config.gateway
   const metrics = new Metrics(version())
   let active = { loaded: first, loadedAt: new Date(), change: 0 }
+  const keySets = new Map<string, ReadKeySet>()
   let changing: Promise<unknown> = Promise.resolve()
 
   /** Changes of what workers run wait for each other. */
@@ -53,6 +59,14 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     await loaded.compiled.close()
   }
 
+  function keySetRead(read: ReadKeySet): void {
+    keySets.delete(read.id)
+    keySets.set(read.id, read)
+    const [oldest = ''] = keySets.keys()
+    if (keySets.size > MOST_KEY_SETS) keySets.delete(oldest)
+    for (const { channel } of pool.members) channel.ask('learnKeySet', read).catch(() => undefined)
+  }
+
   async function admit(member: Member, change: number, join: () => void): Promise<void> {
     // Restarting it instead would never end while changes follow each other faster than a worker starts.
     if (change !== active.change) await changeAll({ members: [member] }, active.loaded.contents)
@@ -66,6 +80,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     calls: {
       embedded,
       countWrongCredential,
+      keySetRead,
       reportForwarding: seldom(warnOf(log)),
       recordOverride: override => overrides.opened.runtime.journal.record(override),
       withdrawOverride: id => overrides.opened.runtime.journal.withdraw(id),
@@ -76,6 +91,8 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
         contents: active.loaded.contents,
         change: active.change,
         overrides: overrides.texts,
+        keys: keysInForce(),
+        keySets: [...keySets.values()],
         supervisor: process.pid,
       }),
     },

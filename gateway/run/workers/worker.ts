@@ -5,7 +5,8 @@ import { listProblems } from '../../../config/problem.js'
 import type { Gateway } from '../../../config/schema/gateway.js'
 import { type Configuration, type InvalidConfiguration, load, loadOrFail } from '../../configured/load.js'
 import type { Slots } from '../../decide/held-slots.js'
-import { keyUses } from '../../identify/api-keys/key-store.js'
+import { keyUses, learnKeys } from '../../identify/api-keys/key-store.js'
+import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/key-set.js'
 import type { ClosableLog } from '../../observe/log.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
@@ -31,6 +32,10 @@ export interface Orders {
   /** Number of the change that put this configuration in force. */
   readonly change: number
   readonly overrides: Texts
+  /** Files of API keys that may say something else than what is in force, with what is. */
+  readonly keys: readonly (readonly [file: string, text: string])[]
+  /** Key sets of issuers, who may be away by now. */
+  readonly keySets: readonly ReadKeySet[]
   /** Process id of the supervisor. */
   readonly supervisor: number
 }
@@ -42,6 +47,8 @@ export interface SupervisorCalls {
   embedded(name: string): Promise<EmbeddedService>
   /** A request named its client in a field that is not believed: one line is enough for all workers. */
   reportForwarding(seen: UntrustedForwarding): void
+  /** The worker has read a key set: the others learn it. */
+  keySetRead(read: ReadKeySet): void
   countWrongCredential(client: string, credential: string): Promise<number | undefined>
   /** @throws {Unreachable} */
   recordOverride(override: StoredOverride): Promise<void>
@@ -70,6 +77,7 @@ export interface WorkerCalls extends Pick<Core, 'live' | 'history' | 'explain' |
   overrides(texts: Texts): void
   /** Redis has not answered another process. */
   suspectRedis(): void
+  learnKeySet(read: ReadKeySet): void
   /** Opens the configuration in `contents`, for `commit` or `discard`. */
   prepare(contents: FileContents): Promise<void>
   commit(): Promise<void>
@@ -98,6 +106,9 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   const { workers, secret, started, contents, change } = orders
   endWith(orders.supervisor)
   const log = openLog(process.pid)
+  learnKeys(orders.keys)
+  for (const read of orders.keySets) learnKeySet(read)
+  shareKeySets(read => void supervisor.ask('keySetRead', read).catch(() => undefined))
   const loaded = await loadOrFail(configPath, process.env, log, { contents })
   if (loaded.plugins.names.length > 0) outliveRejections(log)
   const { runtime, receive } = followSupervisor(supervisor, orders.overrides, log)
@@ -118,7 +129,12 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   })
   const read = (contents: FileContents) =>
     load(configPath, process.env, log, { running: loaded.plugins, contents })
-  supervisor.answers = { ...callsOf(core, log, read), overrides: receive, suspectRedis } satisfies WorkerCalls
+  supervisor.answers = {
+    ...callsOf(core, log, read),
+    overrides: receive,
+    suspectRedis,
+    learnKeySet,
+  } satisfies WorkerCalls
   await supervisor.ask('join', change)
   await supervisor.ask('ready', await core.listen())
 }
@@ -137,7 +153,7 @@ function callsOf(
   core: Core,
   log: ClosableLog,
   read: (contents: FileContents) => Promise<Configuration | InvalidConfiguration>,
-): Omit<WorkerCalls, 'overrides' | 'suspectRedis'> {
+): Omit<WorkerCalls, 'overrides' | 'suspectRedis' | 'learnKeySet'> {
   const { metrics, inspected } = core
   let next: Promise<Prepared> | undefined
 

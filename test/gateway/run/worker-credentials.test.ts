@@ -1,0 +1,125 @@
+/** A worker that takes another's place knows the keys in force, though their file or their issuer cannot be read any more. */
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { sluice } from '../../helpers/command.js'
+import { type GatewayProcess, gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
+import { send, startApp } from '../../helpers/http.js'
+import { oneBucket } from '../../helpers/policies.js'
+import { redisUrl } from '../../helpers/redis.js'
+import { waitUntil } from '../../helpers/wait.js'
+import { AUDIENCE, ISSUER, newKey, startIssuer, token } from '../identify/jwt/issuer.js'
+
+async function start(t: Test, settings: object) {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return undefined
+  const upstream = await startApp(t, (_req, res) => res.end('done'))
+  const gateway = {
+    listen: { workers: 2 },
+    redis,
+    ...settings,
+    upstreams: { app: { url: upstream } },
+    routes: [{ path: '/**', upstream: 'app', auth: 'required' }],
+  }
+  const folder = writeConfig(t, gateway, { 'limits.yaml': oneBucket(10_000) })
+  return { folder, gateway: await gatewayProcess(t, folder) }
+}
+
+const workersOf = async ({ adminUrl }: GatewayProcess) =>
+  (await send(`${adminUrl}/state`)).json<{ workers: { pid: number }[] }>().workers.map(({ pid }) => pid)
+
+/** Kills the older worker, and waits until another has taken its place. */
+async function replaceWorker(gateway: GatewayProcess): Promise<void> {
+  const [killed = 0] = await workersOf(gateway)
+  process.kill(killed, 'SIGKILL')
+  await waitUntil(
+    'a new worker',
+    async () => {
+      const now = await workersOf(gateway)
+      return now.length === 2 && !now.includes(killed)
+    },
+    20_000,
+  )
+}
+
+/** Each over a connection of its own, so that both workers get some. */
+async function statusesOf({ url }: GatewayProcess, headers: Readonly<Record<string, string>>) {
+  const all = Array.from({ length: 16 }, () => send(url, { headers: { ...headers, connection: 'close' } }))
+  return [...new Set((await Promise.all(all)).map(({ status }) => status))]
+}
+
+t.test(
+  'API keys stay in force while their file is broken, or gone, whichever worker is replaced',
+  async t => {
+    const started = await start(t, { apiKeys: 'api-keys.json', identify: [{ plugin: 'api-key' }] })
+    if (started === undefined) return
+    const { folder, gateway } = started
+    const file = join(folder, 'api-keys.json')
+    const { out } = await sluice(['keys', 'add', '--project', 'acme', '--name', 'ci', '--config', folder])
+    const headers = { 'x-api-key': out.trim() }
+    await waitUntil(
+      'the key in both workers',
+      async () => (await statusesOf(gateway, headers)).join() === '200',
+    )
+
+    await waitUntil('the supervisor knows it', async () => {
+      return (await send(`${gateway.adminUrl}/keys`)).json<{ total: number }>().total === 1
+    })
+
+    const text = readFileSync(file, 'utf8')
+    writeFileSync(file, '{bro')
+    await replaceWorker(gateway)
+    await replaceWorker(gateway)
+    t.same(await statusesOf(gateway, headers), [200], 'broken, and no worker of before is left')
+
+    rmSync(file)
+    await replaceWorker(gateway)
+    t.same(await statusesOf(gateway, headers), [200], 'gone')
+
+    const revoked = text.replace('"created"', `"revoked": "2026-01-01T00:00:00Z",\n      "created"`)
+    writeFileSync(`${file}.new`, revoked)
+    renameSync(`${file}.new`, file)
+    await waitUntil('the file counts again', async () => !(await statusesOf(gateway, headers)).includes(200))
+  },
+)
+
+t.test('tokens stay valid while their issuer is away, and all workers trust the same keys', async t => {
+  const key = await newKey('first')
+  const issuer = await startIssuer(t, [key])
+  const jwt = {
+    plugin: 'jwt',
+    issuer: ISSUER,
+    audience: AUDIENCE,
+    jwks: issuer.url,
+    allowPrivate: true,
+    project: 'azp',
+  }
+  const started = await start(t, { identify: [jwt] })
+  if (started === undefined) return
+  const { gateway } = started
+  const bearer = async (of: typeof key) => ({ authorization: `Bearer ${await token(of)}` })
+  const headers = await bearer(key)
+  await waitUntil(
+    'its keys in both workers',
+    async () => (await statusesOf(gateway, headers)).join() === '200',
+  )
+
+  issuer.status = 500
+  await replaceWorker(gateway)
+  t.same(await statusesOf(gateway, headers), [200])
+  t.same(await statusesOf(gateway, await bearer(key)), [200], 'a token that no worker has seen')
+
+  issuer.status = 200
+  const next = await newKey('second')
+  issuer.keys = [next]
+  const before = issuer.asked
+  await waitUntil('one worker reads the set', async () => {
+    await statusesOf(gateway, await bearer(next))
+    return issuer.asked > before
+  })
+  await waitUntil(
+    'both trust the new key',
+    async () => (await statusesOf(gateway, await bearer(next))).join() === '200',
+  )
+  t.notOk((await statusesOf(gateway, headers)).includes(200), 'neither trusts the one that has left')
+})
