@@ -58,6 +58,8 @@ const PLACES: Record<string, Row> = {
 
   // The wire format of HTTP/1.1: knows messages, but not what they are used for.
   'gateway/http1': { value: ['gateway/message.ts', 'gateway/errors.ts'] },
+  // That of HTTP/2, which has the grammar of fields in common with it.
+  'gateway/http2': { value: ['gateway/message.ts', 'gateway/errors.ts', 'gateway/http1'] },
 
   // A room knows itself and the lists of words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
