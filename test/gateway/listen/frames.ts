@@ -174,9 +174,12 @@ export class FrameClient {
     return this.frames.filter(one => one.stream === stream)
   }
 
-  /** The code of the GOAWAY frame; undefined before it. */
+  /** The error code that the connection ends with, 0 if it is no error; undefined before GOAWAY. */
   get goaway(): number | undefined {
-    return this.frames.findLast(({ type }) => type === GOAWAY)?.payload.readUInt32BE(4)
+    const codes = this.frames
+      .filter(({ type }) => type === GOAWAY)
+      .map(({ payload }) => payload.readUInt32BE(4))
+    return codes.find(code => code !== NO_ERROR) ?? codes[0]
   }
 
   /** The code that a stream was reset with; undefined if it was not. */
