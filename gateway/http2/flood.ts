@@ -1,0 +1,95 @@
+/**
+ * Limits of what costs a client nothing and the gateway something. Each has a name, by which the metrics count the
+ * connections that it has ended.
+ */
+import { ENHANCE_YOUR_CALM } from './protocol.js'
+
+/** Why a connection was ended for what its client sent too much of. */
+export type Flood =
+  /** Requests that the client cancelled, or caused to be reset (CVE-2023-44487, CVE-2025-8671). */
+  | 'resets'
+  /** Requests beyond the number that may be open at a time. */
+  | 'streams'
+  | 'pings'
+  | 'settings'
+  /** CONTINUATION frames, or bytes, of one head (CVE-2024-27316 and similar). */
+  | 'continuations'
+  /** Bytes that a head decodes to (RFC 7541 section 7.3). */
+  | 'header-lists'
+  /** Frames that change nothing: WINDOW_UPDATE, PRIORITY, empty DATA, unknown types. */
+  | 'idle-frames'
+  /** Replies that the client does not read. */
+  | 'unread-replies'
+
+export const FLOODS: readonly Flood[] = [
+  'resets',
+  'streams',
+  'pings',
+  'settings',
+  'continuations',
+  'header-lists',
+  'idle-frames',
+  'unread-replies',
+]
+
+/** The connection must end, with this error code for the client (RFC 9113 section 5.4.1). */
+export class ConnectionError extends Error {
+  readonly code: number
+  readonly flood: Flood | undefined
+
+  constructor(code: number, message: string, flood?: Flood) {
+    super(message)
+    this.code = code
+    this.flood = flood
+  }
+}
+
+export function floodError(flood: Flood): ConnectionError {
+  return new ConnectionError(ENHANCE_YOUR_CALM, `too many ${flood}`, flood)
+}
+
+export const WINDOW_MS = 10_000
+/** Resets, streams too many, pings and settings of one connection in a window. */
+export const MAX_COSTLY = 200
+/** Frames that change nothing, of one connection in a window, beyond those that frames of ours may have caused. */
+export const MAX_IDLE_FRAMES = 2_000
+/** A client may reply to each of our frames with two WINDOW_UPDATE frames. */
+const IDLE_FRAMES_PER_FRAME_SENT = 2
+/** A smaller DATA frame allows none: the client could make any number of them with windows of a byte. */
+export const SMALL_PAYLOAD = 256
+
+/** What one connection may still send in this window. */
+export class FloodLimits {
+  #windowEnds = 0
+  #costly = 0
+  #idle = 0
+
+  /** Something that costs the gateway much more than the client. @throws {ConnectionError} */
+  countCostly(flood: Flood): void {
+    this.#look()
+    this.#costly += 1
+    if (this.#costly > MAX_COSTLY) throw floodError(flood)
+  }
+
+  /** A frame that changes nothing. @throws {ConnectionError} */
+  countIdle(): void {
+    this.#idle += 1
+    if (this.#idle <= MAX_IDLE_FRAMES) return
+    this.#look()
+    this.#idle += 1
+    if (this.#idle > MAX_IDLE_FRAMES) throw floodError('idle-frames')
+  }
+
+  /** A frame was sent that the client may reply to. */
+  onSent(): void {
+    this.#idle = Math.max(0, this.#idle - IDLE_FRAMES_PER_FRAME_SENT)
+  }
+
+  #look(): void {
+    const now = performance.now()
+    if (now < this.#windowEnds) return
+    this.#windowEnds = now + WINDOW_MS
+    this.#costly = 0
+    this.#idle = 0
+  }
+}
