@@ -60,7 +60,7 @@ export const SMALL_PAYLOAD = 256
 
 /** What one connection may still send in this window. */
 export class FloodLimits {
-  #windowEnds = 0
+  #windowEnds = performance.now() + WINDOW_MS
   #costly = 0
   #idle = 0
 
@@ -76,8 +76,7 @@ export class FloodLimits {
     this.#idle += 1
     if (this.#idle <= MAX_IDLE_FRAMES) return
     this.#look()
-    this.#idle += 1
-    if (this.#idle > MAX_IDLE_FRAMES) throw floodError('idle-frames')
+    if (this.#idle > 0) throw floodError('idle-frames')
   }
 
   /** A frame was sent that the client may reply to. */
