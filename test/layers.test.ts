@@ -60,8 +60,6 @@ const PLACES: Record<string, Row> = {
   'gateway/http1': { value: ['gateway/message.ts', 'gateway/errors.ts'] },
   // That of HTTP/2, with the grammar and the rules of HTTP/1.1.
   'gateway/http2': { value: ['gateway/message.ts', 'gateway/errors.ts', 'gateway/http1'] },
-  // That of HTTP/2, which has the grammar of fields in common with it.
-  'gateway/http2': { value: ['gateway/message.ts', 'gateway/errors.ts', 'gateway/http1'] },
 
   // A room knows itself and the lists of words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
