@@ -47,13 +47,15 @@ export class RequestBody implements CountedBody {
   }
 
   read(reader: BodyReader): void {
-    if (this.#aborted) return reader.onAbort()
-    if (this.complete) return reader.onEnd(this.#trailers)
-    const isFirst = this.#reader === undefined
-    this.#reader = reader
-    this.#paused = false
-    if (isFirst) this.#source.onBodyWanted()
-    this.deliver()
+    if (this.#aborted) reader.onAbort()
+    else if (this.complete) reader.onEnd(this.#trailers)
+    else {
+      const isFirst = this.#reader === undefined
+      this.#reader = reader
+      this.#paused = false
+      if (isFirst) this.#source.onBodyWanted()
+      this.deliver()
+    }
   }
 
   pause(): void {
