@@ -43,6 +43,11 @@ export class Response implements OutgoingResponse {
     this.#asked = asked
   }
 
+  /** True once `end` was called. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
   get closed(): boolean {
     return this.#closed || this.#cut
   }
