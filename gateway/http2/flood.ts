@@ -2,7 +2,7 @@
  * Limits of what costs a client nothing and the gateway something. Each has a name, by which the metrics count the
  * connections that it has ended.
  */
-import { ENHANCE_YOUR_CALM } from './protocol.js'
+import { floodError } from './errors.js'
 
 /** Why a connection was ended for what its client sent too much of. */
 export type Flood =
@@ -31,22 +31,6 @@ export const FLOODS: readonly Flood[] = [
   'idle-frames',
   'unread-replies',
 ]
-
-/** The connection must end, with this error code for the client (RFC 9113 section 5.4.1). */
-export class ConnectionError extends Error {
-  readonly code: number
-  readonly flood: Flood | undefined
-
-  constructor(code: number, message: string, flood?: Flood) {
-    super(message)
-    this.code = code
-    this.flood = flood
-  }
-}
-
-export function floodError(flood: Flood): ConnectionError {
-  return new ConnectionError(ENHANCE_YOUR_CALM, `too many ${flood}`, flood)
-}
 
 export const WINDOW_MS = 10_000
 /** Resets, streams too many, pings and settings of one connection in a window. */

@@ -1,6 +1,7 @@
 /** What the frames of a client mean for its connection (RFC 9113 section 6); those of requests go to the streams. */
 import { MAX_TRAILER_FIELDS, MAX_TRAILERS } from '../http1/trailers.js'
-import { ConnectionError, type FloodLimits } from './flood.js'
+import { ConnectionError, StreamError } from './errors.js'
+import type { FloodLimits } from './flood.js'
 import { type FrameSink, uint32At } from './frame-reader.js'
 import type { FrameWriter } from './frame-writer.js'
 import { type HeaderBlock, HeaderBlocks } from './header-block.js'
@@ -24,11 +25,11 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from './protocol.js'
-import { HEADER_LIST_BYTES, MAX_LIST_FIELDS } from './request-head.js'
+import { MAX_LIST } from './request-head.js'
 import { readSettings } from './settings.js'
 import type { Streams } from './streams.js'
+import type { Uploads } from './uploads.js'
 
-const HEAD_LIMITS = { fields: MAX_LIST_FIELDS, bytes: HEADER_LIST_BYTES }
 const TRAILER_LIMITS = { fields: MAX_TRAILER_FIELDS, bytes: MAX_TRAILERS }
 
 export interface ConnectionEvents {
@@ -42,16 +43,26 @@ export class FrameHandler implements FrameSink {
   readonly #writer: FrameWriter
   readonly #floods: FloodLimits
   readonly #streams: Streams
+  readonly #uploads: Uploads
   readonly #events: ConnectionEvents
   readonly #decoder = new HeaderDecoder()
   readonly #blocks = new HeaderBlocks()
+  /** The stream of the current DATA frame. */
+  #dataStream = 0
   /** The client's first frame, SETTINGS, has come. */
   #hasSettings = false
 
-  constructor(writer: FrameWriter, floods: FloodLimits, streams: Streams, events: ConnectionEvents) {
+  constructor(
+    writer: FrameWriter,
+    floods: FloodLimits,
+    streams: Streams,
+    uploads: Uploads,
+    events: ConnectionEvents,
+  ) {
     this.#writer = writer
     this.#floods = floods
     this.#streams = streams
+    this.#uploads = uploads
     this.#events = events
   }
 
@@ -61,6 +72,39 @@ export class FrameHandler implements FrameSink {
   }
 
   onFrame(type: number, flags: number, stream: number, bytes: Buffer, at: number, end: number): void {
+    try {
+      this.#handle(type, flags, stream, bytes, at, end)
+    } catch (error) {
+      this.#onError(stream, error)
+    }
+  }
+
+  onData(flags: number, stream: number, length: number, content: number): void {
+    this.#dataStream = stream
+    try {
+      this.#checkOrder()
+      checkPlace(stream !== 0, true)
+      const endsStream = (flags & END_STREAM) !== 0
+      if (content === 0 && !endsStream) this.#floods.countIdle()
+      this.#uploads.onData(stream, length, content, endsStream)
+    } catch (error) {
+      this.#onError(stream, error)
+    }
+  }
+
+  onContent(bytes: Buffer): void {
+    this.#uploads.onContent(bytes)
+  }
+
+  onDataEnd(): void {
+    try {
+      this.#uploads.onDataEnd()
+    } catch (error) {
+      this.#onError(this.#dataStream, error)
+    }
+  }
+
+  #handle(type: number, flags: number, stream: number, bytes: Buffer, at: number, end: number): void {
     this.#checkOrder(type, flags)
     const length = end - at
     switch (type) {
@@ -101,20 +145,9 @@ export class FrameHandler implements FrameSink {
     }
   }
 
-  onData(flags: number, stream: number, length: number, content: number): void {
-    this.#checkOrder()
-    checkPlace(stream !== 0, true)
-    const endsStream = (flags & END_STREAM) !== 0
-    if (content === 0 && !endsStream) this.#floods.countIdle()
-    this.#streams.onData(stream, length, content, endsStream)
-  }
-
-  onContent(bytes: Buffer): void {
-    this.#streams.onContent(bytes)
-  }
-
-  onDataEnd(): void {
-    this.#streams.onDataEnd()
+  #onError(stream: number, error: unknown): void {
+    if (!(error instanceof StreamError)) throw error
+    this.#streams.onMalformed(stream, error.code)
   }
 
   /** SETTINGS comes first (RFC 9113 section 3.4); nothing comes between the frames of a header block. */
@@ -133,16 +166,17 @@ export class FrameHandler implements FrameSink {
   #onBlock(block: HeaderBlock | undefined): void {
     if (block === undefined) return
     const { stream, bytes, endsStream, dependsOnItself } = block
-    const isTrailers = this.#streams.has(stream)
-    const list = this.#decode(bytes, isTrailers)
-    if (dependsOnItself) this.#streams.onMalformed(stream, PROTOCOL_ERROR)
-    else if (isTrailers) this.#streams.onTrailers(stream, list, endsStream)
-    else this.#streams.onHead(stream, list, endsStream)
+    const open = this.#streams.get(stream)
+    // In any case, because the tables of both sides must remain equal.
+    const list = this.#decode(bytes, open !== undefined)
+    if (dependsOnItself) throw new StreamError(PROTOCOL_ERROR, 'a stream that depends on itself')
+    if (open === undefined) this.#streams.onHead(stream, list, endsStream)
+    else this.#uploads.onTrailers(open, list, endsStream)
   }
 
   #decode(bytes: Buffer, isTrailers: boolean): ReturnType<HeaderDecoder['decode']> {
     try {
-      return this.#decoder.decode(bytes, isTrailers ? TRAILER_LIMITS : HEAD_LIMITS)
+      return this.#decoder.decode(bytes, isTrailers ? TRAILER_LIMITS : MAX_LIST)
     } catch (error) {
       if (!(error instanceof CompressionError)) throw error
       throw new ConnectionError(COMPRESSION_ERROR, error.message)
@@ -153,8 +187,10 @@ export class FrameHandler implements FrameSink {
   #onPriority(stream: number, length: number, bytes: Buffer, at: number): void {
     checkPlace(stream !== 0, true)
     this.#floods.countIdle()
-    if (length !== 5) this.#streams.onMalformed(stream, FRAME_SIZE_ERROR)
-    else if ((uint32At(bytes, at) & MAX_31_BITS) === stream) this.#streams.onMalformed(stream, PROTOCOL_ERROR)
+    if (length !== 5) throw new StreamError(FRAME_SIZE_ERROR, 'a priority of the wrong size')
+    if ((uint32At(bytes, at) & MAX_31_BITS) === stream) {
+      throw new StreamError(PROTOCOL_ERROR, 'a stream that depends on itself')
+    }
   }
 
   #onSettings(flags: number, stream: number, bytes: Buffer, at: number, end: number): void {

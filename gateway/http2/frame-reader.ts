@@ -1,5 +1,5 @@
 /** Reads the frames of a connection (RFC 9113 sections 3.4 and 4.1). */
-import { ConnectionError } from './flood.js'
+import { ConnectionError } from './errors.js'
 import {
   DATA,
   FRAME_HEAD_BYTES,

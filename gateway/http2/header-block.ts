@@ -1,5 +1,5 @@
 /** Gathers the header block of a HEADERS frame and its CONTINUATION frames (RFC 9113 sections 4.3, 6.2 and 6.10). */
-import { ConnectionError, floodError } from './flood.js'
+import { ConnectionError, floodError } from './errors.js'
 import { uint32At } from './frame-reader.js'
 import { MOST_BLOCK_BYTES } from './hpack/block-reader.js'
 import {

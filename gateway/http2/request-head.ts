@@ -7,21 +7,15 @@ import { skip, TARGET, TOKEN } from '../http1/grammar.js'
 import { WireError } from '../http1/message.js'
 import { checkTrailers } from '../http1/trailers.js'
 import { Fields } from '../message.js'
+import { StreamError } from './errors.js'
 import type { HeaderField } from './hpack/header-field.js'
 import { PROTOCOL_ERROR } from './protocol.js'
 
-/** Fields of a head that are kept, besides the four pseudo-header fields. */
-export const HEADER_LIST_BYTES = 24 * 1024
-
-/** The stream must end, with this error code for the client (RFC 9113 section 5.4.2). */
-export class StreamError extends Error {
-  readonly code: number
-
-  constructor(code: number, message: string) {
-    super(message)
-    this.code = code
-  }
-}
+/**
+ * A head above what a request may have is still read, so that it gets a response; beyond these limits its stream is reset.
+ * Bytes as RFC 9113 section 6.5.2 counts them.
+ */
+export const MAX_LIST = { fields: 164, bytes: 24 * 1024 }
 
 export interface RequestParts {
   readonly method: string

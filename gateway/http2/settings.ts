@@ -1,5 +1,5 @@
 /** SETTINGS of both sides (RFC 9113 section 6.5). */
-import { ConnectionError, floodError } from './flood.js'
+import { ConnectionError, floodError } from './errors.js'
 import { uint32At } from './frame-reader.js'
 import { MAX_STREAMS } from './limits.js'
 import {
@@ -15,7 +15,7 @@ import {
   MAX_PAYLOAD,
   PROTOCOL_ERROR,
 } from './protocol.js'
-import { HEADER_LIST_BYTES } from './request-head.js'
+import { MAX_LIST } from './request-head.js'
 
 const SETTING_BYTES = 6
 /** There are fewer than ten; a frame has room for 2,730. */
@@ -25,7 +25,7 @@ const LARGEST_FRAME_SIZE = 16_777_215
 /** What the gateway tells its clients: pairs of setting and value. */
 export const OUR_SETTINGS: readonly (readonly [number, number])[] = [
   [MAX_CONCURRENT_STREAMS, MAX_STREAMS],
-  [MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES],
+  [MAX_HEADER_LIST_SIZE, MAX_LIST.bytes],
 ]
 
 /** Calls `onSetting` for each setting of a frame that matters here. @throws {ConnectionError} */

@@ -23,6 +23,8 @@ export interface StreamOwner {
   onConsumed(stream: Stream, bytes: number): void
   /** The last frame of the response was sent. */
   onAnswered(stream: Stream): void
+  /** A reader of its body threw. */
+  onFailed(stream: Stream, error: unknown): void
   /** Resets the stream, and forgets it. */
   reset(stream: Stream, code: number): void
 }
@@ -66,6 +68,11 @@ export class Stream implements Timed, BodySource, ResponseSink, Sender {
     return this.body?.ended === false
   }
 
+  /** Bytes of the body received so far. */
+  get received(): number {
+    return this.body?.received ?? 0
+  }
+
   onBodyWanted(): void {
     if (this.parts.fields.get('expect')?.toLowerCase() === '100-continue' && this.response.status === 0) {
       this.interim(100, [])
@@ -81,6 +88,15 @@ export class Stream implements Timed, BodySource, ResponseSink, Sender {
     this.body?.end(trailers)
     this.#uploadEnds = NEVER
     this.#updateDeadline()
+  }
+
+  /** Hands over the content that has arrived. */
+  deliver(): void {
+    try {
+      this.body?.deliver()
+    } catch (error) {
+      this.#owner.onFailed(this, error)
+    }
   }
 
   send(): void {

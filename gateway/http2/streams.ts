@@ -1,9 +1,10 @@
 /** The streams of a connection: from the frames of a client to requests, and how they end (RFC 9113 section 5). */
 import type { Deadlines } from '../http1/deadlines.js'
-import { ConnectionError, type FloodLimits, floodError } from './flood.js'
+import { ConnectionError, floodError, StreamError } from './errors.js'
+import type { FloodLimits } from './flood.js'
 import type { FrameWriter } from './frame-writer.js'
 import type { DecodedBlock } from './hpack/decoder.js'
-import { CONNECTION_WINDOW, MAX_STREAMS } from './limits.js'
+import { MAX_STREAMS } from './limits.js'
 import {
   DEFAULT_WINDOW,
   ENHANCE_YOUR_CALM,
@@ -14,8 +15,7 @@ import {
   REFUSED_STREAM,
   STREAM_CLOSED,
 } from './protocol.js'
-import { ReceiveWindow } from './receive-window.js'
-import { requestParts, requestTrailers, StreamError } from './request-head.js'
+import { requestParts } from './request-head.js'
 import { SendOrder } from './send-order.js'
 import { Stream, type StreamOwner } from './stream.js'
 
@@ -37,6 +37,10 @@ export interface StreamSettings {
   begin(stream: Stream): void
   /** The last open stream has ended. */
   onEmpty(): void
+  /** Content of the stream has been read or dropped. */
+  onConsumed(stream: Stream, bytes: number): void
+  /** A handler threw; the response to its request has been cut. */
+  failed(error: unknown): void
 }
 
 export class Streams implements StreamOwner {
@@ -52,16 +56,10 @@ export class Streams implements StreamOwner {
   readonly #settings: StreamSettings
   readonly #open = new Map<number, Stream>()
   readonly #order = new SendOrder()
-  readonly #receiveWindow = new ReceiveWindow(CONNECTION_WINDOW)
   #lastStream = 0
   #initialWindow = DEFAULT_WINDOW
   /** Requests of the current read, which begin when it has been parsed: one that is reset in it costs little. */
   #arrived: Stream[] = []
-  /** Streams with content or the end of their body in the current read. */
-  #uploading = new Set<Stream>()
-  /** The stream of the current DATA frame; undefined if its content is dropped. */
-  #current: Stream | undefined
-  #currentEnds = false
   /** Streams reset from here, of which frames may still arrive (RFC 9113 section 5.1), the latest last. */
   readonly #reset: number[] = []
 
@@ -78,99 +76,52 @@ export class Streams implements StreamOwner {
     return this.#open.size
   }
 
-  has(id: number): boolean {
-    return this.#open.has(id)
+  get(id: number): Stream | undefined {
+    return this.#open.get(id)
   }
 
-  /** The head of a new request, or one behind the end of its stream. @throws {ConnectionError} */
+  /** The head of a request. @throws {ConnectionError} @throws {StreamError} */
   onHead(id: number, { fields, isWhole }: DecodedBlock, endsStream: boolean): void {
     if (id <= this.#lastStream) {
-      if (this.#reset.includes(id)) return this.#floods.countIdle()
-      throw new ConnectionError(STREAM_CLOSED, 'HEADERS on a closed stream')
+      if (!this.#reset.includes(id)) throw new ConnectionError(STREAM_CLOSED, 'HEADERS on a closed stream')
+      this.#floods.countIdle()
+      return
     }
     this.#lastStream = id
-    if (this.isClosing) return this.#floods.countIdle()
-    if (this.#open.size >= MAX_STREAMS) {
+    if (this.isClosing) this.#floods.countIdle()
+    else if (this.#open.size >= MAX_STREAMS) {
       this.#floods.countCostly('streams')
-      return this.#sendReset(id, REFUSED_STREAM)
-    }
-    if (!isWhole) return this.onMalformed(id, ENHANCE_YOUR_CALM)
-    try {
+      this.#sendReset(id, REFUSED_STREAM)
+    } else {
+      if (!isWhole) throw new StreamError(ENHANCE_YOUR_CALM, 'too large a head')
       const parts = requestParts(fields)
-      if (endsStream && parts.length !== undefined && parts.length > 0) {
+      if (endsStream && (parts.length ?? 0) > 0)
         throw new StreamError(PROTOCOL_ERROR, 'a length without content')
-      }
       const stream = new Stream(id, parts, !endsStream, this.#initialWindow, this)
       this.#open.set(id, stream)
       this.#arrived.push(stream)
-    } catch (error) {
-      this.#onError(id, error)
     }
   }
 
-  /** @throws {ConnectionError} */
-  onTrailers(id: number, { fields, isWhole }: DecodedBlock, endsStream: boolean): void {
-    const stream = this.#open.get(id) as Stream
-    if (!stream.isUploading) return this.onMalformed(id, STREAM_CLOSED)
-    if (!endsStream) return this.onMalformed(id, PROTOCOL_ERROR)
-    if (!isWhole) return this.onMalformed(id, ENHANCE_YOUR_CALM)
-    try {
-      this.#endUpload(stream, requestTrailers(fields))
-    } catch (error) {
-      this.#onError(id, error)
-    }
-  }
-
-  /** @throws {ConnectionError} */
-  onData(id: number, length: number, content: number, endsStream: boolean): void {
-    if (!this.#receiveWindow.take(length)) throw new ConnectionError(FLOW_CONTROL_ERROR, 'too much content')
-    this.#current = undefined
-    const stream = this.#open.get(id)
-    if (stream?.isUploading !== true || !stream.receiveWindow.take(length)) {
-      this.#consume(length)
-      if (stream !== undefined) this.onMalformed(id, stream.isUploading ? FLOW_CONTROL_ERROR : STREAM_CLOSED)
-      else if (id > this.#lastStream) throw new ConnectionError(PROTOCOL_ERROR, 'DATA on an idle stream')
-      else if (!this.#reset.includes(id)) this.onMalformed(id, STREAM_CLOSED)
-      return
-    }
-    const { body } = stream
-    const announced = stream.parts.length
-    if (announced !== undefined && (body?.received ?? 0) + content > announced) {
-      this.#consume(length)
-      return this.onMalformed(id, PROTOCOL_ERROR)
-    }
-    if (length > content) this.onConsumed(stream, length - content)
-    this.#current = stream
-    this.#currentEnds = endsStream
-  }
-
-  /** A piece of the content of the current DATA frame. */
-  onContent(bytes: Buffer): void {
-    const stream = this.#current
-    // If the stream was unknown, the content has been counted with its frame.
-    if (stream === undefined) return
-    stream.body?.push(bytes)
-    this.#uploading.add(stream)
-  }
-
-  onDataEnd(): void {
-    const stream = this.#current
-    this.#current = undefined
-    if (stream === undefined || stream.closed || !this.#currentEnds) return
-    this.#endUpload(stream, [])
+  /** A frame has come for a stream that is not open: only one that was reset from here may still get some. */
+  checkWasReset(id: number): void {
+    this.#checkNotIdle(id)
+    if (!this.#reset.includes(id)) throw new StreamError(STREAM_CLOSED, 'a frame on a closed stream')
   }
 
   /** The client has reset a stream. @throws {ConnectionError} */
   onReset(id: number): void {
     this.#checkNotIdle(id)
     const stream = this.#open.get(id)
-    if (stream === undefined) return this.#floods.countIdle()
-    this.#countReset()
-    this.#remove(stream)
-    stream.close()
+    if (stream === undefined) this.#floods.countIdle()
+    else {
+      this.#countReset()
+      this.#remove(stream)
+      stream.close()
+    }
   }
 
-  /** @throws {ConnectionError} */
+  /** @throws {ConnectionError} @throws {StreamError} */
   onWindowUpdate(id: number, increment: number): void {
     if (id === 0) {
       if (increment === 0) throw new ConnectionError(PROTOCOL_ERROR, 'an increment of 0')
@@ -183,10 +134,10 @@ export class Streams implements StreamOwner {
     this.#checkNotIdle(id)
     const stream = this.#open.get(id)
     if (stream === undefined) return
-    if (increment === 0) return this.onMalformed(id, PROTOCOL_ERROR)
+    if (increment === 0) throw new StreamError(PROTOCOL_ERROR, 'an increment of 0')
     stream.queue.window += increment
-    if (stream.queue.window > MAX_31_BITS) this.onMalformed(id, FLOW_CONTROL_ERROR)
-    else if (!stream.queue.isEmpty) this.#order.send(stream)
+    if (stream.queue.window > MAX_31_BITS) throw new StreamError(FLOW_CONTROL_ERROR, 'too large a window')
+    if (!stream.queue.isEmpty) this.#order.send(stream)
   }
 
   /** The client's INITIAL_WINDOW_SIZE, which also changes the windows of open streams. @throws {ConnectionError} */
@@ -211,23 +162,18 @@ export class Streams implements StreamOwner {
     this.#countReset()
     this.#sendReset(id, code)
     const stream = this.#open.get(id)
-    if (stream === undefined) return
-    this.#remove(stream)
-    stream.close()
+    if (stream !== undefined) {
+      this.#remove(stream)
+      stream.close()
+    }
   }
 
-  /** The bytes of a read have been parsed: its requests begin, and its content is handed over. @throws {ConnectionError} */
+  /** The bytes of a read have been parsed: its requests begin. @throws {ConnectionError} */
   onReadEnd(): void {
     const arrived = this.#arrived
-    const uploading = this.#uploading
-    if (arrived.length > 0) {
-      this.#arrived = []
-      for (const stream of arrived) if (!stream.closed) this.#begin(stream)
-    }
-    if (uploading.size > 0) {
-      this.#uploading = new Set()
-      for (const stream of uploading) stream.body?.deliver()
-    }
+    if (arrived.length === 0) return
+    this.#arrived = []
+    for (const stream of arrived) if (!stream.closed) this.#begin(stream)
   }
 
   /** There is room for frames again. */
@@ -249,10 +195,12 @@ export class Streams implements StreamOwner {
   }
 
   onConsumed(stream: Stream, bytes: number): void {
-    this.#consume(bytes)
-    if (stream.closed || !stream.isUploading) return
-    const increment = stream.receiveWindow.consume(bytes)
-    if (increment > 0) this.writer.windowUpdate(stream.id, increment)
+    this.#settings.onConsumed(stream, bytes)
+  }
+
+  onFailed(stream: Stream, error: unknown): void {
+    stream.response.cut()
+    this.#settings.failed(error)
   }
 
   onAnswered(stream: Stream): void {
@@ -272,25 +220,16 @@ export class Streams implements StreamOwner {
     if (places === 0) {
       this.#floods.countIdle()
       this.reset(stream, REFUSED_STREAM)
-      return stream.close()
+      stream.close()
+    } else {
+      stream.places = places
+      this.lastBegun = stream.id
+      try {
+        this.#settings.begin(stream)
+      } catch (error) {
+        this.onFailed(stream, error)
+      }
     }
-    stream.places = places
-    this.lastBegun = stream.id
-    this.#settings.begin(stream)
-  }
-
-  #endUpload(stream: Stream, trailers: readonly string[]): void {
-    const { length } = stream.parts
-    if (length !== undefined && stream.body?.received !== length) {
-      return this.onMalformed(stream.id, PROTOCOL_ERROR)
-    }
-    stream.onUploaded(trailers)
-    this.#uploading.add(stream)
-  }
-
-  #onError(id: number, error: unknown): void {
-    if (!(error instanceof StreamError)) throw error
-    this.onMalformed(id, error.code)
   }
 
   #checkNotIdle(id: number): void {
@@ -300,11 +239,6 @@ export class Streams implements StreamOwner {
   #countReset(): void {
     this.#floods.countCostly('resets')
     if (!this.#settings.client.countReset()) throw floodError('resets')
-  }
-
-  #consume(bytes: number): void {
-    const increment = this.#receiveWindow.consume(bytes)
-    if (increment > 0) this.writer.windowUpdate(0, increment)
   }
 
   #sendReset(id: number, code: number): void {
