@@ -107,7 +107,7 @@ export class Connection implements Timed {
     const isGone = this.#isAsked && now - this.#seenAt >= QUIET_MS + PATIENCE_MS
     if (isGone || now - stalledSince >= PATIENCE_MS) this.#socket.destroy()
     else if (now >= this.#headEnds) this.#fail(new ConnectionError(PROTOCOL_ERROR, 'a head took too long'))
-    else if (this.#isLeaving && now >= this.#idleEnds) this.#leaveNow(NO_ERROR)
+    else if (this.#isLeaving && !this.#streams.isClosing && now >= this.#idleEnds) this.#leaveNow(NO_ERROR)
     else if (this.#streams.count > 0) this.#look(now)
     else if (now >= this.#idleEnds) this.#leaveNow(NO_ERROR)
     else this.deadline = Math.min(this.#idleEnds, this.#headEnds)
@@ -123,7 +123,7 @@ export class Connection implements Timed {
   }
 
   #begin(stream: Stream): void {
-    const { id, parts, body, response } = stream
+    const { parts, body, response } = stream
     if (this.#all.busy(this)) this.deadline = Math.min(this.deadline, this.#all.deadlines.now() + LOOK_MS)
     const { method, target, fields } = parts
     this.#all.handlers.request(

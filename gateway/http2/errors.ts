@@ -1,5 +1,5 @@
 /** Errors of a client, for which its connection or one stream must end (RFC 9113 section 5.4). */
-import type { Flood } from './flood.js'
+import type { Flood } from '../message.js'
 import { ENHANCE_YOUR_CALM } from './protocol.js'
 
 /** The connection must end, with this error code for the client (RFC 9113 section 5.4.1). */

@@ -2,35 +2,8 @@
  * Limits of what costs a client nothing and the gateway something. Each has a name, by which the metrics count the
  * connections that it has ended.
  */
+import type { Flood } from '../message.js'
 import { floodError } from './errors.js'
-
-/** Why a connection was ended for what its client sent too much of. */
-export type Flood =
-  /** Requests that the client cancelled, or caused to be reset (CVE-2023-44487, CVE-2025-8671). */
-  | 'resets'
-  /** Requests beyond the number that may be open at a time. */
-  | 'streams'
-  | 'pings'
-  | 'settings'
-  /** CONTINUATION frames, or bytes, of one head (CVE-2024-27316 and similar). */
-  | 'continuations'
-  /** Bytes that a head decodes to (RFC 7541 section 7.3). */
-  | 'header-lists'
-  /** Frames that change nothing: WINDOW_UPDATE, PRIORITY, empty DATA, unknown types. */
-  | 'idle-frames'
-  /** Replies that the client does not read. */
-  | 'unread-replies'
-
-export const FLOODS: readonly Flood[] = [
-  'resets',
-  'streams',
-  'pings',
-  'settings',
-  'continuations',
-  'header-lists',
-  'idle-frames',
-  'unread-replies',
-]
 
 export const WINDOW_MS = 10_000
 /** Resets, streams too many, pings and settings of one connection in a window. */

@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net'
 import { Deadlines } from '../http1/deadlines.js'
 import type { ServerHandlers, ServerSettings } from '../http1/server-connections.js'
-import type { Arrival } from '../message.js'
+import type { Arrival, Flood } from '../message.js'
 import { Connection } from './connection.js'
-import type { Flood } from './flood.js'
 import type { ClientLimits } from './streams.js'
 
 export interface Http2Handlers extends Pick<ServerHandlers, 'request' | 'failed'> {
