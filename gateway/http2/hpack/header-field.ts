@@ -43,6 +43,11 @@ export class HeaderField {
   }
 }
 
+/** True for the name, in lower case, of a field about an HTTP/1.1 connection (RFC 9113 section 8.2.2). */
+export function isConnectionField(name: string): boolean {
+  return KINDS.get(name) === 'connection'
+}
+
 /** The size of a field (RFC 7541 section 4.1). */
 export function sizeOf(name: string, value: string): number {
   return name.length + value.length + 32
