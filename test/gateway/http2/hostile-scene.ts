@@ -11,7 +11,7 @@ import { ask, openSession } from '../listen/http2-scene.js'
 
 /** Values of `listen.http2`. */
 export type WireName = 'own' | 'node'
-export const WIRES: readonly WireName[] = ['node']
+export const WIRES: readonly WireName[] = ['own', 'node']
 
 /** A request as the upstream saw it. */
 export interface Seen {
@@ -60,7 +60,12 @@ export async function target(
     upstream.close()
   })
   const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
-  const gateway = await testGateway(t, { upstream: url, tls: certificate, ...options })
+  const gateway = await testGateway(t, {
+    upstream: url,
+    tls: certificate,
+    limits: `http2: ${wire}`,
+    ...options,
+  })
   const port = Number(new URL(gateway.url).port)
   const usual = await openSession(t, gateway.url, certificate)
   let clients = 1

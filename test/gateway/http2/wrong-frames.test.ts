@@ -189,11 +189,6 @@ const WRONG_IN_STREAM: readonly Wrong[] = [
   },
   { what: 'PRIORITY of 4 bytes', frames: [done, frame(PRIORITY, 0, 1, bytes(4))], codes: [FRAME_SIZE_ERROR] },
   {
-    what: 'DATA beyond the window',
-    frames: [open, ...Array<Buffer>(8).fill(frame(DATA, 0, 1, bytes(16_384)))],
-    codes: [FLOW_CONTROL_ERROR],
-  },
-  {
     what: 'DATA after a reset',
     frames: [open, frame(RST_STREAM, 0, 1, code(8)), frame(DATA, 0, 1, bytes(1))],
     codes: [STREAM_CLOSED],

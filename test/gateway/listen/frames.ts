@@ -153,6 +153,7 @@ export class FrameClient {
     const socket = connect({ ...address, ALPNProtocols: ['h2'], rejectUnauthorized: false })
     t.teardown(() => socket.destroy())
     await once(socket, 'secureConnect')
+    socket.setNoDelay(true)
     const client = new FrameClient(socket)
     client.send(Buffer.from(PREFACE), first)
     await client.frame(SETTINGS)
