@@ -13,6 +13,7 @@ import type { TlsSettings } from '../../../gateway/listen/tls.js'
 import type { OutgoingResponse } from '../../../gateway/message.js'
 import type { Project } from '../../../gateway/types.js'
 import { credentialIn } from '../../helpers/credentials.js'
+import type { Http2Wire } from '../../helpers/gateway.js'
 import { type RawPeer, type RawUpstream, rawClient, rawUpstream } from '../../helpers/raw.js'
 import { wideDoor } from '../listen/connection-cap.js'
 
@@ -36,6 +37,7 @@ export interface Options {
   readonly upgradeIdleMs?: number
   readonly mostStalls?: number
   readonly tls?: TlsSettings
+  readonly http2?: Http2Wire
   /** Replaces the rooms in between, such as a look at the body. */
   readonly between?: (exchange: Exchange) => Promise<Exchange>
 }
@@ -137,7 +139,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
         }
       },
     },
-    { ...wideDoor(), headTimeout: 10_000 },
+    wideDoor({ http2: options.http2 ?? 'node' }),
     options.tls,
   )
   const { port } = await listener.start('127.0.0.1', 0)
