@@ -3,14 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import type { Http2Wire } from '../../config/words/words.js'
 import { load, loadOrFail } from '../../gateway/configured/load.js'
 import { type RunningGateway, startGateway } from '../../gateway/run/gateway.js'
 import { openWrongKeys } from '../../gateway/run/wrong-keys.js'
 import type { Log } from '../../gateway/types.js'
-
-/** The values of `listen.http2`. */
-export const HTTP2_WIRES = ['own', 'node'] as const
-export type Http2Wire = (typeof HTTP2_WIRES)[number]
 
 export interface TestGatewayOptions {
   /** Address of the upstream. */

@@ -1,5 +1,6 @@
 /** The listen and forward rooms joined directly, without the rooms between them. */
 import type { Test } from 'tap'
+import type { Http2Wire } from '../../../config/words/words.js'
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
 import { Backends } from '../../../gateway/forward/backends.js'
 import { createHttpTransport } from '../../../gateway/forward/proxy.js'
@@ -13,7 +14,6 @@ import type { TlsSettings } from '../../../gateway/listen/tls.js'
 import type { OutgoingResponse } from '../../../gateway/message.js'
 import type { Project } from '../../../gateway/types.js'
 import { credentialIn } from '../../helpers/credentials.js'
-import type { Http2Wire } from '../../helpers/gateway.js'
 import { type RawPeer, type RawUpstream, rawClient, rawUpstream } from '../../helpers/raw.js'
 import { wideDoor } from '../listen/connection-cap.js'
 

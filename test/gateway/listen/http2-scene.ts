@@ -8,14 +8,9 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2'
 import type { Test } from 'tap'
+import { HTTP2_WIRES, type Http2Wire } from '../../../config/words/words.js'
 import { canMakeCertificates, makeCertificate, type TestCertificate } from '../../helpers/certificates.js'
-import {
-  HTTP2_WIRES,
-  type Http2Wire,
-  type TestGateway,
-  type TestGatewayOptions,
-  testGateway,
-} from '../../helpers/gateway.js'
+import { type TestGateway, type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
 import { type RawPeer, type RawUpstream, rawUpstream } from '../../helpers/raw.js'
 
 export interface OneWire {
