@@ -1,5 +1,6 @@
 /** HTTP/2 from clients (RFC 9113), by one of two implementations. */
 import type { TLSSocket } from 'node:tls'
+import type { Http2Wire } from '../../config/words/words.js'
 import { type Http2Handlers, ServerConnections } from '../http2/server-connections.js'
 import type { Arrival } from '../message.js'
 import { KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from './limits.js'
@@ -8,7 +9,7 @@ import { type RequestLimitSettings, RequestLimits } from './request-limits.js'
 
 export interface Http2ListenerSettings extends RequestLimitSettings {
   /** `own` is the implementation in gateway/http2, `node` that of Node. */
-  readonly http2: 'own' | 'node'
+  readonly http2: Http2Wire
   /** In ms, for a first request on a new connection, and for the rest of a head. */
   readonly headTimeout: number
 }
