@@ -1,6 +1,5 @@
 /** Frames that cost a client nothing, by the thousand: each kind ends its connection, and others are served meanwhile. */
 import t from 'tap'
-import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import {
   ACK,
   code,
@@ -17,7 +16,8 @@ import {
   settings,
   WINDOW_UPDATE,
 } from '../listen/frames.js'
-import { type Attack, play, target, WIRES } from './hostile-scene.js'
+import { onBothWires } from '../listen/http2-scene.js'
+import { type Attack, play, target } from './hostile-scene.js'
 
 interface Flood extends Attack {
   readonly what: string
@@ -76,28 +76,24 @@ const FLOODS: readonly Flood[] = [
   { what: 'frames of an unknown type', part: all(frame(77, 0, 0)), most: 60_000, together: 1_000 },
 ]
 
-if (canMakeCertificates(t)) {
-  const certificate = makeCertificate(t.testdir(), 'localhost')
-
-  for (const wire of WIRES) {
-    t.test(`${wire}: a flood`, async t => {
-      const place = await target(t, certificate, wire)
-      for (const { what, nodeSurvives = false, ...attack } of FLOODS) {
-        t.test(`of ${what}`, async t => {
-          const before = place.seen.length
-          const { hasEnded, code, sent } = await play(place, await place.hostile(t), attack)
-          t.equal(hasEnded, wire === 'own' || !nodeSurvives)
-          // Node sends codes of its own, which differ between versions, and its sessions are looked at once a second.
-          if (wire === 'own') {
-            t.equal(code, ENHANCE_YOUR_CALM)
-            t.ok(sent < attack.most, `it is noticed after ${sent}`)
-          }
-          t.ok(
-            place.seen.slice(before).every(({ isWhole, method }) => !isWhole || method === 'GET'),
-            'no upload looks complete',
-          )
-        })
-      }
-    })
-  }
-}
+onBothWires(t, (t, { wire, certificate }) => {
+  t.test('a flood', async t => {
+    const place = await target(t, certificate, wire)
+    for (const { what, nodeSurvives = false, ...attack } of FLOODS) {
+      t.test(`of ${what}`, async t => {
+        const before = place.seen.length
+        const { hasEnded, code, sent } = await play(place, await place.hostile(t), attack)
+        t.equal(hasEnded, wire === 'own' || !nodeSurvives)
+        // Node sends codes of its own, which differ between versions, and its sessions are looked at once a second.
+        if (wire === 'own') {
+          t.equal(code, ENHANCE_YOUR_CALM)
+          t.ok(sent < attack.most, `it is noticed after ${sent}`)
+        }
+        t.ok(
+          place.seen.slice(before).every(({ isWhole, method }) => !isWhole || method === 'GET'),
+          'no upload looks complete',
+        )
+      })
+    }
+  })
+})

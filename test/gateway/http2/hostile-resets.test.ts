@@ -3,7 +3,6 @@
  * made it (CVE-2025-8671). Whatever way, the connection ends, and few requests reach the upstream.
  */
 import t from 'tap'
-import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { waitUntil } from '../../helpers/wait.js'
 import {
   CANCEL,
@@ -24,7 +23,8 @@ import {
   requestFields,
   WINDOW_UPDATE,
 } from '../listen/frames.js'
-import { play, target, WIRES } from './hostile-scene.js'
+import { onBothWires } from '../listen/http2-scene.js'
+import { play, target } from './hostile-scene.js'
 
 interface Resets {
   readonly what: string
@@ -77,38 +77,34 @@ const RESETS: readonly Resets[] = [
 /** Requests that may reach the upstream before the flood is noticed. */
 const MOST_UPSTREAM = 210
 
-if (canMakeCertificates(t)) {
-  const certificate = makeCertificate(t.testdir(), 'localhost')
-
-  for (const wire of WIRES) {
-    t.test(`${wire}: a client that, for each of its requests,`, async t => {
-      const place = await target(t, certificate, wire)
-      for (const { what, of } of RESETS) {
-        t.test(what, async t => {
-          const before = place.seen.length
-          const part = (i: number) => Buffer.concat(of(2 * i + 1))
-          const client = await place.hostile(t)
-          const { hasEnded, code } = await play(place, client, { part, most: 3_000, together: 20 })
-          t.ok(hasEnded)
-          if (wire === 'own') t.equal(code, ENHANCE_YOUR_CALM)
-          const seen = place.seen.slice(before)
-          t.ok(seen.length <= MOST_UPSTREAM, `${seen.length} requests upstream`)
-          await waitUntil('their end upstream', () => seen.every(({ isWhole }) => isWhole !== undefined))
-          t.notOk(
-            seen.some(({ method, isWhole }) => method === 'POST' && isWhole),
-            'no upload looks complete',
-          )
-        })
-      }
-
-      t.test('opens more than may be open at a time', async t => {
+onBothWires(t, (t, { wire, certificate }) => {
+  t.test('a client that, for each of its requests,', async t => {
+    const place = await target(t, certificate, wire)
+    for (const { what, of } of RESETS) {
+      t.test(what, async t => {
         const before = place.seen.length
+        const part = (i: number) => Buffer.concat(of(2 * i + 1))
         const client = await place.hostile(t)
-        const part = (i: number) => upload(2 * i + 1)
-        const { hasEnded } = await play(place, client, { part, most: 3_000, together: 20 })
+        const { hasEnded, code } = await play(place, client, { part, most: 3_000, together: 20 })
         t.ok(hasEnded)
-        t.ok(place.seen.length - before <= 100)
+        if (wire === 'own') t.equal(code, ENHANCE_YOUR_CALM)
+        const seen = place.seen.slice(before)
+        t.ok(seen.length <= MOST_UPSTREAM, `${seen.length} requests upstream`)
+        await waitUntil('their end upstream', () => seen.every(({ isWhole }) => isWhole !== undefined))
+        t.notOk(
+          seen.some(({ method, isWhole }) => method === 'POST' && isWhole),
+          'no upload looks complete',
+        )
       })
+    }
+
+    t.test('opens more than may be open at a time', async t => {
+      const before = place.seen.length
+      const client = await place.hostile(t)
+      const part = (i: number) => upload(2 * i + 1)
+      const { hasEnded } = await play(place, client, { part, most: 3_000, together: 20 })
+      t.ok(hasEnded)
+      t.ok(place.seen.length - before <= 100)
     })
-  }
-}
+  })
+})

@@ -3,15 +3,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { ClientHttp2Session } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import type { Http2Wire } from '../../../config/words/words.js'
 import type { TestCertificate } from '../../helpers/certificates.js'
 import { type TestGateway, type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { FrameClient, type FrameClientOptions } from '../listen/frames.js'
 import { ask, openSession } from '../listen/http2-scene.js'
-
-/** Values of `listen.http2`. */
-export type WireName = 'own' | 'node'
-export const WIRES: readonly WireName[] = ['own', 'node']
 
 /** A request as the upstream saw it. */
 export interface Seen {
@@ -26,7 +23,7 @@ export interface Seen {
 }
 
 export interface Target {
-  readonly wire: WireName
+  readonly wire: Http2Wire
   readonly gateway: TestGateway
   readonly port: number
   /** Every request that reached the upstream, except those of the usual client. */
@@ -46,7 +43,7 @@ const PROMPT_MS = 2_000
 export async function target(
   t: Test,
   certificate: TestCertificate,
-  wire: WireName,
+  wire: Http2Wire,
   options: Partial<TestGatewayOptions> = {},
 ): Promise<Target> {
   const seen: Seen[] = []
@@ -63,7 +60,7 @@ export async function target(
   const gateway = await testGateway(t, {
     upstream: url,
     tls: certificate,
-    limits: `http2: ${wire}`,
+    http2: wire,
     ...options,
   })
   const port = Number(new URL(gateway.url).port)
@@ -99,9 +96,11 @@ function record(seen: Seen[], req: IncomingMessage): void {
     isWhole: undefined,
   }
   seen.push(one)
-  req.on('data', (bytes: Buffer) => {
-    one.body += bytes.toString('latin1')
-  })
+  if (url !== '/stuck') {
+    req.on('data', (bytes: Buffer) => {
+      one.body += bytes.toString('latin1')
+    })
+  }
   req.on('error', () => {})
   req.on('close', () => {
     one.isWhole = req.complete
@@ -109,11 +108,11 @@ function record(seen: Seen[], req: IncomingMessage): void {
   })
 }
 
-/** `/never` gets no response, `/bytes/<n>` one of n bytes, `/early` one before the body; all others a short one. */
+/** `/never` gets no response, the body of `/stuck` is not even read, `/bytes/<n>` one of n bytes, `/early` one before the body; all others a short one. */
 function respond(req: IncomingMessage, res: ServerResponse): void {
   const { url = '' } = req
   res.on('error', () => {})
-  if (url === '/never') return
+  if (url === '/never' || url === '/stuck') return
   if (url === '/early') return void res.end('early')
   const bytes = Number(/^\/bytes\/(\d+)$/.exec(url)?.[1] ?? 2)
   req.resume().on('end', () => res.end(BIG.subarray(0, bytes)))

@@ -3,7 +3,6 @@
  * serves the next request.
  */
 import t from 'tap'
-import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { sleep } from '../../helpers/wait.js'
 import {
   DATA,
@@ -17,7 +16,8 @@ import {
   PROTOCOL_ERROR,
   postFrame,
 } from '../listen/frames.js'
-import { target, WIRES } from './hostile-scene.js'
+import { onBothWires } from '../listen/http2-scene.js'
+import { target } from './hostile-scene.js'
 
 type Field = readonly [name: string, value: string]
 
@@ -152,39 +152,35 @@ async function outcome(client: FrameClient): Promise<string> {
   return status === undefined ? `reset ${client.resetOf(1)}` : String(status)
 }
 
-if (canMakeCertificates(t)) {
-  const certificate = makeCertificate(t.testdir(), 'localhost')
+onBothWires(t, (t, { wire, certificate }) => {
+  t.test('a request with', async t => {
+    const place = await target(t, certificate, wire)
+    for (const { what, frames, nodePasses } of MALFORMED) {
+      t.test(what, async t => {
+        const client = await place.hostile(t)
+        const before = place.seen.length
+        client.send(...frames)
+        const fate = await outcome(client)
+        await sleep(5)
+        const whole = place.seen.slice(before).filter(({ isWhole }) => isWhole !== false)
+        if (wire === 'node' && nodePasses) {
+          t.notMatch(JSON.stringify(whole), /x-a|x-b|evil/)
+          return
+        }
+        t.match(fate, new RegExp(`^(400|405|reset ${PROTOCOL_ERROR})$`))
+        t.same(whole, [], 'no request upstream is complete')
+        client.send(getFrame(3))
+        await client.end(3)
+        t.same(client.statuses().get(3), [200], 'the connection goes on')
+      })
+    }
 
-  for (const wire of WIRES) {
-    t.test(`${wire}: a request with`, async t => {
-      const place = await target(t, certificate, wire)
-      for (const { what, frames, nodePasses } of MALFORMED) {
-        t.test(what, async t => {
-          const client = await place.hostile(t)
-          const before = place.seen.length
-          client.send(...frames)
-          const fate = await outcome(client)
-          await sleep(5)
-          const whole = place.seen.slice(before).filter(({ isWhole }) => isWhole !== false)
-          if (wire === 'node' && nodePasses) {
-            t.notMatch(JSON.stringify(whole), /x-a|x-b|evil/)
-            return
-          }
-          t.match(fate, new RegExp(`^(400|405|reset ${PROTOCOL_ERROR})$`))
-          t.same(whole, [], 'no request upstream is complete')
-          client.send(getFrame(3))
-          await client.end(3)
-          t.same(client.statuses().get(3), [200], 'the connection goes on')
-        })
-      }
-
-      for (const { what, frames } of WELL_FORMED) {
-        t.test(`${what} is served`, async t => {
-          const client = await place.hostile(t)
-          client.send(...frames)
-          t.equal(await outcome(client), '200')
-        })
-      }
-    })
-  }
-}
+    for (const { what, frames } of WELL_FORMED) {
+      t.test(`${what} is served`, async t => {
+        const client = await place.hostile(t)
+        client.send(...frames)
+        t.equal(await outcome(client), '200')
+      })
+    }
+  })
+})

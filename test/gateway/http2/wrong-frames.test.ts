@@ -1,6 +1,5 @@
 /** Frames that RFC 9113 forbids: each ends its connection, or its stream alone, with the error code of its section. */
 import t from 'tap'
-import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import {
   ACK,
   CONTINUATION,
@@ -31,7 +30,8 @@ import {
   settings,
   WINDOW_UPDATE,
 } from '../listen/frames.js'
-import { endOf, target, WIRES } from './hostile-scene.js'
+import { onBothWires } from '../listen/http2-scene.js'
+import { endOf, target } from './hostile-scene.js'
 
 const MOST_WINDOW = 0x7fff_ffff
 const bytes = (count: number) => Buffer.alloc(count)
@@ -195,45 +195,41 @@ const WRONG_IN_STREAM: readonly Wrong[] = [
   },
 ]
 
-if (canMakeCertificates(t)) {
-  const certificate = makeCertificate(t.testdir(), 'localhost')
+onBothWires(t, (t, { wire, certificate }) => {
+  t.test('the connection ends at', async t => {
+    const place = await target(t, certificate, wire)
+    for (const { what, frames, codes, nodeIgnores = false } of WRONG) {
+      t.test(what, async t => {
+        const client = await place.hostile(t)
+        const before = place.seen.length
+        client.send(...frames)
+        const isIgnored = wire === 'node' && nodeIgnores
+        t.equal(await endOf(client), !isIgnored)
+        // Node sends INTERNAL_ERROR in place of many.
+        const right = wire === 'node' ? [...codes, INTERNAL_ERROR] : codes
+        if (!isIgnored) t.ok(right.includes(client.goaway as number), `error code ${client.goaway}`)
+        t.notOk(place.seen.slice(before).some(({ method, isWhole }) => method === 'POST' && isWhole))
+        await place.serve()
+      })
+    }
+  })
 
-  for (const wire of WIRES) {
-    t.test(`${wire}: the connection ends at`, async t => {
-      const place = await target(t, certificate, wire)
-      for (const { what, frames, codes, nodeIgnores = false } of WRONG) {
-        t.test(what, async t => {
-          const client = await place.hostile(t)
-          const before = place.seen.length
-          client.send(...frames)
-          const isIgnored = wire === 'node' && nodeIgnores
-          t.equal(await endOf(client), !isIgnored)
-          // Node sends INTERNAL_ERROR in place of many.
-          const right = wire === 'node' ? [...codes, INTERNAL_ERROR] : codes
-          if (!isIgnored) t.ok(right.includes(client.goaway as number), `error code ${client.goaway}`)
-          t.notOk(place.seen.slice(before).some(({ method, isWhole }) => method === 'POST' && isWhole))
-          await place.serve()
-        })
-      }
-    })
-
-    t.test(`${wire}: the stream ends at`, async t => {
-      const place = await target(t, certificate, wire)
-      for (const { what, frames, codes } of WRONG_IN_STREAM) {
-        t.test(what, async t => {
-          const client = await place.hostile(t)
-          client.send(...frames, getFrame(101))
-          // Node ends the connection, or stops to read it: this is all it takes.
-          if (wire === 'own') {
-            await client.end(101)
-            const seen = client.goaway ?? client.resetOf(1)
-            t.ok(codes.includes(seen as number), `error code ${seen}`)
-            if (client.goaway === undefined) t.same(client.statuses().get(101), [200], 'others go on')
-          }
-          await place.serve()
-          t.notOk(place.seen.some(({ method, isWhole }) => method === 'POST' && isWhole))
-        })
-      }
-    })
-  }
-}
+  t.test('the stream ends at', async t => {
+    const place = await target(t, certificate, wire)
+    for (const { what, frames, codes } of WRONG_IN_STREAM) {
+      t.test(what, async t => {
+        const client = await place.hostile(t)
+        client.send(...frames, getFrame(101))
+        // Node ends the connection, or stops to read it: this is all it takes.
+        if (wire === 'own') {
+          await client.end(101)
+          const seen = client.goaway ?? client.resetOf(1)
+          t.ok(codes.includes(seen as number), `error code ${seen}`)
+          if (client.goaway === undefined) t.same(client.statuses().get(101), [200], 'others go on')
+        }
+        await place.serve()
+        t.notOk(place.seen.some(({ method, isWhole }) => method === 'POST' && isWhole))
+      })
+    }
+  })
+})
