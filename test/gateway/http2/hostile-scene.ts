@@ -47,18 +47,10 @@ export async function target(
   options: Partial<TestGatewayOptions> = {},
 ): Promise<Target> {
   const seen: Seen[] = []
-  const upstream = createServer((req, res) => {
-    if (req.url !== USUAL) record(seen, req)
-    respond(req, res)
-  })
-  await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    upstream.closeAllConnections()
-    upstream.close()
-  })
-  const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
   const gateway = await testGateway(t, {
-    upstream: url,
+    upstream: await startUpstream(t, req => {
+      if (req.url !== USUAL) record(seen, req)
+    }),
     tls: certificate,
     http2: wire,
     ...options,
@@ -74,6 +66,20 @@ export async function target(
     hostile: (t, options) => FrameClient.open(t, port, { localAddress: `127.0.0.${++clients}`, ...options }),
     serve: () => serve(usual),
   }
+}
+
+/** Starts the upstream, which answers by path; returns its address. */
+export async function startUpstream(t: Test, onRequest: (req: IncomingMessage) => void): Promise<string> {
+  const upstream = createServer((req, res) => {
+    onRequest(req)
+    respond(req, res)
+  })
+  await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    upstream.closeAllConnections()
+    upstream.close()
+  })
+  return `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
 }
 
 async function serve(session: ClientHttp2Session): Promise<number> {
