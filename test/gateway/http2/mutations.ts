@@ -42,6 +42,9 @@ const METHODS = ['GET', 'GET', 'POST', 'POST', 'HEAD', 'OPTIONS', 'CONNECT']
 const CODED = Buffer.from('828684418cf1e3c2e5f23a6ba0ab90f4ff58086e6f2d6361636865', 'hex')
 const INSERTED = Buffer.concat([Buffer.from([0x40]), hpackText('x-kept'), hpackText('v'.repeat(200))])
 
+/** Bytes of a connection that may come in small pieces: more would take long. */
+const MOST_SMALL = 1_500
+
 /** What one connection sends, in the pieces that it sends it in. */
 export function mutatedConnection(roll: Dice): Buffer[] {
   const first = [Buffer.from(PREFACE), settings([4, roll(2) === 0 ? roll(200) : 65_535])]
@@ -54,13 +57,14 @@ export function mutatedConnection(roll: Dice): Buffer[] {
   return cut(roll, bytes.subarray(0, end))
 }
 
+/** Into small pieces at the beginning, which is where heads are cut. */
 function cut(roll: Dice, bytes: Buffer): Buffer[] {
   const pieces: Buffer[] = []
   const most = [1 + roll(40), 5_000, 100_000][roll(3)] as number
   for (let at = 0; at < bytes.length; ) {
-    const end = Math.min(bytes.length, at + 1 + roll(most))
-    pieces.push(bytes.subarray(at, end))
-    at = end
+    const size = at < MOST_SMALL ? 1 + roll(most) : 50_000
+    pieces.push(bytes.subarray(at, at + size))
+    at += size
   }
   return pieces
 }
