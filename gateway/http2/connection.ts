@@ -105,7 +105,9 @@ export class Connection implements Timed {
       this.#seenAt = now
     }
     const isGone = this.#isAsked && now - this.#seenAt >= QUIET_MS + PATIENCE_MS
-    if (isGone || now - stalledSince >= PATIENCE_MS) this.#socket.destroy()
+    // A write is at most 64 KiB, so 1 KB/s is fast enough.
+    const isStalled = now - stalledSince >= this.#all.settings.keepAliveMs
+    if (isGone || isStalled) this.#socket.destroy()
     else if (now >= this.#headEnds) this.#fail(new ConnectionError(PROTOCOL_ERROR, 'a head took too long'))
     else if (this.#isLeaving && !this.#streams.isClosing && now >= this.#idleEnds) this.#leaveNow(NO_ERROR)
     else if (this.#streams.count > 0) this.#look(now)

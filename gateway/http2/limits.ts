@@ -11,7 +11,7 @@ export const CONNECTION_WINDOW = 1024 * 1024
 export const OPENING_INCREMENT = CONNECTION_WINDOW - DEFAULT_WINDOW
 /** Silence, while requests are in progress, before the client is asked whether it is still there. */
 export const QUIET_MS = 10_000
-/** Time for it to reply; also for a client that reads nothing to read something. */
+/** Time for it to reply. */
 export const PATIENCE_MS = 20_000
 /** Time for requests that a client sent before it knew that the connection ends (RFC 9113 section 6.8). */
 export const LAST_CHANCE_MS = 250

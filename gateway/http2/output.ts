@@ -76,6 +76,8 @@ export class Output {
 
   /** Writes the head of a frame with `length` bytes of payload, which the caller must write next. */
   frame(length: number, type: number, flags: number, stream: number): void {
+    // Behind the last bytes nothing is sent.
+    if (this.#isOver) this.#at = 0
     this.#makeRoom(FRAME_HEAD_BYTES + length)
     const to = this.#filling as Buffer
     const at = this.#at
