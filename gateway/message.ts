@@ -146,6 +146,23 @@ export interface ResponseWatcher {
   onClose?(refused?: ErrorCode): void
 }
 
+/** What a client of HTTP/2 can send too much of, because it costs the client nothing. Its connection is ended for it. */
+export const FLOODS = [
+  /** Requests that the client cancelled, or caused to be reset (CVE-2023-44487, CVE-2025-8671). */
+  'resets',
+  /** Requests beyond the number that may be open at a time. */
+  'streams',
+  'pings',
+  'settings',
+  /** CONTINUATION frames, or bytes, of one head (CVE-2024-27316 and similar). */
+  'continuations',
+  /** Frames that change nothing: WINDOW_UPDATE, PRIORITY, empty DATA, unknown types. */
+  'idle-frames',
+  /** Anything that is replied to, by a client that does not read the replies. */
+  'unread-replies',
+] as const
+export type Flood = (typeof FLOODS)[number]
+
 /** A connection that leaves HTTP for another protocol. */
 export interface Takeover {
   readonly socket: Socket

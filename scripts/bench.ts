@@ -51,7 +51,9 @@ async function runScenario(scenario: Scenario, contestants: readonly Contestant[
   needs(...(scenario.needs ?? []))
   const rows = contestants
     .filter(contestant =>
-      scenario.who === undefined ? contestant.knows === undefined : scenario.who(contestant),
+      scenario.who === undefined
+        ? contestant.knows === undefined && contestant.http2 === undefined
+        : scenario.who(contestant),
     )
     .map((contestant): Samples & { contestant: Contestant } => ({
       ...{ contestant, label: contestant.label, samples: [] },

@@ -58,6 +58,8 @@ const PLACES: Record<string, Row> = {
 
   // The wire format of HTTP/1.1: knows messages, but not what they are used for.
   'gateway/http1': { value: ['gateway/message.ts', 'gateway/errors.ts'] },
+  // That of HTTP/2, with the grammar and the rules of HTTP/1.1.
+  'gateway/http2': { value: ['gateway/message.ts', 'gateway/errors.ts', 'gateway/http1'] },
 
   // A room knows itself and the lists of words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
@@ -66,7 +68,7 @@ const PLACES: Record<string, Row> = {
   // Compiles the configuration as it was loaded.
   'gateway/policy': { value: WORDS, types: ['config/types.ts'] },
   // The two users of it: clients in one, upstreams in the other.
-  'gateway/listen': { value: [...WORDS, 'gateway/http1'] },
+  'gateway/listen': { value: [...WORDS, 'gateway/http1', 'gateway/http2'] },
   'gateway/forward': { value: [...WORDS, 'gateway/http1'] },
 
   // Written against the rooms' types; their functions are injected, except those of forward that word a response.

@@ -1,6 +1,6 @@
 /** The shapes of `listen` and `admin` in gateway.yaml: the two ports, and the limits on clients' connections. */
 import { Type } from 'typebox'
-import { ADMIN_DEFAULT } from '../words/words.js'
+import { ADMIN_DEFAULT, HTTP2_WIRES } from '../words/words.js'
 import { Duration } from './duration.js'
 import { Strict, Word, when } from './fields.js'
 
@@ -85,6 +85,11 @@ export const DataListener = Strict(
   {
     ...address(8080),
     tls: Type.Optional(ListenerTls),
+    http2: Word(HTTP2_WIRES, {
+      default: 'node',
+      description:
+        'With `tls`: who speaks HTTP/2 with clients, Sluice itself (`own`) or the implementation in Node (`node`). `own` takes less than half the CPU time.',
+    }),
     proxyProtocol: Type.Boolean({
       default: false,
       description:

@@ -204,3 +204,7 @@ export const CLIENT_FACT_FIELDS: readonly string[] = [
 
 /** Where the admin port is unless gateway.yaml says otherwise. */
 export const ADMIN_DEFAULT = { host: '127.0.0.1', port: 8081 }
+
+/** Who speaks HTTP/2 with clients: the gateway's own implementation, or that of Node. */
+export const HTTP2_WIRES = ['own', 'node'] as const
+export type Http2Wire = (typeof HTTP2_WIRES)[number]

@@ -4,6 +4,7 @@ import { parseFields } from './fields.js'
 import { CR, LF } from './grammar.js'
 import { HeadBuffer } from './head-buffer.js'
 import { type Framing, WireError } from './message.js'
+import { checkTrailers, MAX_TRAILERS } from './trailers.js'
 
 export interface BodySink {
   /** A piece of the content: a slice of the pushed bytes, never a copy, never empty. */
@@ -14,9 +15,6 @@ export interface BodySink {
 
 const NOTHING = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
-const MAX_TRAILERS = 16 * 1024
-/** Each is kept until the request ends, and takes far more memory than its bytes. */
-const MAX_TRAILER_FIELDS = 64
 
 /** What the next byte belongs to. */
 type Place = 'content' | 'size' | 'cr' | 'lf' | 'trailers' | 'last-lf' | 'behind'
@@ -126,10 +124,8 @@ function readTrailers(
   }
 }
 
-/** The framing is already known here, so a trailer field that contradicts it is an attack (RFC 9110 section 6.5.1). */
 function trailerFields(section: string): readonly string[] {
-  const fields = parseFields(section, 0)
-  if (fields.names.length > MAX_TRAILER_FIELDS) throw new Error('too many')
-  if (fields.has('content-length') || fields.has('transfer-encoding')) throw new Error('framing')
-  return fields.raw
+  const { raw, names } = parseFields(section, 0)
+  checkTrailers(names)
+  return raw
 }

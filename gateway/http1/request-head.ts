@@ -1,4 +1,5 @@
 /** The head of a request (RFC 9112 sections 3 and 5). */
+import type { Fields } from '../message.js'
 import { listHas, parseFields } from './fields.js'
 import { isLineEnd, SPACE, skip, TARGET, TOKEN } from './grammar.js'
 import { type ParsedRequest, WireError } from './message.js'
@@ -47,6 +48,6 @@ export function expectsContinue({ version, fields }: ParsedRequest): boolean {
 }
 
 /** True when trailers may be sent to the client (RFC 9110 section 10.1.4). */
-export function takesTrailers({ fields }: ParsedRequest): boolean {
+export function takesTrailers({ fields }: { readonly fields: Fields }): boolean {
   return listHas(fields.get('te') ?? '', 'trailers')
 }

@@ -1,47 +1,17 @@
-/** HTTP/2 from clients (RFC 9113). Every stream is a request like any other; the cost of a session is limited. */
-import {
-  constants,
-  type IncomingHttpHeaders,
-  performServerHandshake,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from 'node:http2'
+/** HTTP/2 from clients (RFC 9113), by one of two implementations. */
 import type { TLSSocket } from 'node:tls'
-import { CLOSING_MS } from '../http1/lingering-close.js'
-import type { Arrival, IncomingRequest, OutgoingResponse, Peer } from '../message.js'
-import { Shares } from './client-shares.js'
-import { allowance, ResetsByClient } from './idle-frames.js'
-import { KEEP_ALIVE_MS, MAX_FIELDS, REQUEST_TIMEOUT_MS } from './limits.js'
-import type { ListenerSettings } from './server.js'
-import { SessionWatch, type WatchedSession } from './session-watch.js'
-import { StreamBody } from './stream-body.js'
-import { requestOfStream } from './stream-request.js'
-import { StreamResponse } from './stream-response.js'
+import type { Http2Wire } from '../../config/words/words.js'
+import { type Http2Handlers, ServerConnections } from '../http2/server-connections.js'
+import type { Arrival } from '../message.js'
+import { KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from './limits.js'
+import { createNodeHttp2Listener } from './node-http2.js'
+import { type RequestLimitSettings, RequestLimits } from './request-limits.js'
 
-/** Time for the GOAWAY frame to be sent before the connection is cut. */
-const FAREWELL_MS = 20
-/**
- * A head above MAX_HEAD is still read, so that it gets a response; beyond this, or MAX_FIELDS, Node resets its stream. Until
- * a head is whole, nghttp2 keeps it, with some 150 bytes more for each field, and nothing of it is seen here.
- */
-const MAX_HEAD_LIST = 24 * 1024
-/** Fields of an ordinary request. As a field costs 500 bytes of memory, requests with more count as several. */
-const ORDINARY_FIELDS = 32
-
-const OPTIONS = {
-  settings: { maxConcurrentStreams: 100, maxHeaderListSize: MAX_HEAD_LIST },
-  maxHeaderListPairs: MAX_FIELDS,
-  maxSessionInvalidFrames: 100,
-  maxSessionRejectedStreams: 100,
-  // Resets are limited in idle-frames.ts. nghttp2's own limit, 33 a second, also counts resets that follow a response,
-  // and clients on Node's http2 may send one for every response. Node 20 has no setting for it.
-  streamResetBurst: 1_000_000,
-  streamResetRate: 1_000_000,
-}
-
-export interface StreamHandlers {
-  request(req: IncomingRequest, res: OutgoingResponse): void
-  failed?(error: unknown): void
+export interface Http2ListenerSettings extends RequestLimitSettings {
+  /** `own` is the implementation in gateway/http2, `node` that of Node. */
+  readonly http2: Http2Wire
+  /** In ms, for a first request on a new connection, and for the rest of a head. */
+  readonly headTimeout: number
 }
 
 export interface Http2Listener {
@@ -53,169 +23,22 @@ export interface Http2Listener {
   drain(): void
 }
 
-/**
- * Requests in progress have the limits of connections: over HTTP/1.1 each has a connection of its own, and here it
- * costs as much memory, or more with many fields. A connection has `headTimeout` to send a first request. `clientOf`
- * maps an address to the client that it counts for; undefined for a proxy, which carries many clients.
- */
+/** `clientOf` maps an address to the client that it counts for; undefined for a proxy, which carries many clients. */
 export function createHttp2Listener(
-  handlers: StreamHandlers,
-  { headTimeout, maxConnections, maxConnectionsPerClient, turnedAway }: ListenerSettings,
+  handlers: Http2Handlers,
+  settings: Http2ListenerSettings,
   clientOf: (address: string) => string | undefined,
 ): Http2Listener {
-  const requests = new Shares(maxConnections, maxConnectionsPerClient)
-  /** One function for each connection, which ends it with its last request. */
-  const endings = new Set<() => void>()
-  /** One function for each connection without a request, which closes it. The longest wait comes first. */
-  const waiting = new Set<() => void>()
-  const watch = new SessionWatch()
-  const resets = new ResetsByClient()
-  let draining = false
-
-  return {
-    accept(socket, arrival) {
-      const session = performServerHandshake(socket, OPTIONS)
-      // Caused by the client or the network. The streams get their own events, so there is nothing else to do.
-      session.on('error', () => {})
-      const peer = {
-        ...arrival,
-        localPort: socket.localPort ?? 0,
-        encrypted: true,
-      }
-      const end = attend(session, socket, peer)
-      endings.add(end)
-      socket.once('close', () => endings.delete(end))
-      if (draining) end()
+  const limits = new RequestLimits(settings)
+  const limitsAt = (address: string) => limits.of(clientOf(address))
+  if (settings.http2 === 'node') return createNodeHttp2Listener(handlers, settings.headTimeout, limitsAt)
+  return new ServerConnections(
+    handlers,
+    {
+      headTimeoutMs: settings.headTimeout,
+      requestTimeoutMs: REQUEST_TIMEOUT_MS,
+      keepAliveMs: KEEP_ALIVE_MS,
     },
-    closeLongest() {
-      const [close] = waiting
-      close?.()
-      return close !== undefined
-    },
-    drain() {
-      draining = true
-      for (const end of endings) end()
-    },
-  }
-
-  /** Returns a function that ends the session with its last request. */
-  function attend(session: ServerHttp2Session, socket: TLSSocket, peer: Peer): () => void {
-    let open = 0
-    let closing: NodeJS.Timeout | undefined
-    // Node would wait without limit for the client to close its side.
-    const cutSoon = () => {
-      closing ??= setTimeout(() => socket.destroy(), CLOSING_MS)
-    }
-    const end = () => {
-      session.close()
-      if (open === 0) cutSoon()
-    }
-    // Not the session's own timeout: Node leaves it running after the session is destroyed, which leaks the session's
-    // memory (closeSession).
-    let idle: NodeJS.Timeout | undefined
-    const waitFor = (ms: number) => {
-      idle = setTimeout(end, ms).unref()
-      waiting.add(closeIdle)
-    }
-    const stopWaiting = () => {
-      clearTimeout(idle)
-      idle = undefined
-      waiting.delete(closeIdle)
-    }
-    // Destroys the socket, not the session: a session destroyed while streams have data to send may keep Node writing
-    // empty frames for ever (nodejs/node#52952).
-    let farewell: NodeJS.Timeout | undefined
-    const leave = (code: number) => {
-      if (session.destroyed || farewell !== undefined) return
-      session.goaway(code)
-      farewell = setTimeout(() => socket.destroy(), FAREWELL_MS)
-    }
-    const calm = () => leave(constants.NGHTTP2_ENHANCE_YOUR_CALM)
-    const closeIdle = () => {
-      stopWaiting()
-      leave(constants.NGHTTP2_NO_ERROR)
-    }
-    waitFor(headTimeout)
-    const spend = allowance(calm)
-    const client = clientOf(peer.address)
-    const takeBack = () => {
-      if (client === undefined || resets.spend(client)) spend()
-      else calm()
-    }
-    const watched = watch.add(session, socket, { gone: () => socket.destroy(), floods: calm })
-    socket.once('close', () => {
-      clearTimeout(closing)
-      stopWaiting()
-      watch.remove(watched)
-    })
-    session.on('goaway', end)
-    session.on('ping', () => {
-      idle?.refresh()
-      spend()
-    })
-    session.on('remoteSettings', spend)
-    session.on(
-      'stream',
-      (stream: ServerHttp2Stream, joined: IncomingHttpHeaders, _flags: number, raw: string[]) => {
-        // A client that has left needs no response. Added before the check below, because a stream that was reset
-        // together with its request emits an error too.
-        stream.on('error', () => {})
-        // Already reset by the client, which wants no response.
-        if (stream.closed || stream.destroyed) return takeBack()
-        const wanted = Math.ceil(raw.length / 2 / ORDINARY_FIELDS)
-        const places = Math.min(wanted, maxConnections, maxConnectionsPerClient)
-        const cap = requests.capOf(client, places)
-        if (cap !== undefined) {
-          turnedAway?.(cap)
-          // The request was not processed, so the client may send it again (RFC 9113 section 8.7).
-          return stream.close(constants.NGHTTP2_REFUSED_STREAM)
-        }
-        requests.take(client, places)
-        open++
-        watched.onRequest()
-        stopWaiting()
-        const res = serve(stream, joined, raw, peer, watched)
-        stream.on('close', () => {
-          open--
-          requests.giveBack(client, places)
-          if (open === 0 && session.closed) cutSoon()
-          else if (open === 0 && !session.destroyed) waitFor(KEEP_ALIVE_MS)
-          if (res.clientLeft) takeBack()
-        })
-      },
-    )
-    return end
-  }
-
-  function serve(
-    stream: ServerHttp2Stream,
-    joined: IncomingHttpHeaders,
-    raw: readonly string[],
-    peer: Peer,
-    watched: WatchedSession,
-  ): StreamResponse {
-    const body = stream.endAfterHeaders
-      ? undefined
-      : new StreamBody(stream, joined['content-length'], {
-          wanted() {
-            if (joined.expect?.toLowerCase() === '100-continue') res.sendContinue()
-          },
-          received: bytes => watched.onUpload(bytes),
-        })
-    const req = requestOfStream(joined, raw, peer, body)
-    const res = new StreamResponse(stream, req)
-    if (body !== undefined) limitUpload(stream, res)
-    try {
-      handlers.request(req, res)
-    } catch (error) {
-      res.cut()
-      handlers.failed?.(error)
-    }
-    return res
-  }
-}
-
-function limitUpload(stream: ServerHttp2Stream, res: StreamResponse): void {
-  const timer = setTimeout(() => res.cut(), REQUEST_TIMEOUT_MS)
-  stream.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
+    limitsAt,
+  )
 }

@@ -3,24 +3,26 @@
  * similar).
  */
 
+import type { Flood } from '../message.js'
+
 /** Frames of one connection per window. */
 const MAX_PER_CONNECTION = 200
 /** Requests cancelled by one client per window, on all its connections. High, as many users may share an address. */
 const MAX_RESETS_PER_CLIENT = 1_000
 const WINDOW_MS = 10_000
 
-/** Returns a counter that calls `exhausted` for every frame beyond the limit of a window. */
-export function allowance(exhausted: () => void): () => void {
+/** Returns a counter that calls `exhausted` for every frame beyond the limit of a window, with what it was. */
+export function allowance(exhausted: (flood: Flood) => void): (flood: Flood) => void {
   let count = 0
   let windowEnds = 0
-  return () => {
+  return flood => {
     const now = performance.now()
     if (now > windowEnds) {
       windowEnds = now + WINDOW_MS
       count = 0
     }
     count++
-    if (count > MAX_PER_CONNECTION) exhausted()
+    if (count > MAX_PER_CONNECTION) exhausted(flood)
   }
 }
 

@@ -1,6 +1,7 @@
 /** Reads the beginning of a body that is forwarded unchanged. */
+
+import { Prefix } from '../http1/prefix.js'
 import type { BodyReader, IncomingBody } from '../message.js'
-import { Prefix } from './prefix.js'
 
 /** The beginning of a body that is forwarded unchanged. */
 export interface Peeked {

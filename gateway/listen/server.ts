@@ -1,14 +1,15 @@
 import type { AddressInfo } from 'node:net'
 import { ServerConnections, type ServerHandlers } from '../http1/server-connections.js'
+import type { Http2Handlers } from '../http2/server-connections.js'
 import { clientBehind } from './client.js'
 import { createDoor, type DoorSettings } from './connection-cap.js'
-import { createHttp2Listener } from './http2.js'
+import { createHttp2Listener, type Http2ListenerSettings } from './http2.js'
 import { KEEP_ALIVE_MS, MAX_HEAD_READ, REQUEST_TIMEOUT_MS } from './limits.js'
 import { createTlsFront, type TlsSettings } from './tls.js'
 
-export type Handlers = ServerHandlers
+export type Handlers = ServerHandlers & Http2Handlers
 
-export interface ListenerSettings extends DoorSettings {
+export interface ListenerSettings extends DoorSettings, Http2ListenerSettings {
   /** In ms, for a request head from its first byte, and for the first byte on a new connection. */
   readonly headTimeout: number
 }

@@ -1,7 +1,7 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import type { Readable } from 'node:stream'
+import { Prefix } from '../http1/prefix.js'
 import type { BodyReader, CountedBody } from '../message.js'
-import { Prefix } from './prefix.js'
 
 export interface BodyEvents {
   /** Called once, when the body is first read. */

@@ -1,4 +1,5 @@
 /** The gateway's own series. */
+import { FLOODS, type Flood } from '../message.js'
 import type { Observer } from '../plugin.js'
 import type { Project } from '../types.js'
 import type { Finished, Outcome } from '../verdict.js'
@@ -90,6 +91,11 @@ export class Metrics {
     'Connections and HTTP/2 requests refused, by the limit they exceeded: all (maxConnections) or client (maxConnectionsPerClient).',
     ['cap'],
   )
+  readonly #floods = this.series.counter(
+    'sluice_http2_floods_total',
+    'HTTP/2 connections ended because their clients sent too much of something that costs them nothing, by what it was.',
+    ['flood'],
+  )
 
   readonly #untrustedForwarding = this.series.counter(
     'sluice_untrusted_forwarding_total',
@@ -107,6 +113,7 @@ export class Metrics {
     // Prometheus notices the first event of a series only if it was 0 before.
     for (const result of ['loaded', 'refused']) this.#reloads.inc({ result }, 0)
     for (const cap of ['all', 'client']) this.#turnedAway.inc({ cap }, 0)
+    for (const flood of FLOODS) this.#floods.inc({ flood }, 0)
     this.#untrustedForwarding.inc({}, 0)
   }
 
@@ -170,6 +177,11 @@ export class Metrics {
   /** A connection was refused for the limit `cap`. */
   turnedAway(cap: 'all' | 'client'): void {
     this.#turnedAway.inc({ cap })
+  }
+
+  /** An HTTP/2 connection was ended for what its client sent too much of. */
+  flooded(flood: Flood): void {
+    this.#floods.inc({ flood })
   }
 
   /** A request named its client in a field that is not believed. */

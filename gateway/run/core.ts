@@ -150,6 +150,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
         inForce.unread({ id, code, network, at: Date.now() })
       },
       failed: error => log.error({ err: error }, 'a connection was cut'),
+      flooded: flood => metrics.flooded(flood),
     },
     {
       ...listen,

@@ -1,6 +1,7 @@
 /** Writes the contestants' configuration files to a folder of the benchmark. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Http2Wire } from '../../config/words/words.js'
 import { makeCertificate } from '../../test/helpers/certificates.js'
 import { oneUpstream, writeConfig } from '../../test/helpers/gateway-process.js'
 import { type Scope, temporaryFolder } from '../../test/helpers/scope.js'
@@ -21,6 +22,7 @@ export interface SluiceSettings extends Omit<Settings, 'callers'> {
   /** Its URL, or ''. */
   readonly redis?: string
   readonly lease?: boolean
+  readonly http2?: Http2Wire
   /** In place of the one project. */
   readonly callers?: Callers | undefined
 }
@@ -39,7 +41,7 @@ export function sluiceConfig(
   policies: Record<string, string> = {},
 ): string {
   const { port, adminPort = 0, upstreamPort, redis = '', limits, lease = false, buckets = 0 } = settings
-  const { tls = false, workers = 1, callers } = settings
+  const { tls = false, http2, workers = 1, callers } = settings
   const files = tls ? certificate(temporaryFolder(t, 'bench')) : undefined
   const quotas = limitsFile(limits === 'tight' ? TIGHT : ROOMY, lease, buckets)
   return writeConfig(
@@ -50,6 +52,7 @@ export function sluiceConfig(
         port,
         workers,
         maxEventLoopDelay: '500ms',
+        ...(http2 && { http2 }),
         ...(files && { tls: { cert: files.cert, key: files.key } }),
       },
       admin: { port: adminPort },

@@ -1,6 +1,7 @@
 /** The programs that are measured. Each is started anew for every sample, on a core of its own. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Http2Wire } from '../../config/words/words.js'
 import { freePort } from '../../test/helpers/child-server.js'
 import type { Scope } from '../../test/helpers/scope.js'
 import { installPython } from '../lib/python.mjs'
@@ -51,6 +52,8 @@ export interface Contestant {
   readonly counts: boolean
   /** How it knows callers, where that is what is measured. */
   readonly knows?: CallerKind
+  /** Who speaks HTTP/2; undefined for the default, and for others. */
+  readonly http2?: Http2Wire
   /** True when it calls Redis. */
   readonly redis?: boolean
   /** True when it can terminate TLS. */
@@ -89,6 +92,7 @@ async function startAt(
 }
 
 interface Own {
+  readonly http2?: Http2Wire
   readonly limits?: 'none'
   readonly redis?: boolean
   readonly lease?: boolean
@@ -142,6 +146,20 @@ export const CONTESTANTS: readonly Contestant[] = [
   { name: 'sockets', label: 'Node sockets joined, nothing read', counts: false, start: peer('sockets') },
   { name: 'none', label: 'Sluice, no rules', counts: false, tls: true, start: sluice({ limits: 'none' }) },
   { name: 'memory', label: 'Sluice, in process', counts: true, tls: true, start: sluice() },
+  {
+    name: 'none-http2',
+    label: 'Sluice, no rules, `http2: own`',
+    counts: false,
+    http2: 'own',
+    start: sluice({ limits: 'none', http2: 'own' }),
+  },
+  {
+    name: 'memory-http2',
+    label: 'Sluice, in process, `http2: own`',
+    counts: true,
+    http2: 'own',
+    start: sluice({ http2: 'own' }),
+  },
   {
     name: 'memory-key',
     label: 'Sluice, in process, API keys',

@@ -89,7 +89,8 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'flood',
     title: 'Flood: 64 connections on one key over its limit, all refused',
     settings: { limits: 'tight' },
-    who: ({ counts, name, knows }) => counts && name !== 'leased' && knows === undefined,
+    who: ({ counts, name, knows, http2 }) =>
+      counts && name !== 'leased' && knows === undefined && http2 === undefined,
     measure: bench => steady(bench, { connections: 64 }),
   },
   ...[
@@ -117,7 +118,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'http2',
     title: 'HTTPS with HTTP/2, 8 connections of 8 streams',
     settings: { limits: 'roomy', tls: true },
-    who: ({ tls }) => tls,
+    who: ({ tls, http2 }) => tls || http2 !== undefined,
     needs: ['h2load'],
     measure: bench => steady(bench, { connections: 8, streams: 8 }),
   },
@@ -134,7 +135,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'keys',
     title: `${KEYS} keys, one request each and on`,
     settings: { limits: 'roomy', keys: KEYS },
-    who: ({ name, knows }) => name !== 'sockets' && knows === undefined,
+    who: ({ name, knows, http2 }) => name !== 'sockets' && knows === undefined && http2 === undefined,
     measure: keys,
   },
   {

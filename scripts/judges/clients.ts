@@ -4,6 +4,7 @@
 import { mkdirSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { HTTP2_WIRES, type Http2Wire } from '../../config/words/words.js'
 import { finish } from '../../test/helpers/launch.js'
 import { scoped } from '../../test/helpers/scope.js'
 import { inProject } from '../lib/run.mjs'
@@ -26,18 +27,20 @@ interface Client {
 
 export const judgeClients: Judge = async (_, place) => {
   const found = []
-  for (const tls of [false, true]) found.push(await scoped(t => judgeAll(t, place, tls)))
+  for (const http2 of [undefined, ...HTTP2_WIRES]) found.push(await scoped(t => judgeAll(t, place, http2)))
   return { rows: found.flatMap(({ rows }) => rows), faults: found.flatMap(({ faults }) => faults) }
 }
 
-async function judgeAll(t: Parameters<Judge>[0], place: Place, tls: boolean): Promise<Found> {
+/** Without TLS, or with it and one implementation of HTTP/2. */
+async function judgeAll(t: Parameters<Judge>[0], place: Place, http2: Http2Wire | undefined): Promise<Found> {
+  const tls = http2 !== undefined
   const upstream = await startUpstream(t, tls ? place : undefined)
   const plain = tls ? await startUpstream(t) : upstream
-  const gateway = await startGateway(t, place, plain, { tls })
+  const gateway = await startGateway(t, place, plain, { tls, http2 })
   const [rows, faults]: [string[][], string[]] = [[], []]
   for (const [name, make] of Object.entries(clients(tls, place))) {
     const found = await judge(make, tls ? 'https' : 'http', upstream, gateway.port)
-    const label = `${name}${tls ? ', TLS' : ''}`
+    const label = `${name}${tls ? `, TLS, http2: ${http2}` : ''}`
     rows.push([label, ...found.row])
     faults.push(...found.faults.map(text => `${label}: ${text}`))
   }

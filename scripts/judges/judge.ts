@@ -2,6 +2,7 @@
 import { mkdtempSync } from 'node:fs'
 import type { AddressInfo, Server } from 'node:net'
 import { join } from 'node:path'
+import type { Http2Wire } from '../../config/words/words.js'
 import { makeCertificate, type TestCertificate } from '../../test/helpers/certificates.js'
 import {
   type GatewayProcess,
@@ -42,6 +43,8 @@ limits: [{ for: [{}], quotas: { catch-all: { burst: 1000000, sustained: 60000000
 
 export interface JudgedSettings {
   readonly tls?: boolean
+  /** Who speaks HTTP/2; the default of the setting if omitted. */
+  readonly http2?: Http2Wire
   readonly headTimeout?: string
   /** The longest pause inside a body. */
   readonly idle?: string
@@ -52,10 +55,10 @@ export async function startGateway(
   t: Scope,
   { certFile: cert, keyFile: key }: Place,
   port: number,
-  { tls = false, headTimeout = '10s', idle = '60s' }: JudgedSettings = {},
+  { tls = false, http2, headTimeout = '10s', idle = '60s' }: JudgedSettings = {},
 ): Promise<GatewayProcess & { readonly port: number }> {
   const settings = {
-    listen: { headTimeout, ...(tls ? { tls: { cert, key } } : {}) },
+    listen: { headTimeout, ...(http2 ? { http2 } : {}), ...(tls ? { tls: { cert, key } } : {}) },
     ...oneUpstream(`http://127.0.0.1:${port}`, { timeouts: { idle } }),
     log: { decisions: 'refused' },
     drain: '1s',

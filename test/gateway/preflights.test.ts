@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:http2'
 import t from 'tap'
+import { HTTP2_WIRES, type Http2Wire } from '../../config/words/words.js'
 import { canMakeCertificates, makeCertificate } from '../helpers/certificates.js'
 import { testGateway } from '../helpers/gateway.js'
 import { send, startApp } from '../helpers/http.js'
@@ -41,10 +42,10 @@ t.test('over HTTP/2 and under report-only limits too, as explain says', async t 
   if (!canMakeCertificates(t)) return
   const upstream = await startApp(t, (_req, res) => res.end())
   const tls = makeCertificate(t.testdir(), 'acme')
-  const answers = async (mode: string) => {
+  const answers = async (http2: Http2Wire, mode: string) => {
     const { host, ...fields } = PREFLIGHT
     const policies = { 'limits.yaml': `${POLICIES['limits.yaml']}mode: ${mode}\n` }
-    const { url, adminUrl } = await testGateway(t, { upstream, tls, policies })
+    const { url, adminUrl } = await testGateway(t, { upstream, tls, http2, policies })
     const session = connect(url, { rejectUnauthorized: false })
     t.teardown(() => session.destroy())
     const ask = async () => {
@@ -62,9 +63,11 @@ t.test('over HTTP/2 and under report-only limits too, as explain says', async t 
     })
     return { passed: statuses.filter(status => status === 200).length, answer: explained.json().answer }
   }
-  t.match(await answers('enforce'), { passed: 5, answer: { status: 429, refused_by: ['all'] } })
-  t.match(await answers('report-only'), {
-    passed: 12,
-    answer: { status: null, would_be_refused_by: ['all'] },
-  })
+  for (const wire of HTTP2_WIRES) {
+    t.match(await answers(wire, 'enforce'), { passed: 5, answer: { status: 429, refused_by: ['all'] } })
+    t.match(await answers(wire, 'report-only'), {
+      passed: 12,
+      answer: { status: null, would_be_refused_by: ['all'] },
+    })
+  }
 })

@@ -1,12 +1,11 @@
 /** `X-Request-Id`: on every response, set by the gateway, and the same in the log and at the upstream. */
 import t from 'tap'
-import { canMakeCertificates, makeCertificate } from '../helpers/certificates.js'
 import { testGateway } from '../helpers/gateway.js'
 import { send } from '../helpers/http.js'
 import { OK, rawClient, rawUpstream, valuesOf } from '../helpers/raw.js'
 import { waitUntil } from '../helpers/wait.js'
 import { answering } from './forward/gateway.js'
-import { ask, scene } from './listen/http2-scene.js'
+import { ask, onBothWires } from './listen/http2-scene.js'
 import { createWire } from './listen/wire.js'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -96,10 +95,9 @@ t.test('an upstream’s id in an interim response or in trailers is dropped', as
   t.notMatch(client.unread, 'theirs')
 })
 
-if (canMakeCertificates(t)) {
+onBothWires(t, (t, { scene }) => {
   t.test('HTTP/2 responses have an X-Request-Id too', async t => {
-    const certificate = makeCertificate(t.testdir(), 'localhost')
-    const { session } = await scene(t, certificate, answering(OK), { policies: POLICIES })
+    const { session } = await scene(t, answering(OK), { policies: POLICIES })
     for (const [path, status] of [
       ['/', 200],
       ['/scarce', 200],
@@ -111,4 +109,4 @@ if (canMakeCertificates(t)) {
       t.match(answer.headers['x-request-id'], UUID)
     }
   })
-}
+})

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import type { Http2Wire } from '../../config/words/words.js'
 import { load, loadOrFail } from '../../gateway/configured/load.js'
 import { type RunningGateway, startGateway } from '../../gateway/run/gateway.js'
 import { openWrongKeys } from '../../gateway/run/wrong-keys.js'
@@ -22,6 +23,8 @@ export interface TestGatewayOptions {
     /** Further keys of `listen.tls`, as written in YAML. */
     readonly settings?: Readonly<Record<string, string>>
   }
+  /** Who speaks HTTP/2 with clients; the default of the setting if omitted. */
+  readonly http2?: Http2Wire
   /** Further keys of `listen`. */
   readonly limits?: string
   /** How late the event loop may run before requests are shed: high by default, because tests share the process. */
@@ -98,14 +101,24 @@ const EXACT = 'retryJitter: 0%'
 
 /** The gateway.yaml of `testGateway`, for tests that edit it. */
 export function gatewayYaml(options: TestGatewayOptions): string {
-  const { upstream, others = [], ca, tls, limits, adminKey, settings = '', timeouts = TIMEOUTS } = options
+  const {
+    upstream,
+    others = [],
+    ca,
+    tls,
+    http2,
+    limits,
+    adminKey,
+    settings = '',
+    timeouts = TIMEOUTS,
+  } = options
   const { maxEventLoopDelay = '1h', route = '/**', routeSettings, upstreamSettings } = options
   const address =
     others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`
   const terms = Object.entries(tls?.settings ?? {}).map(([key, value]) => `, ${key}: ${value}`)
   const files = tls ? `, tls: { cert: ${tls.certFile}, key: ${tls.keyFile}${terms.join('')} }` : ''
   return `version: 1
-listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: ${maxEventLoopDelay}${files}${limits ? `, ${limits}` : ''} }
+listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: ${maxEventLoopDelay}${files}${http2 ? `, http2: ${http2}` : ''}${limits ? `, ${limits}` : ''} }
 admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }
 upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts}${upstreamSettings ? `, ${upstreamSettings}` : ''} } }
 routes: [{ path: ${route}, upstream: app${routeSettings ? `, ${routeSettings}` : ''} }]

@@ -1,5 +1,6 @@
 /** What a client says about itself does not reach an application behind the gateway, however the names are spelt. */
 import t, { type Test } from 'tap'
+import type { Http2Wire } from '../../../config/words/words.js'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { cgiServer } from '../../helpers/cgi.js'
 import { type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
@@ -17,23 +18,27 @@ const FORGED = NAMES.flatMap(name => [...new Set(MARKS.map(mark => name.replaceA
 type Ask = (path: string, fields: readonly string[]) => Promise<{ body: string }>
 
 /** A gateway in front of `upstream`, and the two ways to ask it. */
-async function asking(t: Test, options: TestGatewayOptions): Promise<Record<'HTTP/1.1' | 'HTTP/2', Ask>> {
+async function asking(t: Test, options: TestGatewayOptions): Promise<Record<string, Ask>> {
   const certificate = makeCertificate(t.testdir(), 'localhost')
   const plain = await testGateway(t, options)
-  const secure = await testGateway(t, { ...options, tls: certificate })
-  const session = await openSession(t, secure.url, certificate)
+  const overHttp2 = async (http2: Http2Wire): Promise<Ask> => {
+    const secure = await testGateway(t, { ...options, tls: certificate, http2 })
+    const session = await openSession(t, secure.url, certificate)
+    return (path, fields) => {
+      const forged = Object.fromEntries(fields.map(name => [name, 'forged']))
+      const head = { ':path': path, ':authority': 'acme.localhost', 'x-own': 'kept', ...forged }
+      return answerOf(session.request(head))
+    }
+  }
   return {
+    'HTTP/2, own': await overHttp2('own'),
+    'HTTP/2, node': await overHttp2('node'),
     async 'HTTP/1.1'(path, fields) {
       const client = await rawClient(Number(new URL(plain.url).port))
       t.teardown(() => client.socket.destroy())
       const lines = fields.map(name => `${name}: forged\r\n`).join('')
       client.send(`GET ${path} HTTP/1.1\r\nHost: acme.localhost\r\nX-Own: kept\r\n${lines}\r\n`)
       return client.message()
-    },
-    'HTTP/2'(path, fields) {
-      const forged = Object.fromEntries(fields.map(name => [name, 'forged']))
-      const head = { ':path': path, ':authority': 'acme.localhost', 'x-own': 'kept', ...forged }
-      return answerOf(session.request(head))
     },
   }
 }

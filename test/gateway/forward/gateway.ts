@@ -1,5 +1,6 @@
 /** The listen and forward rooms joined directly, without the rooms between them. */
 import type { Test } from 'tap'
+import type { Http2Wire } from '../../../config/words/words.js'
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
 import { Backends } from '../../../gateway/forward/backends.js'
 import { createHttpTransport } from '../../../gateway/forward/proxy.js'
@@ -36,6 +37,7 @@ export interface Options {
   readonly upgradeIdleMs?: number
   readonly mostStalls?: number
   readonly tls?: TlsSettings
+  readonly http2?: Http2Wire
   /** Replaces the rooms in between, such as a look at the body. */
   readonly between?: (exchange: Exchange) => Promise<Exchange>
 }
@@ -137,7 +139,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
         }
       },
     },
-    { ...wideDoor(), headTimeout: 10_000 },
+    wideDoor({ http2: options.http2 ?? 'node' }),
     options.tls,
   )
   const { port } = await listener.start('127.0.0.1', 0)

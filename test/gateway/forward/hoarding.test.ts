@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
 import t, { type Test } from 'tap'
+import { HTTP2_WIRES } from '../../../config/words/words.js'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { type TestGateway, testGateway } from '../../helpers/gateway.js'
 import { startApp } from '../../helpers/http.js'
@@ -32,7 +33,9 @@ interface Scene {
   readonly busy: () => number
 }
 
-type Protocol = 'HTTP/1.1' | 'HTTP/2'
+/** HTTP/1.1, or one of the implementations of HTTP/2. */
+const PROTOCOLS = ['HTTP/1.1', ...HTTP2_WIRES] as const
+type Protocol = (typeof PROTOCOLS)[number]
 
 async function scene(t: Test, protocol: Protocol, timeouts: string, settings?: string): Promise<Scene> {
   let busy = 0
@@ -45,12 +48,12 @@ async function scene(t: Test, protocol: Protocol, timeouts: string, settings?: s
     else if (req.url === '/events') res.write('data: 1\n\n')
     else req.resume().on('end', () => res.end('ok'))
   })
-  const certificate = protocol === 'HTTP/2' ? makeCertificate(t.testdir(), 'localhost') : undefined
+  const certificate = protocol === 'HTTP/1.1' ? undefined : makeCertificate(t.testdir(), 'localhost')
   const gateway = await testGateway(t, {
     upstream,
     timeouts,
     upstreamSettings: `connections: ${PLACES}`,
-    ...(certificate && { tls: certificate }),
+    ...(protocol !== 'HTTP/1.1' && { tls: certificate, http2: protocol }),
     ...(settings && { settings }),
   })
   const from = async (address: string): Promise<Opener> =>
@@ -119,50 +122,59 @@ async function newcomer({ from }: Scene): Promise<number> {
 const PATIENT = '{ connect: 2s, head: 20s, idle: 20s }'
 
 if (canMakeCertificates(t)) {
-  for (const protocol of ['HTTP/1.1', 'HTTP/2'] as const) {
+  for (const protocol of PROTOCOLS) {
     for (const [what, method, path, bytes] of [
       ['uploads that it does not finish', 'POST', '/', 'x'],
       ['responses that it does not read', 'GET', '/large', undefined],
       ['streams on which the upstream is silent', 'GET', '/events', undefined],
     ] as const) {
-      t.test(`${protocol}: one client leaves room for others with ${what}`, async t => {
-        const one = await scene(t, protocol, PATIENT)
-        const open = await one.from('127.0.0.1')
-        const held = many(PLACES + 4, () => open(method, path, bytes))
-        await waitUntil('its places to be taken', () => one.busy() === 12)
-        t.equal(await newcomer(one), 200)
-        t.equal(one.busy(), 12, 'it keeps three quarters')
-        t.ok(held.every(request => !request.ended()))
-      })
+      t.test(
+        `${protocol === 'HTTP/1.1' ? protocol : `HTTP/2, ${protocol}`}: one client leaves room for others with ${what}`,
+        async t => {
+          const one = await scene(t, protocol, PATIENT)
+          const open = await one.from('127.0.0.1')
+          const held = many(PLACES + 4, () => open(method, path, bytes))
+          await waitUntil('its places to be taken', () => one.busy() === 12)
+          t.equal(await newcomer(one), 200)
+          t.equal(one.busy(), 12, 'it keeps three quarters')
+          t.ok(held.every(request => !request.ended()))
+        },
+      )
 
       if (path === '/events') continue
-      t.test(`${protocol}: clients that together hold every place give way, with ${what}`, async t => {
-        const one = await scene(t, protocol, PATIENT)
-        for (const address of ['127.0.0.1', '127.0.0.2', '127.0.0.3']) {
-          const open = await one.from(address)
-          many(PLACES / 2, () => open(method, path, bytes))
-        }
-        await waitUntil('all places to be taken', () => one.busy() === PLACES)
-        for (let i = 0; i < 3; i++) t.equal(await newcomer(one), 200)
-      })
+      t.test(
+        `${protocol === 'HTTP/1.1' ? protocol : `HTTP/2, ${protocol}`}: clients that together hold every place give way, with ${what}`,
+        async t => {
+          const one = await scene(t, protocol, PATIENT)
+          for (const address of ['127.0.0.1', '127.0.0.2', '127.0.0.3']) {
+            const open = await one.from(address)
+            many(PLACES / 2, () => open(method, path, bytes))
+          }
+          await waitUntil('all places to be taken', () => one.busy() === PLACES)
+          for (let i = 0; i < 3; i++) t.equal(await newcomer(one), 200)
+        },
+      )
     }
 
-    t.test(`${protocol}: an upload ends when it comes byte by byte, but a slow line is served`, async t => {
-      const one = await scene(t, protocol, '{ connect: 2s, head: 20s, idle: 1s }')
-      const open = await one.from('127.0.0.1')
-      const [drip, slow] = [open('POST', '/', 'x'), open('POST', '/', 'x'.repeat(100))]
-      let sent = 100
-      for (let i = 0; sent < 4000; i += 1) {
-        await sleep(100)
-        if (!drip.ended()) drip.send('x')
-        const next = Math.min(100, 4000 - sent)
-        slow.send('x'.repeat(next))
-        sent += next
-        if (i === 20) t.equal(drip.status(), 408, 'within two seconds')
-      }
-      await waitUntil('the response', () => slow.status() > 0)
-      t.equal(slow.status(), 200)
-    })
+    t.test(
+      `${protocol === 'HTTP/1.1' ? protocol : `HTTP/2, ${protocol}`}: an upload ends when it comes byte by byte, but a slow line is served`,
+      async t => {
+        const one = await scene(t, protocol, '{ connect: 2s, head: 20s, idle: 1s }')
+        const open = await one.from('127.0.0.1')
+        const [drip, slow] = [open('POST', '/', 'x'), open('POST', '/', 'x'.repeat(100))]
+        let sent = 100
+        for (let i = 0; sent < 4000; i += 1) {
+          await sleep(100)
+          if (!drip.ended()) drip.send('x')
+          const next = Math.min(100, 4000 - sent)
+          slow.send('x'.repeat(next))
+          sent += next
+          if (i === 20) t.equal(drip.status(), 408, 'within two seconds')
+        }
+        await waitUntil('the response', () => slow.status() > 0)
+        t.equal(slow.status(), 200)
+      },
+    )
   }
 }
 

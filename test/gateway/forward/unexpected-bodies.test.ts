@@ -1,5 +1,6 @@
 /** Upstreams that send a body where none belongs: it never becomes the response to another request. */
 import t, { type Test } from 'tap'
+import type { Http2Wire } from '../../../config/words/words.js'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { type RawUpstream, rawClient, rawUpstream } from '../../helpers/raw.js'
@@ -47,22 +48,28 @@ async function http1(t: Test, upstream: string): Promise<Ask> {
   }
 }
 
-async function http2(t: Test, upstream: string): Promise<Ask> {
-  const certificate = makeCertificate(t.testdir(), 'localhost')
-  const session = await openSession(
-    t,
-    (await testGateway(t, { upstream, tls: certificate })).url,
-    certificate,
-  )
-  return async (method, path) => {
-    const head = { ':method': method, ':path': path, ':authority': 'acme.localhost' }
-    const { status, body } = await answerOf(session.request(head))
-    return `${status} ${body}`.trim()
+const http2 =
+  (wire: Http2Wire) =>
+  async (t: Test, upstream: string): Promise<Ask> => {
+    const certificate = makeCertificate(t.testdir(), 'localhost')
+    const session = await openSession(
+      t,
+      (await testGateway(t, { upstream, tls: certificate, http2: wire })).url,
+      certificate,
+    )
+    return async (method, path) => {
+      const head = { ':method': method, ':path': path, ':authority': 'acme.localhost' }
+      const { status, body } = await answerOf(session.request(head))
+      return `${status} ${body}`.trim()
+    }
   }
-}
 
 if (canMakeCertificates(t)) {
-  for (const [protocol, asking] of Object.entries({ 'HTTP/1.1': http1, 'HTTP/2': http2 })) {
+  for (const [protocol, asking] of Object.entries({
+    'HTTP/1.1': http1,
+    'HTTP/2, own': http2('own'),
+    'HTTP/2, node': http2('node'),
+  })) {
     for (const [what, framing] of [
       ['a length', `Content-Length: ${POISON.length}\r\n`],
       ['chunks', 'Transfer-Encoding: chunked\r\n'],

@@ -3,14 +3,13 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import WebSocket, { WebSocketServer } from 'ws'
-import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { sluice } from '../../helpers/command.js'
 import { type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
 import { oneBucket } from '../../helpers/policies.js'
 import { OK, type RawPeer } from '../../helpers/raw.js'
 import { waitUntil } from '../../helpers/wait.js'
-import { ask, scene } from '../listen/http2-scene.js'
+import { ask, onBothWires } from '../listen/http2-scene.js'
 
 const KEY = 'canary-of-a-right-key'
 const WRONG = 'canary-of-a-wrong-key'
@@ -60,16 +59,15 @@ t.test('an upgrade needs the credential as any request does', async t => {
   t.equal(await open(RIGHT), 'hello')
 })
 
-if (canMakeCertificates(t)) {
+onBothWires(t, (t, { scene }) => {
   t.test('HTTP/2 requests need it too, each on its own', async t => {
-    const certificate = makeCertificate(t.testdir(), 'localhost')
     const script = async (peer: RawPeer) => {
       for (;;) {
         await peer.message()
         peer.send(OK)
       }
     }
-    const { session } = await scene(t, certificate, script, options())
+    const { session } = await scene(t, script, options())
     const [none, wrong, right] = await Promise.all([
       ask(session, {}),
       ask(session, { 'x-api-key': WRONG }),
@@ -79,7 +77,7 @@ if (canMakeCertificates(t)) {
     t.match(wrong, { status: 401, body: /credential-invalid/ })
     t.match(right, { status: 200 })
   })
-}
+})
 
 t.test('a preflight is not let through: an upstream may rely on the route', async t => {
   const { url } = await start(t)

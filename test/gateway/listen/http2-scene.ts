@@ -8,9 +8,32 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2'
 import type { Test } from 'tap'
-import type { TestCertificate } from '../../helpers/certificates.js'
+import { HTTP2_WIRES, type Http2Wire } from '../../../config/words/words.js'
+import { canMakeCertificates, makeCertificate, type TestCertificate } from '../../helpers/certificates.js'
 import { type TestGateway, type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
 import { type RawPeer, type RawUpstream, rawUpstream } from '../../helpers/raw.js'
+
+export interface OneWire {
+  readonly wire: Http2Wire
+  readonly certificate: TestCertificate
+  /** A scene whose gateway uses this implementation. */
+  scene(t: Test, script?: (peer: RawPeer) => unknown, options?: Partial<TestGatewayOptions>): Promise<Scene>
+}
+
+/** Runs tests once for each implementation of HTTP/2. */
+export function onBothWires(t: Test, tests: (t: Test, one: OneWire) => void | Promise<void>): void {
+  if (!canMakeCertificates(t)) return
+  const certificate = makeCertificate(t.testdir(), 'localhost')
+  for (const wire of HTTP2_WIRES) {
+    t.test(`with http2: ${wire}`, async t => {
+      await tests(t, {
+        wire,
+        certificate,
+        scene: (t, script, options) => scene(t, certificate, script, { http2: wire, ...options }),
+      })
+    })
+  }
+}
 
 export interface Answer {
   readonly headers: IncomingHttpHeaders

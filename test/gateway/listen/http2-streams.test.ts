@@ -2,7 +2,6 @@
 import { once } from 'node:events'
 import { type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2'
 import t from 'tap'
-import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { OK } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering } from '../forward/gateway.js'
@@ -20,16 +19,14 @@ import {
   requestFields,
   WINDOW_UPDATE,
 } from './frames.js'
-import { type Answer, answerOf, ask, open, scene } from './http2-scene.js'
+import { type Answer, answerOf, ask, onBothWires, open } from './http2-scene.js'
 
-if (canMakeCertificates(t)) {
-  const certificate = makeCertificate(t.testdir(), 'localhost')
-
+onBothWires(t, (t, { certificate, scene }) => {
   t.test(
     'requests in progress have the limits of connections, whatever the number of connections',
     async t => {
       const limits = 'maxConnectionsPerClient: 4, maxConnections: 6'
-      const { session, gateway, upstream } = await scene(t, certificate, undefined, { limits })
+      const { session, gateway, upstream } = await scene(t, undefined, { limits })
       const connect = async (localAddress: string) => {
         const other = connectHttp2(gateway.url, { ca: certificate.cert, localAddress } as object)
         t.teardown(() => other.destroy())
@@ -64,7 +61,7 @@ if (canMakeCertificates(t)) {
 
   t.test('requests with many fields count as several', async t => {
     const limits = 'maxConnectionsPerClient: 4'
-    const { session, upstream } = await scene(t, certificate, undefined, { limits })
+    const { session, upstream } = await scene(t, undefined, { limits })
     const fields = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`x-${n}`, '']))
     const ended = (stream: ClientHttp2Stream) =>
@@ -88,7 +85,7 @@ if (canMakeCertificates(t)) {
 
   t.test('an upload', async t => {
     t.test('arrives whole, with and without a content-length', async t => {
-      const { session, upstream } = await scene(t, certificate, async peer => {
+      const { session, upstream } = await scene(t, async peer => {
         for (;;) {
           const { body } = await peer.message()
           peer.send(`HTTP/1.1 200 OK\r\nContent-Length: ${String(body.length).length}\r\n\r\n${body.length}`)
@@ -106,7 +103,7 @@ kind: in-flight
 rules:
   - { id: recovery, match: [POST /recovery], key: [project, email-or-flow], max: 1, missing: skip }
 `
-      const { session, upstream } = await scene(t, certificate, undefined, { policies: { 'a.yaml': rule } })
+      const { session, upstream } = await scene(t, undefined, { policies: { 'a.yaml': rule } })
       const recover = (email: string): Promise<Answer> =>
         ask(
           session,
@@ -123,7 +120,7 @@ rules:
     })
 
     t.test('gets the 100 it expects', async t => {
-      const { session, upstream } = await scene(t, certificate, answering(OK))
+      const { session, upstream } = await scene(t, answering(OK))
       const stream = open(session, { ':method': 'POST', expect: '100-continue' })
       await once(stream, 'continue')
       stream.end('body')
@@ -137,7 +134,7 @@ rules:
       ['HEAD', NO_ERROR],
     ] as const) {
       t.test(`never looks complete when its client resets a ${method} with code ${reason}`, async t => {
-        const { port, upstream } = await scene(t, certificate)
+        const { port, upstream } = await scene(t)
         const client = await FrameClient.open(t, port)
         client.send(
           frame(HEADERS, END_HEADERS, 1, requestFields('/', [], method)),
@@ -152,7 +149,7 @@ rules:
     }
 
     t.test('gets 408 when it stalls', async t => {
-      const { session } = await scene(t, certificate, undefined, {
+      const { session } = await scene(t, undefined, {
         timeouts: '{ connect: 1s, head: 2s, idle: 100ms }',
       })
       const stream = open(session, { ':method': 'POST' })
@@ -161,7 +158,7 @@ rules:
     })
 
     t.test('gets an early response, and is then reset with NO_ERROR', async t => {
-      const { session } = await scene(t, certificate, async peer => {
+      const { session } = await scene(t, async peer => {
         await peer.head()
         peer.send(OK)
       })
@@ -177,7 +174,7 @@ rules:
   t.test('a client that reads slowly but steadily gets everything', async t => {
     const size = 160_000
     const large = `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(size)}`
-    const { port } = await scene(t, certificate, answering(large), {
+    const { port } = await scene(t, answering(large), {
       timeouts: '{ connect: 1s, head: 2s, idle: 2s }',
     })
     const client = await FrameClient.open(t, port)
@@ -196,7 +193,7 @@ rules:
   })
 
   t.test('a client that resets a request cancels it upstream, and no other request', async t => {
-    const { session, upstream } = await scene(t, certificate)
+    const { session, upstream } = await scene(t)
     const left = open(session, { ':path': '/left' }, '')
     const first = await upstream.connection(0)
     await first.message()
@@ -210,7 +207,7 @@ rules:
   })
 
   t.test('a response cut upstream resets its stream, and never looks complete', async t => {
-    const { session, upstream } = await scene(t, certificate)
+    const { session, upstream } = await scene(t)
     for (const [index, framing] of [
       'Content-Length: 10\r\n\r\nhalf',
       'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n',
@@ -232,7 +229,6 @@ rules:
     let sent = 0
     const { session } = await scene(
       t,
-      certificate,
       async peer => {
         const { line } = await peer.message()
         if (line.includes('/small')) return answering(OK)(peer.send(OK))
@@ -254,4 +250,4 @@ rules:
     t.ok(sent < 30_000_000, `the upstream was held up after ${sent} bytes`)
     t.equal((await ask(session, { ':path': '/small' })).body, 'ok')
   })
-}
+})

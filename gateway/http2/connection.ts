@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto'
+import type { Socket } from 'node:net'
+import type { Timed } from '../http1/deadlines.js'
+import { closeLingering } from '../http1/lingering-close.js'
+import type { Peer } from '../message.js'
+import { ConnectionError, floodError } from './errors.js'
+import { FloodLimits } from './flood.js'
+import { FrameHandler } from './frame-handler.js'
+import { FrameReader } from './frame-reader.js'
+import { FrameWriter } from './frame-writer.js'
+import { LAST_CHANCE_MS, PATIENCE_MS, QUIET_MS } from './limits.js'
+import { Output } from './output.js'
+import { MAX_31_BITS, NO_ERROR, PROTOCOL_ERROR } from './protocol.js'
+import type { ServerConnections } from './server-connections.js'
+import { OUR_SETTINGS } from './settings.js'
+import type { Stream } from './stream.js'
+import { type ClientLimits, Streams } from './streams.js'
+import { Uploads } from './uploads.js'
+
+/** How often a connection in use is looked at. */
+const LOOK_MS = 1_000
+
+/** A client's connection, from its first byte to its last. */
+export class Connection implements Timed {
+  deadline: number
+  readonly #socket: Socket
+  readonly #peer: Peer
+  readonly #all: ServerConnections
+  readonly #output: Output
+  readonly #writer: FrameWriter
+  readonly #streams: Streams
+  readonly #uploads: Uploads
+  readonly #handler: FrameHandler
+  readonly #reader: FrameReader
+  /** When an idle connection ends. */
+  #idleEnds: number
+  /** When a head, or another frame, that has arrived in part must be whole. */
+  #headEnds = Number.POSITIVE_INFINITY
+  /** The client has sent something since the last look. */
+  #hasSent = false
+  /** When the client was last known to send, and whether it was asked for a sign of life since. */
+  #seenAt: number
+  #isAsked = false
+  /** The client was told that the connection will end, but requests on their way are still accepted. */
+  #isLeaving = false
+  #isOver = false
+
+  constructor(socket: Socket, peer: Peer, client: ClientLimits, all: ServerConnections) {
+    const { deadlines, settings } = all
+    const floods = new FloodLimits()
+    this.#socket = socket
+    this.#peer = peer
+    this.#all = all
+    this.#output = new Output(socket, {
+      onRoom: () => this.#streams.onRoom(),
+      onUnread: () => this.#onUnread(),
+    })
+    this.#writer = new FrameWriter(this.#output, floods)
+    this.#streams = new Streams(this.#writer, floods, {
+      deadlines,
+      requestTimeoutMs: settings.requestTimeoutMs,
+      keepAliveMs: settings.keepAliveMs,
+      client,
+      begin: stream => this.#begin(stream),
+      onEmpty: () => this.#onIdle(),
+      onConsumed: (stream, bytes) => this.#uploads.onConsumed(stream, bytes),
+      failed: error => all.handlers.failed?.(error),
+    })
+    this.#uploads = new Uploads(this.#writer, this.#streams)
+    this.#handler = new FrameHandler(this.#writer, floods, this.#streams, this.#uploads, {
+      onPing: () => this.#onPing(),
+      onGoaway: () => this.#leaveNow(NO_ERROR),
+    })
+    this.#reader = new FrameReader(this.#handler)
+    this.#seenAt = deadlines.now()
+    this.#idleEnds = this.#seenAt + settings.headTimeoutMs
+    this.deadline = this.#idleEnds
+    socket.on('data', this.#onData).on('end', this.#onEnd)
+    // `close` follows an error, and does the work.
+    socket.on('close', this.#onClose).on('error', () => {})
+    this.#writer.settings(OUR_SETTINGS)
+    this.#uploads.announce()
+  }
+
+  /** Closes the connection; only while no request is in progress. */
+  closeIdle(): void {
+    this.#leaveNow(NO_ERROR)
+  }
+
+  /** Lets requests finish, also those that the client has sent before it knows (RFC 9113 section 6.8). */
+  drain(): void {
+    if (this.#isOver || this.#isLeaving) return
+    this.#isLeaving = true
+    this.#writer.goaway(MAX_31_BITS, NO_ERROR)
+    this.#idleEnds = this.#all.deadlines.now() + LAST_CHANCE_MS
+    this.deadline = this.#idleEnds
+  }
+
+  onDeadline(): void {
+    const now = this.#all.deadlines.now()
+    const { stalledSince = now } = this.#output
+    if (this.#hasSent) {
+      this.#hasSent = false
+      this.#isAsked = false
+      this.#seenAt = now
+    }
+    const isGone = this.#isAsked && now - this.#seenAt >= QUIET_MS + PATIENCE_MS
+    // A write is at most 64 KiB, so 1 KB/s is fast enough.
+    const isStalled = now - stalledSince >= this.#all.settings.keepAliveMs
+    if (isGone || isStalled) this.#socket.destroy()
+    else if (now >= this.#headEnds) this.#fail(new ConnectionError(PROTOCOL_ERROR, 'a head took too long'))
+    else if (this.#isLeaving && !this.#streams.isClosing && now >= this.#idleEnds) this.#leaveNow(NO_ERROR)
+    else if (this.#streams.count > 0) this.#look(now)
+    else if (now >= this.#idleEnds) this.#leaveNow(NO_ERROR)
+    else this.deadline = Math.min(this.#idleEnds, this.#headEnds)
+  }
+
+  /** A connection in use is looked at now and then: its client may be gone without a trace. */
+  #look(now: number): void {
+    this.deadline = Math.min(now + LOOK_MS, this.#headEnds)
+    if (this.#isLeaving) this.deadline = Math.min(this.deadline, this.#idleEnds)
+    if (this.#isAsked || now - this.#seenAt < QUIET_MS) return
+    this.#isAsked = true
+    this.#writer.ping()
+  }
+
+  #begin(stream: Stream): void {
+    const { parts, body, response } = stream
+    if (this.#all.busy(this)) this.deadline = Math.min(this.deadline, this.#all.deadlines.now() + LOOK_MS)
+    const { method, target, fields } = parts
+    this.#all.handlers.request(
+      {
+        id: randomUUID(),
+        method,
+        target,
+        version: '2.0',
+        fields,
+        // WebSocket over HTTP/2 (RFC 8441) is not offered, so clients do not request it.
+        upgrade: false,
+        peer: this.#peer,
+        body,
+      },
+      response,
+    )
+  }
+
+  /** The last request has ended. */
+  #onIdle(): void {
+    if (this.#isOver) return
+    if (this.#streams.isClosing) this.#finish()
+    else if (!this.#isLeaving) {
+      this.#all.idle(this)
+      this.#idleEnds = this.#all.deadlines.now() + this.#all.settings.keepAliveMs
+      this.deadline = Math.min(this.#idleEnds, this.#headEnds)
+    }
+  }
+
+  #onPing(): void {
+    if (this.#streams.count > 0 || this.#isLeaving || this.#streams.lastBegun === 0) return
+    this.#idleEnds = this.#all.deadlines.now() + this.#all.settings.keepAliveMs
+  }
+
+  /** Accepts no further requests, and ends with the last one. */
+  #leaveNow(code: number): void {
+    if (this.#isOver || this.#streams.isClosing) return
+    this.#streams.isClosing = true
+    this.#writer.goaway(this.#streams.lastBegun, code)
+    if (this.#streams.count === 0) this.#finish()
+    else this.deadline = this.#all.deadlines.now() + LOOK_MS
+  }
+
+  /** Ends the connection because of an error of the client. */
+  #fail(error: ConnectionError): void {
+    if (this.#isOver) return
+    if (error.flood !== undefined) this.#all.handlers.flooded?.(error.flood)
+    this.#writer.goaway(this.#streams.lastBegun, error.code)
+    this.#finish()
+    this.#streams.closeAll()
+  }
+
+  /** Sends what is left, and closes. */
+  #finish(): void {
+    this.#isOver = true
+    this.deadline = Number.POSITIVE_INFINITY
+    this.#reader.stop()
+    this.#all.busy(this)
+    this.#socket.off('data', this.#onData).off('end', this.#onEnd)
+    this.#output.finish()
+    closeLingering(this.#socket)
+  }
+
+  /** Called while frames are written, so nothing may be reported at once: `close` of the socket does it. */
+  #onUnread(): void {
+    const { flood } = floodError('unread-replies')
+    if (flood !== undefined) this.#all.handlers.flooded?.(flood)
+    this.#socket.destroy()
+  }
+
+  readonly #onData = (bytes: Buffer): void => {
+    this.#hasSent = true
+    try {
+      this.#reader.push(bytes)
+      this.#streams.onReadEnd()
+      this.#uploads.onReadEnd()
+      this.#limitHead()
+    } catch (error) {
+      if (error instanceof ConnectionError) this.#fail(error)
+      else {
+        this.#socket.destroy()
+        this.#all.handlers.failed?.(error)
+      }
+    }
+  }
+
+  /** A frame or a header block that has arrived in part must soon be whole. */
+  #limitHead(): void {
+    if (!this.#reader.isWithinFrame && !this.#handler.isWithinHead) {
+      this.#headEnds = Number.POSITIVE_INFINITY
+      return
+    }
+    if (this.#headEnds !== Number.POSITIVE_INFINITY) return
+    this.#headEnds = this.#all.deadlines.now() + this.#all.settings.headTimeoutMs
+    this.deadline = Math.min(this.deadline, this.#headEnds)
+  }
+
+  /** The client sends no more. Its requests can still be answered, but a half-close is not what clients do. */
+  readonly #onEnd = (): void => {
+    this.#leaveNow(NO_ERROR)
+  }
+
+  readonly #onClose = (): void => {
+    this.#isOver = true
+    this.#reader.stop()
+    this.#output.close()
+    this.#all.closed(this)
+    this.#streams.closeAll()
+  }
+}

@@ -1,0 +1,2 @@
+/** A header block that does not follow RFC 7541: both ends' tables differ from here on, so the connection must end. */
+export class CompressionError extends Error {}
