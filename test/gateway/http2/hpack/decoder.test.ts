@@ -125,6 +125,15 @@ t.test('a table of size 0 keeps nothing, and a field larger than the table empti
   t.ok(isRefused(() => other.read('be')))
 })
 
+t.test('an entry goes when the table has one byte too many, and not before', async t => {
+  const { lines, read } = reader()
+  lines('3f 25 40 01 61 01 62 40 01 63 01 64') // 68 bytes: two entries of 34.
+  t.same(lines('be bf'), ['c: d', 'a: b'])
+  lines('40 01 65 02 66 67') // 35 bytes: there is no room beside it.
+  t.same(lines('be'), ['e: fg'])
+  t.ok(isRefused(() => read('bf')))
+})
+
 t.test('each field is judged once, by the rules of HTTP/1.1 and of RFC 9113', async t => {
   const { read } = reader()
   const literal = (name: string, value: string) =>
