@@ -53,7 +53,7 @@ t.test('an encoder keeps the fields that its table has room for', async t => {
   const target = Buffer.alloc(2048)
   const bytes = bytesPerConnection(i => {
     const encoder = new HeaderEncoder()
-    for (let name = 0; name < 400; name += 1)
+    for (let name = 0; name < 120; name += 1)
       encoder.field(target, 0, `x-name-${name}`, `${i}-${name}`.padEnd(900, 'v'))
     return encoder
   })
