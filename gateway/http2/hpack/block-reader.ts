@@ -10,9 +10,10 @@ const decoded = Buffer.allocUnsafeSlow(Math.ceil((MOST_BLOCK_BYTES * 8) / 5))
 const SHORT = 12
 /** Integers of up to four bytes after the first: 28 bits, far more than any valid length or index. */
 const MOST_SHIFT = 21
+const NOTHING = Buffer.alloc(0)
 
 export class BlockReader {
-  #bytes: Buffer = Buffer.alloc(0)
+  #bytes: Buffer = NOTHING
   #at = 0
   #end = 0
 
@@ -21,6 +22,13 @@ export class BlockReader {
     this.#bytes = block
     this.#at = 0
     this.#end = block.length
+  }
+
+  /** Lets go of the block, whose memory an idle connection would keep. */
+  end(): void {
+    this.#bytes = NOTHING
+    this.#at = 0
+    this.#end = 0
   }
 
   get isAtEnd(): boolean {

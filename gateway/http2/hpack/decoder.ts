@@ -47,6 +47,7 @@ export class HeaderDecoder {
       if (isWhole && fields.length < limits.fields && bytes <= limits.bytes) fields.push(field)
       else isWhole = false
     }
+    reader.end()
     return { fields, isWhole }
   }
 

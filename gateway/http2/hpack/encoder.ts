@@ -4,7 +4,7 @@
  */
 import { MOST_TABLE_BYTES } from './dynamic-table.js'
 import { sizeOf } from './header-field.js'
-import { type KnownName, knownName } from './known-name.js'
+import { copyOf, isRepeatable, type KnownName, keptName, knownName } from './known-name.js'
 import { FIRST_DYNAMIC } from './static-table.js'
 
 /** Room for the beginning of a block, in bytes. */
@@ -13,6 +13,8 @@ export const BEGIN_ROOM = 8
 const MOST_ENTRIES = MOST_TABLE_BYTES / 32
 /** A larger field would push out many others. */
 const MOST_ENTRY_BYTES = MOST_TABLE_BYTES / 4
+/** Names that a connection remembers: as many as its table could have. */
+const MOST_NAMES = MOST_ENTRIES
 /** Values of a name that were put into the table and not sent again. */
 const MOST_MISSES = 4
 /** Up to here a loop is faster than the call of a native function. */
@@ -27,10 +29,11 @@ const SIZE_UPDATE = 0x20
 const NEVER_INDEXED = 0x10
 const NOT_INDEXED = 0
 
-/** What of a name is in the table. */
+/** A name that this connection has sent, and its last value while that is in the table. */
 interface Kept {
+  readonly name: KnownName
   value: string
-  /** Insertions up to this one. */
+  /** Insertions up to this one; 0 if there was none. */
   number: number
   misses: number
 }
@@ -41,7 +44,10 @@ export function fieldRoom(name: string, value: string): number {
 }
 
 export class HeaderEncoder {
-  readonly #kept: (Kept | undefined)[] = []
+  /** By spelling. */
+  readonly #kept = new Map<string, Kept>()
+  /** The table, as a ring: the name and the size of each entry. */
+  readonly #entries: (Kept | undefined)[] = []
   readonly #sizes = new Uint16Array(MOST_ENTRIES)
   #inserted = 0
   #evicted = 0
@@ -70,56 +76,73 @@ export class HeaderEncoder {
 
   /** Writes a field, in any letter case, with `fieldRoom`; returns where the next one comes. */
   field(target: Buffer, at: number, spelling: string, value: string): number {
+    const kept = this.#kept.get(spelling)
+    if (kept !== undefined) return this.#repeatable(target, at, kept, value)
     const name = knownName(spelling)
-    const index = name.indexes?.get(value)
-    if (index !== undefined) return writeInteger(target, at, INDEXED, 0x7f, index)
-    if (name.isSecret) return writeLiteral(target, at, NEVER_INDEXED, 0x0f, name.index, name.lower, value)
-    if (name.id === undefined)
-      return writeLiteral(target, at, NOT_INDEXED, 0x0f, name.index, name.lower, value)
-    return this.#keepable(target, at, name, name.id, value)
+    if (!isRepeatable(name)) return writePlain(target, at, name, value)
+    return this.#repeatable(target, at, this.#remember(spelling, name), value)
   }
 
-  #keepable(target: Buffer, at: number, { lower, index }: KnownName, id: number, value: string): number {
-    const kept = this.#kept[id]
-    const place = kept !== undefined && kept.number > this.#evicted ? this.#indexOf(kept) : 0
-    if (kept !== undefined && place > 0 && kept.value === value) {
+  /** A connection with more names than its table could have begins anew. */
+  #remember(spelling: string, name: KnownName): Kept {
+    if (this.#kept.size >= MOST_NAMES) this.#kept.clear()
+    const kept = { name: keptName(name), value: '', number: 0, misses: 0 }
+    this.#kept.set(spelling === name.lower ? kept.name.lower : copyOf(spelling), kept)
+    return kept
+  }
+
+  #repeatable(target: Buffer, at: number, kept: Kept, value: string): number {
+    const { name } = kept
+    const { lower } = name
+    const index = name.indexes?.get(value)
+    if (index !== undefined) return writeInteger(target, at, INDEXED, 0x7f, index)
+    if (name.isSecret) return writePlain(target, at, name, value)
+    const place = kept.number > this.#evicted ? FIRST_DYNAMIC + this.#inserted - kept.number : 0
+    if (place > 0 && kept.value === value) {
       kept.misses = 0
       return writeInteger(target, at, INDEXED, 0x7f, place)
     }
     const size = sizeOf(lower, value)
-    const isKept = (kept?.misses ?? 0) < MOST_MISSES && size <= Math.min(MOST_ENTRY_BYTES, this.#capacity)
-    const nameIndex = index || place
+    const isKept = kept.misses < MOST_MISSES && size <= Math.min(MOST_ENTRY_BYTES, this.#capacity)
+    const nameIndex = name.index || place
     if (!isKept) return writeLiteral(target, at, NOT_INDEXED, 0x0f, nameIndex, lower, value)
     // Before the table changes: an index is as of now (RFC 7541 section 4.4).
     const next = writeLiteral(target, at, INSERTED, 0x3f, nameIndex, lower, value)
-    this.#insert(id, value, size)
+    this.#insert(kept, value, size)
     return next
   }
 
-  #insert(id: number, value: string, size: number): void {
+  #insert(kept: Kept, value: string, size: number): void {
     this.#makeRoom(size)
     this.#inserted += 1
     this.#size += size
+    this.#entries[this.#inserted % MOST_ENTRIES] = kept
     this.#sizes[this.#inserted % MOST_ENTRIES] = size
-    const misses = (this.#kept[id]?.misses ?? 0) + 1
-    // A copy: a slice would keep the head that it is from.
-    this.#kept[id] = {
-      value: Buffer.from(value.replace(BEYOND_LATIN1, '?'), 'latin1').toString('latin1'),
-      number: this.#inserted,
-      misses,
-    }
+    kept.value = copyOf(value.replace(BEYOND_LATIN1, '?'))
+    kept.number = this.#inserted
+    kept.misses += 1
   }
 
   #makeRoom(bytes: number): void {
     while (this.#evicted < this.#inserted && this.#size + bytes > this.#capacity) {
       this.#evicted += 1
-      this.#size -= this.#sizes[this.#evicted % MOST_ENTRIES] as number
+      const place = this.#evicted % MOST_ENTRIES
+      this.#size -= this.#sizes[place] as number
+      const kept = this.#entries[place]
+      this.#entries[place] = undefined
+      if (kept?.number === this.#evicted) kept.value = ''
     }
   }
+}
 
-  #indexOf({ number }: Kept): number {
-    return FIRST_DYNAMIC + this.#inserted - number
-  }
+/** A field that is in no table. */
+function writePlain(
+  target: Buffer,
+  at: number,
+  { lower, index, isSecret }: KnownName,
+  value: string,
+): number {
+  return writeLiteral(target, at, isSecret ? NEVER_INDEXED : NOT_INDEXED, 0x0f, index, lower, value)
 }
 
 /** A field that is written out, with the index of its name if that is known. */

@@ -56,8 +56,12 @@ export function sizeOf(name: string, value: string): number {
 function kindOf(name: string): FieldKind {
   const known = KINDS.get(name)
   if (known !== undefined) return known
-  const isName = name.length > 0 && consistsOf(name, TOKEN) && !hasCapital(name)
-  return isName ? 'ordinary' : 'invalid'
+  return isFieldName(name) && !hasCapital(name) ? 'ordinary' : 'invalid'
+}
+
+/** In any letter case, as in HTTP/1.1. */
+export function isFieldName(name: string): boolean {
+  return name.length > 0 && consistsOf(name, TOKEN)
 }
 
 /** RFC 9113 section 8.2.1: a name with capital letters is malformed. */

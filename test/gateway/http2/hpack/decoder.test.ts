@@ -1,7 +1,9 @@
 /** Header blocks that are read: the examples of RFC 7541, those of Node's HTTP/2, and every way to be wrong. */
 import t from 'tap'
+import { BlockReader } from '../../../../gateway/http2/hpack/block-reader.js'
 import { CompressionError } from '../../../../gateway/http2/hpack/compression-error.js'
 import { HeaderDecoder } from '../../../../gateway/http2/hpack/decoder.js'
+import { slowInputs } from '../../../helpers/hostile.js'
 
 const ROOMY = { fields: 1000, bytes: 256 * 1024 }
 const bytes = (hex: string) => Buffer.from(hex.replaceAll(' ', ''), 'hex')
@@ -23,6 +25,36 @@ function reader() {
   const lines = (block: Buffer | string) => read(block).fields.map(({ name, value }) => `${name}: ${value}`)
   return { read, lines }
 }
+
+t.test('the examples of RFC 7541, appendix C.1: integers', async t => {
+  const integer = (hex: string, mask: number) => {
+    const block = new BlockReader()
+    block.begin(bytes(hex))
+    return block.integer(block.byte(), mask)
+  }
+  t.equal(integer('0a', 0x1f), 10)
+  t.equal(integer('1f 9a 0a', 0x1f), 1337)
+  t.equal(integer('2a', 0xff), 42)
+  t.equal(integer('ff ff ff ff 7f', 0x7f), 0x7f + 2 ** 28 - 1, 'the largest that is read')
+  t.ok(isRefused(() => integer('ff 80 80 80 80 08', 0x7f)))
+})
+
+t.test(
+  'the examples of appendix C.2: each way to write a field, and what it leaves in the table',
+  async t => {
+    for (const [block, line, isInserted] of [
+      ['400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572', 'custom-key: custom-header', true],
+      ['040c 2f73 616d 706c 652f 7061 7468', ':path: /sample/path', false],
+      ['1008 7061 7373 776f 7264 0673 6563 7265 74', 'password: secret', false],
+      ['82', ':method: GET', false],
+    ] as const) {
+      const { lines, read } = reader()
+      t.same(lines(block), [line])
+      if (isInserted) t.same(lines('be'), [line])
+      else t.ok(isRefused(() => read('be')))
+    }
+  },
+)
 
 t.test(
   'the examples of RFC 7541, appendix C.3 and C.4: requests, without and with Huffman codes',
@@ -80,7 +112,7 @@ t.test(
 )
 
 t.test('a block that breaks the compression is refused', async t => {
-  const huge = 'ff ff ff ff 7f'
+  const huge = 'ff ff ff ff ff 01'
   for (const [block, why] of [
     ['80', 'the index 0'],
     ['be', 'an index of a dynamic table that is empty'],
@@ -91,6 +123,7 @@ t.test('a block that breaks the compression is refused', async t => {
     ['40 01 61 05 61', 'a value that ends early'],
     ['40 01 61', 'no value'],
     ['00 01 61 82 ff ff', 'only padding, and more than 7 bits of it'],
+    ['00 01 61 81 ff', 'only padding, and 8 bits of it'],
     ['00 01 61 84 ff ff ff ff', 'EOS'],
     ['00 01 61 81 fe', 'a code that is cut'],
     ['00 01 61 81 18', 'padding of zeros'],
@@ -123,6 +156,15 @@ t.test('a table of size 0 keeps nothing, and a field larger than the table empti
   t.same(other.lines('be'), ['a: bbbbbbb'])
   other.lines('40 01 61 08 62 62 62 62 62 62 62 62')
   t.ok(isRefused(() => other.read('be')))
+})
+
+t.test('an entry goes when the table has one byte too many, and not before', async t => {
+  const { lines, read } = reader()
+  lines('3f 25 40 01 61 01 62 40 01 63 01 64') // 68 bytes: two entries of 34.
+  t.same(lines('be bf'), ['c: d', 'a: b'])
+  lines('40 01 65 02 66 67') // 35 bytes: there is no room beside it.
+  t.same(lines('be'), ['e: fg'])
+  t.ok(isRefused(() => read('bf')))
 })
 
 t.test('each field is judged once, by the rules of HTTP/1.1 and of RFC 9113', async t => {
@@ -195,4 +237,32 @@ t.test('empty entries fill the table, and no more', async t => {
     isRefused(() => read('ff3f')),
     'there is no 129th',
   )
+})
+
+t.test('the largest block takes the time of its bytes, whatever they are', async t => {
+  const units = [
+    ...[
+      '82',
+      '40 00 00',
+      '00 00 00',
+      '00 01 61 00',
+      '40 01 61 7f 81 1e',
+      'be',
+      'bf be',
+      '7e 00',
+      '7e 03 61 62 63',
+    ],
+    ...['20', '3f e1 1f', 'ff 80 80 80 00', '00 01 61 81 1f', '40 81 1f 81 1f', '00', '80', 'ff', '8f'],
+  ]
+  const many = units.map(unit => {
+    const one = bytes(unit)
+    return Buffer.alloc(65_536 - (65_536 % one.length), one)
+  })
+  const long = ['61', '1f', 'ff', '7f', '18', 'e7 a5'].flatMap(unit =>
+    ['00 01 61 7f', '00 01 61 ff', '40 7f', '40 ff'].map(start => {
+      // The length of the rest: 65,000 bytes.
+      return Buffer.concat([bytes(start), bytes('e9 fa 03'), Buffer.alloc(65_000, bytes(unit)), bytes('00')])
+    }),
+  )
+  t.same(await slowInputs([...many, ...long], block => reader().read(block)), [])
 })
