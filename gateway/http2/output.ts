@@ -143,17 +143,20 @@ export class Output {
   }
 
   #makeRoom(bytes: number): void {
-    if (this.#filling !== undefined && this.#at + bytes > BUFFER_BYTES) {
-      if (this.#inFlight === undefined) this.flush()
-      else {
-        // Only control frames come here: those of responses wait while this is full.
-        this.#waiting.push(this.#filling.subarray(0, this.#at))
-        this.#filling = undefined
-        this.#at = 0
-        if (this.#waiting.length > MOST_WAITING) this.#owner.onUnread()
-      }
+    if (this.#isTooFullFor(bytes)) this.flush()
+    // It may have written a buffer that waited, or none.
+    if (this.#isTooFullFor(bytes)) {
+      // Only control frames come here: those of responses wait while this is full.
+      this.#waiting.push((this.#filling as Buffer).subarray(0, this.#at))
+      this.#filling = undefined
+      this.#at = 0
+      if (this.#waiting.length > MOST_WAITING) this.#owner.onUnread()
     }
     this.#filling ??= takeBuffer()
+  }
+
+  #isTooFullFor(bytes: number): boolean {
+    return this.#filling !== undefined && this.#at + bytes > BUFFER_BYTES
   }
 
   #plan(): void {
@@ -174,6 +177,8 @@ export class Output {
     this.#inFlight = undefined
     if (error || this.#isOver || buffer === undefined) return
     if (buffer.length === BUFFER_BYTES) giveBack(buffer)
+    // What waits goes first: there is room only behind it.
+    this.flush()
     this.#owner.onRoom()
     this.flush()
   }

@@ -38,13 +38,15 @@ export function requestParts(list: readonly HeaderField[]): RequestParts {
     names.push('host')
   }
   let cookie: string | undefined
+  let hasHost = authority === undefined
   for (let i = count; i < list.length; i++) {
     const { name, value, kind } = list[i] as HeaderField
     checkField(name, value, kind)
     // Clients send each cookie in a field of its own (RFC 9113 section 8.2.3).
     if (name === 'cookie') cookie = cookie === undefined ? value : `${cookie}; ${value}`
-    // A Host that differs makes two, which is refused as in HTTP/1.1 (RFC 9113 section 8.3.1).
-    else if (name !== 'host' || authority === undefined || value.toLowerCase() !== authority.toLowerCase()) {
+    // The first may say what :authority says. Another makes two, refused as in HTTP/1.1 (RFC 9113 section 8.3.1).
+    else if (name === 'host' && !hasHost && value.toLowerCase() === authority?.toLowerCase()) hasHost = true
+    else {
       raw.push(name, value)
       names.push(name)
     }
