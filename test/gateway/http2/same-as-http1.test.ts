@@ -73,6 +73,7 @@ const value = fc.oneof(
   fc.constantFrom(...lengthSpellings(3), ...CODINGS).filter(text => !/[\r\n]/.test(text)),
 )
 const piece = fc.constantFrom(
+  ...Array(10).fill('a'),
   ...[
     'a',
     '/',
@@ -96,16 +97,31 @@ const piece = fc.constantFrom(
   ],
 )
 const asked: fc.Arbitrary<Asked> = fc.record({
-  method: fc.constantFrom('GET', 'GET', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'TRACE', 'get', 'BREW', 'G(T', ''),
+  method: fc.constantFrom(
+    'GET',
+    'GET',
+    'GET',
+    'GET',
+    'POST',
+    'PUT',
+    'HEAD',
+    'OPTIONS',
+    'TRACE',
+    'get',
+    'BREW',
+    'G(T',
+    '',
+  ),
   path: fc.oneof(
     { weight: 4, arbitrary: fc.array(piece, { maxLength: 5 }).map(pieces => `/${pieces.join('')}`) },
     fc.constantFrom('', '*', 'a', 'http://acme.localhost/x', 'ftp://acme.localhost/', '//acme.localhost/'),
   ),
   host: fc.constantFrom(
+    ...Array(10).fill('acme.localhost'),
     ...['acme.localhost', 'acme.localhost', 'ACME.localhost:80', 'acme.localhost.', ''],
     ...['acme..localhost', 'user@acme.localhost', 'a b', 'acme.localhost, b', 'nobody.test', '\xe9'],
   ),
-  fields: fc.array(fc.tuple(name, value), { maxLength: 3 }),
+  fields: fc.oneof(fc.array(fc.tuple(name, value), { maxLength: 3 }), fc.constant([])),
   body: fc.constantFrom('', 'abc'),
 })
 
@@ -239,6 +255,6 @@ if (canMakeCertificates(t)) {
       ),
       { numRuns: Number(process.env.RUNS ?? 200) },
     )
-    t.ok(seenBy.passed > 10 && seenBy.refused > 10 && seenBy.reset > 10, JSON.stringify(seenBy))
+    t.ok(seenBy.passed > 5 && seenBy.refused > 5 && seenBy.reset > 5, JSON.stringify(seenBy))
   })
 }
