@@ -253,8 +253,8 @@ if (canMakeCertificates(t)) {
           }
         },
       ),
-      { numRuns: Number(process.env.RUNS ?? 200) },
+      { numRuns: Number(process.env.RUNS ?? 100) },
     )
-    t.ok(seenBy.passed > 5 && seenBy.refused > 5 && seenBy.reset > 5, JSON.stringify(seenBy))
+    t.ok(Math.min(seenBy.passed, seenBy.refused, seenBy.reset) > 2, JSON.stringify(seenBy))
   })
 }
