@@ -73,6 +73,7 @@ const value = fc.oneof(
   fc.constantFrom(...lengthSpellings(3), ...CODINGS).filter(text => !/[\r\n]/.test(text)),
 )
 const piece = fc.constantFrom(
+  ...Array(10).fill('a'),
   ...[
     'a',
     '/',
@@ -95,33 +96,34 @@ const piece = fc.constantFrom(
     '\t',
   ],
 )
-/** Most of these are right. */
-const usual: fc.Arbitrary<Asked> = fc.record({
-  method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE'),
-  path: fc
-    .array(fc.constantFrom('a', '/', '//', '..', '%41', '%2B', '?q=1', ';p', '~'), { maxLength: 5 })
-    .map(pieces => `/${pieces.join('')}`),
-  host: fc.constantFrom('acme.localhost', 'ACME.localhost:80'),
-  fields: fc.array(fc.tuple(fc.constantFrom('x-a', 'x_b', 'cookie', 'accept', 'trailer'), value), {
-    maxLength: 2,
-  }),
-  body: fc.constantFrom('', 'abc'),
-})
-const unusual: fc.Arbitrary<Asked> = fc.record({
-  method: fc.constantFrom('GET', 'GET', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'TRACE', 'get', 'BREW', 'G(T', ''),
+const asked: fc.Arbitrary<Asked> = fc.record({
+  method: fc.constantFrom(
+    'GET',
+    'GET',
+    'GET',
+    'GET',
+    'POST',
+    'PUT',
+    'HEAD',
+    'OPTIONS',
+    'TRACE',
+    'get',
+    'BREW',
+    'G(T',
+    '',
+  ),
   path: fc.oneof(
     { weight: 4, arbitrary: fc.array(piece, { maxLength: 5 }).map(pieces => `/${pieces.join('')}`) },
     fc.constantFrom('', '*', 'a', 'http://acme.localhost/x', 'ftp://acme.localhost/', '//acme.localhost/'),
   ),
   host: fc.constantFrom(
+    ...Array(10).fill('acme.localhost'),
     ...['acme.localhost', 'acme.localhost', 'ACME.localhost:80', 'acme.localhost.', ''],
     ...['acme..localhost', 'user@acme.localhost', 'a b', 'acme.localhost, b', 'nobody.test', '\xe9'],
   ),
-  fields: fc.array(fc.tuple(name, value), { maxLength: 3 }),
+  fields: fc.oneof(fc.array(fc.tuple(name, value), { maxLength: 3 }), fc.constant([])),
   body: fc.constantFrom('', 'abc'),
 })
-
-const asked = fc.oneof({ weight: 1, arbitrary: usual }, { weight: 2, arbitrary: unusual })
 
 /** A request with a body announces its length, unless it says something about it already. */
 function fieldsOf({ fields, body }: Asked): Asked['fields'] {
@@ -251,8 +253,8 @@ if (canMakeCertificates(t)) {
           }
         },
       ),
-      { numRuns: Number(process.env.RUNS ?? 200) },
+      { numRuns: Number(process.env.RUNS ?? 100) },
     )
-    t.ok(seenBy.passed > 10 && seenBy.refused > 10 && seenBy.reset > 10, JSON.stringify(seenBy))
+    t.ok(Math.min(seenBy.passed, seenBy.refused, seenBy.reset) > 2, JSON.stringify(seenBy))
   })
 }
