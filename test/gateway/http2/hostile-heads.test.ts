@@ -14,7 +14,7 @@ import {
   hpackText,
   requestFields,
 } from '../listen/frames.js'
-import { onBothWires } from '../listen/http2-scene.js'
+import { ask, onBothWires, openSession } from '../listen/http2-scene.js'
 import { endOf, play, type Target, target } from './hostile-scene.js'
 
 const NONE = Buffer.alloc(0)
@@ -202,6 +202,20 @@ onBothWires(t, (t, { wire, certificate }) => {
         place.seen.slice(before).map(({ fields }) => fields.join(' ')),
         [/x-last kept/],
       )
+    })
+
+    t.test('of a response is readable however often the client changes the size of its table', async t => {
+      const session = await openSession(t, place.gateway.url, certificate)
+      for (const headerTableSize of [0, 4_096, 100, 65_536, 0, 50, 4_096, 33]) {
+        session.settings({ headerTableSize })
+        const answers = await Promise.all(
+          Array.from({ length: 10 }, (_, i) => ask(session, { ':path': `/bytes/${i}` })),
+        )
+        t.same(
+          answers.map(({ status, headers }) => [status, headers['content-length']]),
+          Array.from({ length: 10 }, (_, i) => [200, String(i)]),
+        )
+      }
     })
   })
 })

@@ -88,6 +88,11 @@ const MALFORMED: readonly Malformed[] = [
   { what: 'an :authority with a path', frames: [replaced(':authority', 'acme.localhost/a')] },
   { what: 'a Host that differs from :authority', frames: [withField('host', 'dev.localhost')] },
   { what: 'two Hosts', frames: [head([...USUAL, ['host', 'acme.localhost'], ['host', 'dev.localhost']])] },
+  {
+    what: 'two Hosts equal to :authority',
+    frames: [head([...USUAL, ['host', 'acme.localhost'], ['host', 'acme.localhost']])],
+  },
+  { what: 'a :path with a fragment', frames: [replaced(':path', '/a#b')] },
   { what: 'CONNECT with a path', frames: [replaced(':method', 'CONNECT')] },
   {
     what: 'CONNECT',

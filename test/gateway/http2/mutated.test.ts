@@ -17,8 +17,8 @@ const SEED = Number(process.env.SEED ?? 1)
 const AT_ONCE = 20
 /** Each address is a client with limits of its own. */
 const ADDRESSES = 200
-/** Node may not notice that a client is gone; then it is given up after 30 s. */
-const GONE_MS = 45_000
+/** Node may not notice that a client is gone; then an idle connection ends after 65 s. */
+const GONE_MS = 100_000
 const MOST_MEMORY = 400 * 1024 * 1024
 
 t.setTimeout(60_000 + CONNECTIONS * 30)
