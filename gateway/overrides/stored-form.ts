@@ -46,7 +46,9 @@ export function textsOf(contents: Contents): Texts {
 export function readTexts(texts: Texts, before: { texts: Texts; contents: Contents }, log: Log): Contents {
   const of = (collection: Collection): Map<string, never> => {
     const values = new Map<string, never>()
-    for (const [id, text] of Object.entries(texts[collection])) {
+    // In one order in all gateways, whichever of them made a change.
+    const inOrder = Object.entries(texts[collection]).sort(([one], [other]) => (one < other ? -1 : 1))
+    for (const [id, text] of inOrder) {
       const isSame = before.texts[collection][id] === text
       const known = isSame ? before.contents[collection].get(id) : undefined
       try {
