@@ -55,14 +55,33 @@ async function steppingProxy(t: Test, port: number) {
   return { port: (server.address() as AddressInfo).port, steps }
 }
 
-t.test('two admin ports change the same entry, while Redis loses its data at any step', async t => {
-  if (!redisCommand(t)) return
+/** A Redis of the test's own, and a client that takes its data away. */
+async function redisToLose(t: Test) {
   const redis = await startRedis()
   const direct = new Redis(redis.url)
   t.teardown(async () => {
     direct.disconnect()
     await redis.stop()
   })
+  return { redis, direct }
+}
+
+/** Nothing gets through to Redis until the returned function is called. */
+function hold({ steps }: Awaited<ReturnType<typeof steppingProxy>>): () => void {
+  let release: () => void = () => undefined
+  const held = new Promise<void>(resolve => {
+    release = resolve
+  })
+  steps.before = () => held
+  return () => {
+    steps.before = undefined
+    release()
+  }
+}
+
+t.test('two admin ports change the same entry, while Redis loses its data at any step', async t => {
+  if (!redisCommand(t)) return
+  const { redis, direct } = await redisToLose(t)
   const proxy = await steppingProxy(t, redis.port)
   const one: Admin = await start(t, proxy.port)
   const other: Admin = await start(t, redis.port)
@@ -97,26 +116,16 @@ t.test('two admin ports change the same entry, while Redis loses its data at any
 
 t.test('a gateway that was cut off brings back only what a Redis that lost its data has not', async t => {
   if (!redisCommand(t)) return
-  const redis = await startRedis()
-  const direct = new Redis(redis.url)
-  t.teardown(async () => {
-    direct.disconnect()
-    await redis.stop()
-  })
+  const { redis, direct } = await redisToLose(t)
   const proxy = await steppingProxy(t, redis.port)
   const cutOff = await start(t, proxy.port)
   for (const id of ['both', 'older']) t.equal((await cutOff.put(`/access/${id}`, DENY)).status, 201)
-  let reconnect: () => void = () => undefined
-  const cut = new Promise<void>(resolve => {
-    reconnect = resolve
-  })
-  proxy.steps.before = () => cut
+  const reconnect = hold(proxy)
   await direct.flushdb()
   const fresh = await start(t, redis.port)
   t.same(await fresh.ids(), [], 'it cannot know what is lost')
   t.equal((await fresh.put('/access/both', { ...DENY, why: 'It scrapes again.' })).status, 201)
   t.equal((await fresh.put('/access/newer', DENY)).status, 201)
-  proxy.steps.before = undefined
   reconnect()
   for (const gateway of [fresh, cutOff])
     await waitUntil('all are there', async () => (await gateway.ids()).length === 3)
@@ -126,24 +135,8 @@ t.test('a gateway that was cut off brings back only what a Redis that lost its d
 
 t.test('what Redis lost is made again, while others go on from what it had', async t => {
   if (!redisCommand(t)) return
-  const redis = await startRedis()
-  const direct = new Redis(redis.url)
-  t.teardown(async () => {
-    direct.disconnect()
-    await redis.stop()
-  })
+  const { redis, direct } = await redisToLose(t)
   const [proxy, another] = [await steppingProxy(t, redis.port), await steppingProxy(t, redis.port)]
-  const hold = ({ steps }: typeof proxy) => {
-    let release: () => void = () => undefined
-    const held = new Promise<void>(resolve => {
-      release = resolve
-    })
-    steps.before = () => held
-    return () => {
-      steps.before = undefined
-      release()
-    }
-  }
   const one = await start(t, proxy.port)
   const other = await start(t, another.port)
   for (const id of ['gone', 'kept', 'theirs']) t.equal((await one.put(`/access/${id}`, DENY)).status, 201)
