@@ -12,6 +12,11 @@ export const MAX_COSTLY = 200
 export const MAX_IDLE_FRAMES = 2_000
 /** A client may reply to each of our frames with two WINDOW_UPDATE frames. */
 const IDLE_FRAMES_PER_FRAME_SENT = 2
+/**
+ * Most pings that frames sent before allow at once. Clients of gRPC send one for each DATA frame that they get, to learn how
+ * much data the network holds.
+ */
+const MAX_PINGS_ALLOWED = 200
 /** A smaller DATA frame allows none: the client could make any number of them with windows of a byte. */
 export const SMALL_PAYLOAD = 256
 
@@ -20,6 +25,14 @@ export class FloodLimits {
   #windowEnds = performance.now() + WINDOW_MS
   #costly = 0
   #idle = 0
+  /** Pings that are still allowed by frames sent. */
+  #pings = 0
+
+  /** A ping, which is replied to. @throws {ConnectionError} */
+  countPing(): void {
+    if (this.#pings > 0) this.#pings -= 1
+    else this.countCostly('pings')
+  }
 
   /** Something that costs the gateway much more than the client. @throws {ConnectionError} */
   countCostly(flood: Flood): void {
@@ -39,6 +52,7 @@ export class FloodLimits {
   /** A frame was sent that the client may reply to. */
   onSent(): void {
     this.#idle = Math.max(0, this.#idle - IDLE_FRAMES_PER_FRAME_SENT)
+    if (this.#pings < MAX_PINGS_ALLOWED) this.#pings += 1
   }
 
   #look(): void {

@@ -209,8 +209,11 @@ export class FrameHandler implements FrameSink {
   }
 
   #onPing(flags: number, bytes: Buffer, at: number, end: number): void {
-    this.#floods.countCostly('pings')
-    if ((flags & ACK) !== 0) return
+    if ((flags & ACK) !== 0) {
+      this.#floods.countCostly('pings')
+      return
+    }
+    this.#floods.countPing()
     this.#writer.pingAck(bytes, at, end)
     this.#events.onPing()
   }

@@ -139,4 +139,16 @@ onBothWires(t, async (t, { wire, scene }) => {
     await waitUntil('the answer', () => client.frames.some(one => one.stream === 1 && one.type === DATA))
     t.notOk(client.closed)
   })
+
+  t.test('a client of gRPC may send a ping for each frame that it gets', async t => {
+    const { port } = await scene(t, answering(OK))
+    const client = await FrameClient.open(t, port)
+    for (let stream = 1; stream < 240; stream += 2) {
+      client.send(frame(HEADERS, WHOLE, stream, requestFields('/')))
+      await waitUntil('the answer', () => client.of(stream).some(({ type }) => type === DATA))
+      client.send(times(2, frame(PING, 0, 0, Buffer.alloc(8))))
+    }
+    await waitUntil('the replies', () => client.frames.filter(({ type }) => type === PING).length === 240)
+    t.notOk(client.closed)
+  })
 })
