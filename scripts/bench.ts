@@ -52,7 +52,7 @@ async function runScenario(scenario: Scenario, contestants: readonly Contestant[
   const rows = contestants
     .filter(contestant =>
       scenario.who === undefined
-        ? contestant.knows === undefined && contestant.http2 === undefined
+        ? contestant.knows === undefined && contestant.only === undefined
         : scenario.who(contestant),
     )
     .map((contestant): Samples & { contestant: Contestant } => ({

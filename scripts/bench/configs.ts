@@ -88,14 +88,16 @@ const nginxHead = (
 events { worker_connections 4096; }
 `
 
-/** The upstream behind the proxies: nginx with 300 bytes of JSON. */
+/** The upstream behind the proxies: nginx with 300 bytes of JSON, and 100 kB at `/big`. */
 export function upstreamConfig(folder: string, port: number): string {
   const body = JSON.stringify({ ok: true, pad: 'x'.repeat(280) })
+  written(folder, 'big', 'x'.repeat(100_000))
   return written(
     folder,
     'upstream.conf',
     `${nginxHead(folder, 'upstream')}http { access_log off; keepalive_requests 100000000;
-  server { listen 127.0.0.1:${port} backlog=4096; location / { default_type application/json; return 200 '${body}'; } } }
+  server { listen 127.0.0.1:${port} backlog=4096; location / { default_type application/json; return 200 '${body}'; }
+    location = /big { root ${folder}; default_type application/octet-stream; sendfile on; tcp_nopush on; } } }
 `,
   )
 }
@@ -188,7 +190,7 @@ backend app
 }
 
 /** A self-signed certificate for `bench.test` and its key: paths of PEM files; `both` holds the two in one. */
-function certificate(folder: string) {
+export function certificate(folder: string) {
   mkdirSync(folder, { recursive: true })
   const { certFile: cert, keyFile: key, ...text } = makeCertificate(folder, 'bench.test')
   return { cert, key, both: written(folder, 'both.pem', text.cert + text.key) }

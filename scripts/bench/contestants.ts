@@ -8,7 +8,14 @@ import { installPython } from '../lib/python.mjs'
 import { inProject, onPath } from '../lib/run.mjs'
 import { caddyConfig } from './caddy.js'
 import { type CallerKind, makeCallers } from './callers.js'
-import { haproxyConfig, nginxConfig, nginxLuaConfig, type PeerSettings, sluiceConfig } from './configs.js'
+import {
+  certificate,
+  haproxyConfig,
+  nginxConfig,
+  nginxLuaConfig,
+  type PeerSettings,
+  sluiceConfig,
+} from './configs.js'
 import { envoyConfig } from './envoy.js'
 import { installBeside } from './install.js'
 import { BOTH_CORES, PROXY_CORE, type Program, peerCommand, sluiceCommand, startOn } from './machine.js'
@@ -52,8 +59,8 @@ export interface Contestant {
   readonly counts: boolean
   /** How it knows callers, where that is what is measured. */
   readonly knows?: CallerKind
-  /** Who speaks HTTP/2; undefined for the default, and for others. */
-  readonly http2?: Http2Wire
+  /** The kind of scenario that it is a row of, if not of all that suit it. */
+  readonly only?: 'http2' | 'flood'
   /** True when it calls Redis. */
   readonly redis?: boolean
   /** True when it can terminate TLS. */
@@ -119,13 +126,19 @@ const sluice =
 
 const peer =
   (name: string, onRedis = false): Start =>
-  (t, { upstreamPort, redis, ...scenario }) =>
+  (t, { folder, upstreamPort, redis, ...scenario }) =>
     startAt(t, scenario, () => peerCommand(name), {
+      ...(scenario.tls && certificateOf(folder)),
       UPSTREAM: `http://127.0.0.1:${upstreamPort}`,
       MODULES: join(MODULES, 'index.js'),
       MAX: scenario.limits === 'tight' ? '1' : '60000000',
       REDIS: onRedis ? redis.url : '',
     })
+
+function certificateOf(folder: string): NodeJS.ProcessEnv {
+  const { cert, key } = certificate(folder)
+  return { CERT: cert, KEY: key }
+}
 
 const server =
   (
@@ -147,19 +160,20 @@ export const CONTESTANTS: readonly Contestant[] = [
   { name: 'none', label: 'Sluice, no rules', counts: false, tls: true, start: sluice({ limits: 'none' }) },
   { name: 'memory', label: 'Sluice, in process', counts: true, tls: true, start: sluice() },
   {
-    name: 'none-http2',
-    label: 'Sluice, no rules, `http2: own`',
+    name: 'none-node',
+    label: 'Sluice, no rules, `http2: node`',
     counts: false,
-    http2: 'own',
-    start: sluice({ limits: 'none', http2: 'own' }),
+    only: 'http2',
+    start: sluice({ limits: 'none', http2: 'node' }),
   },
   {
-    name: 'memory-http2',
-    label: 'Sluice, in process, `http2: own`',
-    counts: true,
-    http2: 'own',
-    start: sluice({ http2: 'own' }),
+    name: 'node-http2',
+    label: 'node:http2 and node:http, nothing added',
+    counts: false,
+    only: 'http2',
+    start: peer('node-http2'),
   },
+  { name: 'echo', label: 'Node sockets that answer', counts: false, only: 'flood', start: peer('echo') },
   {
     name: 'memory-key',
     label: 'Sluice, in process, API keys',
@@ -228,6 +242,7 @@ export const CONTESTANTS: readonly Contestant[] = [
     name: 'envoy',
     label: 'Envoy, two local rate limits',
     counts: true,
+    tls: true,
     isThere: () => onPath('python3'),
     start: server(fromPyPI('envoy'), envoyConfig, file => ['-c', file, ...ENVOY_ARGS]),
   },

@@ -1,12 +1,15 @@
 /** Envoy with two local rate limits and one worker. Both count for the whole route, which is cheaper than per host. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { PeerSettings } from './configs.js'
+import { certificate, type PeerSettings } from './configs.js'
 
 const TYPES = 'type.googleapis.com/envoy.extensions'
 
 /** Writes Envoy's configuration as JSON, which Envoy also reads. */
-export function envoyConfig(folder: string, { port, upstreamPort, limits }: PeerSettings): string {
+export function envoyConfig(
+  folder: string,
+  { port, upstreamPort, limits, tls = false }: PeerSettings,
+): string {
   const [second, minute] = limits === 'tight' ? [1, 1] : [1_000_000, 60_000_000]
   const manager = {
     '@type': `${TYPES}.filters.network.http_connection_manager.v3.HttpConnectionManager`,
@@ -28,7 +31,10 @@ export function envoyConfig(folder: string, { port, upstreamPort, limits }: Peer
         {
           address: address(port),
           filter_chains: [
-            { filters: [{ name: 'envoy.filters.network.http_connection_manager', typed_config: manager }] },
+            {
+              filters: [{ name: 'envoy.filters.network.http_connection_manager', typed_config: manager }],
+              ...(tls && { transport_socket: secured(folder) }),
+            },
           ],
         },
       ],
@@ -47,6 +53,20 @@ export function envoyConfig(folder: string, { port, upstreamPort, limits }: Peer
   const file = join(folder, 'envoy.json')
   writeFileSync(file, JSON.stringify(config))
   return file
+}
+
+function secured(folder: string) {
+  const { cert, key } = certificate(folder)
+  return {
+    name: 'envoy.transport_sockets.tls',
+    typed_config: {
+      '@type': `${TYPES}.transport_sockets.tls.v3.DownstreamTlsContext`,
+      common_tls_context: {
+        alpn_protocols: ['h2', 'http/1.1'],
+        tls_certificates: [{ certificate_chain: { filename: cert }, private_key: { filename: key } }],
+      },
+    },
+  }
 }
 
 function limit(name: string, tokens: number, interval: string) {

@@ -14,6 +14,8 @@ export interface Load {
   readonly args?: readonly string[]
   readonly host?: string
   readonly scheme?: string
+  /** By default `/x`, which is 300 bytes of JSON; `/big` is 100 kB. */
+  readonly path?: string
   /** For HTTP/2 over TLS: how many concurrent requests there are on each connection. */
   readonly streams?: number
 }
@@ -32,9 +34,10 @@ export interface Loaded {
 /** Loads a port from the load core. */
 export async function load(port: number, options: Load): Promise<Loaded> {
   const { connections, seconds, script, host = 'bench.test', args = [], scheme = 'http', streams } = options
-  if (streams !== undefined) return loadHttp2(port, { connections, seconds, host, streams })
+  const { path = '/x' } = options
+  if (streams !== undefined) return loadHttp2(port, { connections, seconds, host, path, streams })
   const lua = script === undefined ? [] : ['-s', join(SCRIPTS, script)]
-  const url = `${scheme}://127.0.0.1:${port}/x`
+  const url = `${scheme}://127.0.0.1:${port}${path}`
   const wrk = ['wrk', '-t1', `-c${connections}`, `-d${seconds}`, '--latency', '-H', `Host: ${host}`]
   const text = await output(wrk, ...lua, url, ...(args.length > 0 ? ['--', ...args] : []))
   const [, requests, time] = /(?<!\d)(\d+) requests in ([\d.]+\w+)/.exec(text) ?? []
@@ -48,9 +51,9 @@ export async function load(port: number, options: Load): Promise<Loaded> {
   }
 }
 
-async function loadHttp2(port: number, { connections, seconds, host, streams }: Load): Promise<Loaded> {
+async function loadHttp2(port: number, { connections, seconds, host, path, streams }: Load): Promise<Loaded> {
   const h2load = ['h2load', `-c${connections}`, `-m${streams}`, `-D${seconds}`, '-t1']
-  const text = await output(h2load, '-H', `:authority: ${host}`, `https://127.0.0.1:${port}/x`)
+  const text = await output(h2load, '-H', `:authority: ${host}`, `https://127.0.0.1:${port}${path}`)
   const [, done] = /requests: \d+ total, \d+ started, (\d+) done/.exec(text) ?? []
   const [, ok, redirects] = /status codes: (\d+) 2xx, (\d+) 3xx/.exec(text) ?? []
   if (done === undefined || ok === undefined) throw new Error(`h2load said: ${text}`)

@@ -1,6 +1,7 @@
 /** What is measured on each contestant. One sample is one fresh process. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Contestant, Running, Settings } from './contestants.js'
+import { idleConnections } from './idle.js'
 import { type Load, load, loadOn } from './load.js'
 import { residentBytes } from './machine.js'
 import type { BenchRedis } from './redis.js'
@@ -29,6 +30,11 @@ export interface Scenario {
 /** Long enough for the JIT compiler to settle, which runs on the same core. */
 const WARM_UP_SECONDS = 4
 const KEYS = 100_000
+const HTTP2_LOADS = [
+  ['http2', 8, 10],
+  ['http2-64', 64, 1],
+  ['http2-1', 1, 100],
+] as const
 
 /** A steady load, measured after a warm-up. */
 async function steady({ running, seconds, redis }: Bench, options: Omit<Load, 'seconds'>): Promise<Sample> {
@@ -89,8 +95,8 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'flood',
     title: 'Flood: 64 connections on one key over its limit, all refused',
     settings: { limits: 'tight' },
-    who: ({ counts, name, knows, http2 }) =>
-      counts && name !== 'leased' && knows === undefined && http2 === undefined,
+    who: ({ counts, name, knows, only }) =>
+      (counts && name !== 'leased' && knows === undefined) || only === 'flood',
     measure: bench => steady(bench, { connections: 64 }),
   },
   ...[
@@ -114,13 +120,44 @@ export const SCENARIOS: readonly Scenario[] = [
     who: ({ tls }) => tls,
     measure: bench => steady(bench, { connections: 64, scheme: 'https' }),
   },
+  ...HTTP2_LOADS.map(
+    ([name, connections, streams]): Scenario => ({
+      name,
+      title: `HTTPS with HTTP/2, ${connections} connection${connections === 1 ? '' : 's'} of ${streams} stream${streams === 1 ? '' : 's'}`,
+      settings: { limits: 'roomy', tls: true },
+      who: ({ tls, only }) => tls || only === 'http2',
+      needs: ['h2load'],
+      measure: bench => steady(bench, { connections, streams }),
+    }),
+  ),
   {
-    name: 'http2',
-    title: 'HTTPS with HTTP/2, 8 connections of 8 streams',
+    name: 'bodies',
+    title: 'Answers of 100 kB, 8 connections',
+    settings: { limits: 'roomy' },
+    who: ({ tls, name }) => tls || name === 'sockets',
+    measure: bench => steady(bench, { connections: 8, path: '/big' }),
+  },
+  {
+    name: 'bodies-https',
+    title: 'Answers of 100 kB, HTTPS with HTTP/1.1, 8 connections',
     settings: { limits: 'roomy', tls: true },
-    who: ({ tls, http2 }) => tls || http2 !== undefined,
+    who: ({ tls }) => tls,
+    measure: bench => steady(bench, { connections: 8, scheme: 'https', path: '/big' }),
+  },
+  {
+    name: 'bodies-http2',
+    title: 'Answers of 100 kB, HTTPS with HTTP/2, 8 connections of 10 streams',
+    settings: { limits: 'roomy', tls: true },
+    who: ({ tls, only }) => tls || only === 'http2',
     needs: ['h2load'],
-    measure: bench => steady(bench, { connections: 8, streams: 8 }),
+    measure: bench => steady(bench, { connections: 8, streams: 10, path: '/big' }),
+  },
+  {
+    name: 'idle',
+    title: '1000 connections without a request, HTTPS with HTTP/2',
+    settings: { limits: 'roomy', tls: true },
+    who: ({ tls, only }) => tls || only === 'http2',
+    measure: ({ running }) => idleConnections(running),
   },
   ...[1, 2].map(
     (workers): Scenario => ({
@@ -135,7 +172,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'keys',
     title: `${KEYS} keys, one request each and on`,
     settings: { limits: 'roomy', keys: KEYS },
-    who: ({ name, knows, http2 }) => name !== 'sockets' && knows === undefined && http2 === undefined,
+    who: ({ name, knows, only }) => name !== 'sockets' && knows === undefined && only === undefined,
     measure: keys,
   },
   {

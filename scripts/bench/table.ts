@@ -20,8 +20,8 @@ const COLUMNS: readonly (readonly [key: string, title: string, text: (value: num
   ['p99', 'p99 ms', fixed(1)],
   ['commands', 'Redis commands/request', fixed(5)],
   ['refused', 'refused', value => `${(value * 100).toFixed(1)} %`],
-  ['bytes', 'bytes/key in the process', whole],
-  ['redisBytes', 'bytes/key in Redis', whole],
+  ['bytes', 'bytes each in the process', whole],
+  ['redisBytes', 'bytes each in Redis', whole],
 ]
 
 export const medianOf = ({ samples }: Samples, key: string): number =>
