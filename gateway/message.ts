@@ -156,6 +156,8 @@ export const FLOODS = [
   'settings',
   /** CONTINUATION frames, or bytes, of one head (CVE-2024-27316 and similar). */
   'continuations',
+  /** A head of few bytes that stand for very many (HPACK bomb). */
+  'header-compression',
   /** Frames that change nothing: WINDOW_UPDATE, PRIORITY, empty DATA, unknown types. */
   'idle-frames',
   /** Anything that is replied to, by a client that does not read the replies. */

@@ -1,11 +1,11 @@
 /** What the frames of a client mean for its connection (RFC 9113 section 6); those of requests go to the streams. */
 import { MAX_TRAILER_FIELDS, MAX_TRAILERS } from '../http1/trailers.js'
-import { ConnectionError, StreamError } from './errors.js'
+import { ConnectionError, floodError, StreamError } from './errors.js'
 import type { FloodLimits } from './flood.js'
 import { type FrameSink, uint32At } from './frame-reader.js'
 import type { FrameWriter } from './frame-writer.js'
 import { type HeaderBlock, HeaderBlocks } from './header-block.js'
-import { CompressionError } from './hpack/compression-error.js'
+import { CompressionBomb, CompressionError } from './hpack/compression-error.js'
 import { HeaderDecoder } from './hpack/decoder.js'
 import {
   ACK,
@@ -178,6 +178,7 @@ export class FrameHandler implements FrameSink {
     try {
       return this.#decoder.decode(bytes, isTrailers ? TRAILER_LIMITS : MAX_LIST)
     } catch (error) {
+      if (error instanceof CompressionBomb) throw floodError('header-compression')
       if (!(error instanceof CompressionError)) throw error
       throw new ConnectionError(COMPRESSION_ERROR, error.message)
     }

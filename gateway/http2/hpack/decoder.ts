@@ -1,6 +1,6 @@
 /** Decodes the header blocks of a connection, in their order (RFC 7541 sections 3 and 6). */
 import { BlockReader } from './block-reader.js'
-import { CompressionError } from './compression-error.js'
+import { CompressionBomb, CompressionError } from './compression-error.js'
 import { DynamicTable } from './dynamic-table.js'
 import { HeaderField } from './header-field.js'
 import { FIRST_DYNAMIC, STATIC_TABLE } from './static-table.js'
@@ -43,7 +43,7 @@ export class HeaderDecoder {
     while (!reader.isAtEnd) {
       const field = this.#field(reader.byte())
       bytes += field.size
-      if (bytes > MOST_DECODED_BYTES) throw new CompressionError('a block that decodes to too much')
+      if (bytes > MOST_DECODED_BYTES) throw new CompressionBomb('a block that decodes to too much')
       if (isWhole && fields.length < limits.fields && bytes <= limits.bytes) fields.push(field)
       else isWhole = false
     }

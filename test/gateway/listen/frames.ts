@@ -1,8 +1,8 @@
 /** HTTP/2 by hand (RFC 9113 section 4): a client that sends exactly the frames the test gives it. */
 import { once } from 'node:events'
 import { connect, type TLSSocket } from 'node:tls'
-import type { Test } from 'tap'
 import { HeaderDecoder } from '../../../gateway/http2/hpack/decoder.js'
+import type { Scope } from '../../helpers/scope.js'
 import { waitUntil } from '../../helpers/wait.js'
 
 export const DATA = 0
@@ -145,7 +145,7 @@ export class FrameClient {
 
   /** Connects, sends the preface, and reads the peer's settings. */
   static async open(
-    t: Test,
+    t: Scope,
     port: number,
     { localAddress, first = frame(SETTINGS, 0, 0) }: FrameClientOptions = {},
   ): Promise<FrameClient> {
