@@ -5,6 +5,7 @@
  * warned.
  */
 import { parseArgs } from 'node:util'
+import { http2Sections } from './chaos/http2.js'
 import { memorySections } from './chaos/memory.js'
 import { mongoSections } from './chaos/mongodb.js'
 import { updateFaults, writeFaults } from './chaos/page.js'
@@ -18,7 +19,14 @@ const { values } = parseArgs({
   options: { short: { type: 'boolean', default: false }, only: { type: 'string' } },
 })
 const { short, only } = values
-const PARTS = [...redisParts, mongoSections, upstreamSections, receiverSections, memorySections]
+const PARTS = [
+  ...redisParts,
+  mongoSections,
+  upstreamSections,
+  receiverSections,
+  http2Sections,
+  memorySections,
+]
 /** The figures on the page are measured with nothing else running. */
 const atOnce = short ? 2 : 1
 
