@@ -139,7 +139,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
         }
       },
     },
-    wideDoor({ http2: options.http2 ?? 'node' }),
+    wideDoor({ http2: options.http2 ?? 'own' }),
     options.tls,
   )
   const { port } = await listener.start('127.0.0.1', 0)

@@ -6,7 +6,7 @@ export function wideDoor(narrower: Partial<ListenerSettings> = {}): ListenerSett
   const trusted = new TrustedProxies([])
   return {
     headTimeout: 10_000,
-    http2: 'node',
+    http2: 'own',
     maxConnections: 10_000,
     maxConnectionsPerClient: 10_000,
     trustedProxies: () => trusted,
