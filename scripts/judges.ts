@@ -1,5 +1,5 @@
 /**
- * `npm run judges [-- --only h2spec,autobahn,slow,clients,servers]`: tests the built gateway with third-party programs, most of
+ * `npm run judges [-- --only h2spec,autobahn,slow,clients,nghttp,servers]`: tests the built gateway with third-party programs, most of
  * them also without the gateway. Prints a table, and fails when one finds a fault (docs/proxy-conformance.md, Outside
  * judges).
  */
@@ -10,6 +10,7 @@ import { judgeClients } from './judges/clients.js'
 import { judgeH2spec } from './judges/h2spec.js'
 import { Missing, needs } from './judges/install.js'
 import { type Found, type Judge, makePlace } from './judges/judge.js'
+import { judgeNghttp } from './judges/nghttp.js'
 import { judgeServers } from './judges/servers.js'
 import { judgeSlow } from './judges/slow.js'
 import { Failure, say, script } from './lib/run.mjs'
@@ -20,6 +21,7 @@ const JUDGES: Record<string, Judge> = {
   autobahn: judgeAutobahn,
   slow: judgeSlow,
   clients: judgeClients,
+  nghttp: judgeNghttp,
   servers: judgeServers,
 }
 

@@ -8,14 +8,14 @@ import { runTests, testFiles } from './lib/tests.mjs'
 
 /** Beginnings of paths, of what depends most on Node: parsers, sockets and streams, SQLite, timers. */
 const PLACES = [
-  ...['test/gateway/http1/', 'test/gateway/listen/', 'test/services/storage/'],
+  ...['test/gateway/http1/', 'test/gateway/http2/', 'test/gateway/listen/', 'test/services/storage/'],
   ...['test/services/directory/scim', 'test/services/directory/store/sqlite'],
 ]
 /** Tests that start another program, and those that try many inputs. */
 const SLOW = /helpers\/(?:redis|mongo|browser|nginx|gateway-process|stores|hostile)\.js|redisUrl|mongoUrl/
 const SLOW_NAMES = [
   ...['differential', 'control-characters', 'http2-s', 'malformed', 'messages', 'targets', 'tls-terms'],
-  ...['callers', 'hostile', 'search-work', 'size'],
+  ...['callers', 'floods', 'hostile', 'mutated', 'same-', 'search-work', 'size', 'slow-clients'],
 ]
 
 await script(() => {

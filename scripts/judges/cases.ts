@@ -93,6 +93,8 @@ export function resultText(status: string, bytes: string, sum: string, fields: r
     .filter(line => line !== '' && !NOT_COMPARED.test(line.slice(0, line.indexOf(':'))))
     // The gateway omits it towards clients of HTTP/2, some of which would wait for a body.
     .filter(line => status !== '304' || !line.startsWith('content-length:'))
+    // Nor is a length that is the right one: the gateway may know it where the upstream has sent chunks.
+    .filter(line => line !== `content-length: ${bytes}`)
     .sort()
   return `${status}, ${bytes} bytes ${sum.slice(0, 8)}, ${lines.join(' | ')}`
 }

@@ -2,28 +2,22 @@
  * Third-party clients against an upstream with hand-written responses, directly and through the gateway: same results.
  */
 import { mkdirSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { HTTP2_WIRES, type Http2Wire } from '../../config/words/words.js'
 import { finish } from '../../test/helpers/launch.js'
 import { scoped } from '../../test/helpers/scope.js'
 import { inProject } from '../lib/run.mjs'
-import { CASES, type Cases, linesOf, REUSE, type Results, resultsOf } from './cases.js'
+import { CASES, type Cases, linesOf, REUSE, resultsOf } from './cases.js'
+import { chromiumClient } from './chromium.js'
+import { type Client, countConnections } from './client.js'
 import { curl, curlConnections } from './curl.js'
 import { CACHE, Missing, needs, python3 } from './install.js'
-import { type Found, type Judge, listening, type Place, startGateway } from './judge.js'
+import { type Found, type Judge, type Place, startGateway } from './judge.js'
 import { startUpstream } from './upstream.js'
 
 const CLIENT_S = 60
 const BUILD_S = 180
 const SOURCES = inProject('scripts', 'judges', 'clients')
-
-interface Client {
-  /** Plays cases at a base address. */
-  play(base: string, cases: Cases): Promise<Results>
-  /** How many connections it opens for them. */
-  connections(base: string, cases: Cases): Promise<number>
-}
 
 export const judgeClients: Judge = async (_, place) => {
   const found = []
@@ -40,7 +34,7 @@ async function judgeAll(t: Parameters<Judge>[0], place: Place, http2: Http2Wire 
   const [rows, faults]: [string[][], string[]] = [[], []]
   for (const [name, make] of Object.entries(clients(tls, place))) {
     const found = await judge(make, tls ? 'https' : 'http', upstream, gateway.port)
-    const label = `${name}${tls ? `, TLS, http2: ${http2}` : ''}`
+    const label = `${name}${tls ? `, TLS, \`http2: ${http2}\`` : ''}`
     rows.push([label, ...found.row])
     faults.push(...found.faults.map(text => `${label}: ${text}`))
   }
@@ -63,7 +57,9 @@ function clients(tls: boolean, { path }: Place): Record<string, () => Promise<Cl
     'Java HttpClient': () => program(java()),
     'Go net/http': () => program(go()),
     'Python aiohttp': () => program(python('aiohttp')),
+    'Python httpx': () => program(python('httpx')),
     'Python requests': () => program(python('requests')),
+    Chromium: async () => chromiumClient(),
   }
 }
 
@@ -108,22 +104,6 @@ async function program(made: Promise<readonly [string, ...string[]]>): Promise<C
     return resultsOf(stdout)
   }
   return { play, connections: (base, cases) => countConnections(base, url => play(url, cases)) }
-}
-
-/** How many connections a client opens, counted by a relay in between. */
-function countConnections(base: string, play: (url: string) => Promise<unknown>): Promise<number> {
-  const { protocol, port } = new URL(base)
-  let count = 0
-  const relay = createServer(socket => {
-    count += 1
-    const on = connect(Number(port), '127.0.0.1')
-    socket.on('error', () => on.destroy()).pipe(on)
-    on.on('error', () => socket.destroy()).pipe(socket)
-  })
-  return scoped(async t => {
-    await play(`${protocol}//127.0.0.1:${await listening(t, relay)}`)
-    return count
-  })
 }
 
 async function java() {

@@ -45,14 +45,15 @@ export async function wstest() {
   return command
 }
 
-/** @returns a Python 3 that has aiohttp and requests */
+/** @returns a Python 3 that has aiohttp, httpx with HTTP/2, and requests */
 export async function python3(): Promise<string> {
   const python = join(CACHE, 'py', 'bin', 'python')
-  const isThere = () => works(python, ['-c', 'import aiohttp, requests'])
+  const isThere = () => works(python, ['-c', 'import aiohttp, h2, httpx, requests'])
   if (isThere()) return python
-  needs('python3', 'aiohttp and requests need Python: apt-get install python3 python3-venv')
+  needs('python3', 'Python clients need Python: apt-get install python3 python3-venv')
   await fetch('a Python environment', 'python3', ['-m', 'venv', join(CACHE, 'py')])
-  await fetch('aiohttp and requests', python, ['-m', 'pip', 'install', '-q', 'aiohttp', 'requests'])
+  const libraries = ['aiohttp', 'httpx[http2]', 'requests']
+  await fetch(libraries.join(', '), python, ['-m', 'pip', 'install', '-q', ...libraries])
   return python
 }
 

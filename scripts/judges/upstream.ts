@@ -8,11 +8,11 @@ import { listening, type Place } from './judge.js'
 import { type ReadRequest, readRequests } from './requests.js'
 
 /**
- * Not echoed, so that responses can be compared: fields that proxies add, connection fields, and Referer (names the
- * port).
+ * Not echoed, so that responses can be compared: fields that proxies add, connection fields, Referer and Origin (which name
+ * the port), and Priority (RFC 9218), which Chromium sends over HTTP/2 alone.
  */
 const NOT_ECHOED =
-  /^(via|forwarded|x-forwarded-.*|x-sluice-.*|host|connection|upgrade|http2-settings|te|expect|keep-alive|transfer-encoding|content-length|referer)$/
+  /^(via|forwarded|x-forwarded-.*|x-sluice-.*|host|connection|upgrade|http2-settings|te|expect|keep-alive|transfer-encoding|content-length|referer|origin|priority)$/
 
 const TEXT = 'All that is gold does not glitter.\n'
 export const BIG_BYTES = 4 * 1024 * 1024

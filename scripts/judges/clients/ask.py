@@ -1,4 +1,4 @@
-"""Makes the requests listed on stdin with aiohttp or requests, and prints the results (scripts/judges/cases.mjs)."""
+"""Makes the requests listed on stdin with aiohttp, httpx or requests, and prints the results (scripts/judges/cases.mjs)."""
 
 import asyncio
 import hashlib
@@ -48,6 +48,26 @@ async def with_aiohttp():
                 tell_error(name, error)
 
 
+def with_httpx():
+    import httpx
+
+    with httpx.Client(http1=True, http2=BASE.startswith("https:"), verify=False) as client:
+        for name, method, path, upload, flags, fields in cases():
+            if "expect" in flags:
+                print(name, "skipped", sep="\t")
+                continue
+            body = None
+            if upload is not None:
+                body = pieces(upload) if "chunked" in flags else b"x" * upload
+            try:
+                answer = client.request(
+                    method, BASE + path, headers=fields, content=body, follow_redirects="follow" in flags
+                )
+                tell(name, answer.status_code, answer.headers.multi_items(), answer.content)
+            except httpx.HTTPError as error:
+                tell_error(name, error)
+
+
 def with_requests():
     import requests
     import urllib3
@@ -73,5 +93,7 @@ def with_requests():
 
 if LIBRARY == "aiohttp":
     asyncio.run(with_aiohttp())
+elif LIBRARY == "httpx":
+    with_httpx()
 else:
     with_requests()

@@ -151,10 +151,10 @@ t.test('an open WebSocket', async t => {
 
   for (const from of ['client', 'peer'] as const) {
     t.test(`stays open while only its ${from === 'peer' ? 'upstream' : 'client'} sends`, async t => {
-      const both = await open(300)
-      for (let i = 0; i < 8; i++) {
+      const both = await open(800)
+      for (let i = 0; i < 10; i++) {
         both[from].send('x')
-        await sleep(80)
+        await sleep(100)
       }
       t.notOk(gone(both.client) || gone(both.peer))
       await waitUntil('both ends', () => gone(both.client) && gone(both.peer), 2_000)

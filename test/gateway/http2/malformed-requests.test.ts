@@ -172,8 +172,10 @@ onBothWires(t, (t, { wire, certificate }) => {
           t.notMatch(JSON.stringify(whole), /x-a|x-b|evil/)
           return
         }
-        t.match(fate, new RegExp(`^(400|405|reset ${PROTOCOL_ERROR})$`))
         t.same(whole, [], 'no request upstream is complete')
+        // Some versions of Node end the connection for some of these.
+        if (wire === 'node' && client.closed) return
+        t.match(fate, new RegExp(`^(400|405|reset ${PROTOCOL_ERROR})$`))
         client.send(getFrame(3))
         await client.end(3)
         t.same(client.statuses().get(3), [200], 'the connection goes on')

@@ -45,15 +45,20 @@ interface Wrong {
   readonly what: string
   readonly frames: readonly Buffer[]
   readonly codes: readonly number[]
-  /** Node's wire does nothing. */
-  readonly nodeIgnores?: boolean
+  /** Node's wire does nothing, in some versions of Node. */
+  readonly nodeMayIgnore?: boolean
 }
 
 /** Of the connection. */
 const WRONG: readonly Wrong[] = [
   { what: 'DATA of no stream', frames: [frame(DATA, 0, 0, bytes(1))], codes: [PROTOCOL_ERROR] },
   { what: 'HEADERS of no stream', frames: [frame(HEADERS, 5, 0, head)], codes: [PROTOCOL_ERROR] },
-  { what: 'PRIORITY of no stream', frames: [frame(PRIORITY, 0, 0, bytes(5))], codes: [PROTOCOL_ERROR] },
+  {
+    what: 'PRIORITY of no stream',
+    frames: [frame(PRIORITY, 0, 0, bytes(5))],
+    codes: [PROTOCOL_ERROR],
+    nodeMayIgnore: true,
+  },
   { what: 'RST_STREAM of no stream', frames: [frame(RST_STREAM, 0, 0, code(8))], codes: [PROTOCOL_ERROR] },
   { what: 'CONTINUATION of no stream', frames: [frame(CONTINUATION, 4, 0, head)], codes: [PROTOCOL_ERROR] },
   { what: 'SETTINGS of a stream', frames: [open, frame(SETTINGS, 0, 1)], codes: [PROTOCOL_ERROR] },
@@ -64,7 +69,7 @@ const WRONG: readonly Wrong[] = [
     what: 'a stream with a lower number than the last',
     frames: [getFrame(5), getFrame(3)],
     codes: [PROTOCOL_ERROR, STREAM_CLOSED],
-    nodeIgnores: true,
+    nodeMayIgnore: true,
   },
   { what: 'DATA of an idle stream', frames: [frame(DATA, 0, 9, bytes(1))], codes: [PROTOCOL_ERROR] },
   {
@@ -148,7 +153,7 @@ const WRONG: readonly Wrong[] = [
       settings([INITIAL_WINDOW_SIZE, 65_536]),
     ],
     codes: [FLOW_CONTROL_ERROR],
-    nodeIgnores: true,
+    nodeMayIgnore: true,
   },
   { what: 'MAX_FRAME_SIZE too small', frames: [settings([MAX_FRAME_SIZE, 16_383])], codes: [PROTOCOL_ERROR] },
   {
@@ -198,16 +203,17 @@ const WRONG_IN_STREAM: readonly Wrong[] = [
 onBothWires(t, (t, { wire, certificate }) => {
   t.test('the connection ends at', async t => {
     const place = await target(t, certificate, wire)
-    for (const { what, frames, codes, nodeIgnores = false } of WRONG) {
+    for (const { what, frames, codes, nodeMayIgnore = false } of WRONG) {
       t.test(what, async t => {
         const client = await place.hostile(t)
         const before = place.seen.length
         client.send(...frames)
-        const isIgnored = wire === 'node' && nodeIgnores
-        t.equal(await endOf(client), !isIgnored)
+        const mayBeIgnored = wire === 'node' && nodeMayIgnore
+        const hasEnded = await endOf(client)
+        t.ok(hasEnded || mayBeIgnored)
         // Node sends INTERNAL_ERROR in place of many.
         const right = wire === 'node' ? [...codes, INTERNAL_ERROR] : codes
-        if (!isIgnored) t.ok(right.includes(client.goaway as number), `error code ${client.goaway}`)
+        if (hasEnded) t.ok(right.includes(client.goaway as number), `error code ${client.goaway}`)
         t.notOk(place.seen.slice(before).some(({ method, isWhole }) => method === 'POST' && isWhole))
         await place.serve()
       })
