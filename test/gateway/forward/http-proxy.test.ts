@@ -8,6 +8,8 @@ import t from 'tap'
 import { testGateway } from '../../helpers/gateway.js'
 import { startApp } from '../../helpers/http.js'
 
+// It calls functions that Node has deprecated.
+process.noDeprecation = true
 // It comes without types.
 const proxies = createRequire(import.meta.url)('http-proxy') as {
   createProxyServer(options: { target: string }): { web(req: IncomingMessage, res: ServerResponse): void }
