@@ -1,5 +1,6 @@
 import type { Deadlines } from '../http1/deadlines.js'
 import { ConnectionPool } from '../http1/pool.js'
+import type { RequestPool } from '../outgoing-request.js'
 import { BackendQueue } from './backend-queue.js'
 import { Ejection } from './ejection.js'
 import { addressOf, type UpstreamSettings } from './transport.js'
@@ -25,7 +26,7 @@ export class Backend {
   readonly origin: URL
   /** `origin` as text. */
   readonly address: string
-  readonly pool: ConnectionPool
+  readonly pool: RequestPool
   readonly places: BackendQueue
   /** Open WebSockets, including those in their handshake. */
   tunnels = 0
