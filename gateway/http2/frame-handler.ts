@@ -25,10 +25,10 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from './protocol.js'
-import { MAX_LIST } from './request-head.js'
+import { MAX_LIST } from './server/request-head.js'
+import type { ServerStreams } from './server/streams.js'
+import type { Uploads } from './server/uploads.js'
 import { readSettings } from './settings.js'
-import type { Streams } from './streams.js'
-import type { Uploads } from './uploads.js'
 
 const TRAILER_LIMITS = { fields: MAX_TRAILER_FIELDS, bytes: MAX_TRAILERS }
 
@@ -42,7 +42,7 @@ export interface ConnectionEvents {
 export class FrameHandler implements FrameSink {
   readonly #writer: FrameWriter
   readonly #floods: FloodLimits
-  readonly #streams: Streams
+  readonly #streams: ServerStreams
   readonly #uploads: Uploads
   readonly #events: ConnectionEvents
   readonly #decoder = new HeaderDecoder()
@@ -55,7 +55,7 @@ export class FrameHandler implements FrameSink {
   constructor(
     writer: FrameWriter,
     floods: FloodLimits,
-    streams: Streams,
+    streams: ServerStreams,
     uploads: Uploads,
     events: ConnectionEvents,
   ) {

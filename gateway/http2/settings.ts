@@ -15,7 +15,7 @@ import {
   MAX_PAYLOAD,
   PROTOCOL_ERROR,
 } from './protocol.js'
-import { MAX_LIST } from './request-head.js'
+import { MAX_LIST } from './server/request-head.js'
 
 const SETTING_BYTES = 6
 /** There are fewer than ten; a frame has room for 2,730. */

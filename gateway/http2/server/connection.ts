@@ -1,34 +1,34 @@
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
-import type { Timed } from '../http1/deadlines.js'
-import { closeLingering } from '../http1/lingering-close.js'
-import type { Peer } from '../message.js'
-import { ConnectionError, floodError } from './errors.js'
-import { FloodLimits } from './flood.js'
-import { FrameHandler } from './frame-handler.js'
-import { FrameReader } from './frame-reader.js'
-import { FrameWriter } from './frame-writer.js'
-import { LAST_CHANCE_MS, PATIENCE_MS, QUIET_MS } from './limits.js'
-import { Output } from './output.js'
-import { MAX_31_BITS, NO_ERROR, PROTOCOL_ERROR } from './protocol.js'
-import type { ServerConnections } from './server-connections.js'
-import { OUR_SETTINGS } from './settings.js'
-import type { Stream } from './stream.js'
-import { type ClientLimits, Streams } from './streams.js'
+import type { Timed } from '../../http1/deadlines.js'
+import { closeLingering } from '../../http1/lingering-close.js'
+import type { Peer } from '../../message.js'
+import { ConnectionError, floodError } from '../errors.js'
+import { FloodLimits } from '../flood.js'
+import { FrameHandler } from '../frame-handler.js'
+import { FrameReader } from '../frame-reader.js'
+import { FrameWriter } from '../frame-writer.js'
+import { LAST_CHANCE_MS, PATIENCE_MS, QUIET_MS } from '../limits.js'
+import { Output } from '../output.js'
+import { MAX_31_BITS, NO_ERROR, PROTOCOL_ERROR } from '../protocol.js'
+import { OUR_SETTINGS } from '../settings.js'
+import type { Http2ServerConnections } from './connections.js'
+import type { ServerStream } from './stream.js'
+import { type ClientLimits, ServerStreams } from './streams.js'
 import { Uploads } from './uploads.js'
 
 /** How often a connection in use is looked at. */
 const LOOK_MS = 1_000
 
 /** A client's connection, from its first byte to its last. */
-export class Connection implements Timed {
+export class Http2ServerConnection implements Timed {
   deadline: number
   readonly #socket: Socket
   readonly #peer: Peer
-  readonly #all: ServerConnections
+  readonly #all: Http2ServerConnections
   readonly #output: Output
   readonly #writer: FrameWriter
-  readonly #streams: Streams
+  readonly #streams: ServerStreams
   readonly #uploads: Uploads
   readonly #handler: FrameHandler
   readonly #reader: FrameReader
@@ -45,7 +45,7 @@ export class Connection implements Timed {
   #isLeaving = false
   #isOver = false
 
-  constructor(socket: Socket, peer: Peer, client: ClientLimits, all: ServerConnections) {
+  constructor(socket: Socket, peer: Peer, client: ClientLimits, all: Http2ServerConnections) {
     const { deadlines, settings } = all
     const floods = new FloodLimits()
     this.#socket = socket
@@ -56,7 +56,7 @@ export class Connection implements Timed {
       onUnread: () => this.#onUnread(),
     })
     this.#writer = new FrameWriter(this.#output, floods)
-    this.#streams = new Streams(this.#writer, floods, {
+    this.#streams = new ServerStreams(this.#writer, floods, {
       deadlines,
       requestTimeoutMs: settings.requestTimeoutMs,
       keepAliveMs: settings.keepAliveMs,
@@ -124,7 +124,7 @@ export class Connection implements Timed {
     this.#writer.ping()
   }
 
-  #begin(stream: Stream): void {
+  #begin(stream: ServerStream): void {
     const { parts, body, response } = stream
     if (this.#all.busy(this)) this.deadline = Math.min(this.deadline, this.#all.deadlines.now() + LOOK_MS)
     const { method, target, fields } = parts

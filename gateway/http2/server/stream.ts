@@ -1,13 +1,13 @@
-import type { Deadlines, Timed } from '../http1/deadlines.js'
-import type { FrameWriter } from './frame-writer.js'
-import { STREAM_WINDOW } from './limits.js'
-import { INTERNAL_ERROR } from './protocol.js'
-import { ReceiveWindow } from './receive-window.js'
-import { type BodySource, RequestBody } from './request-body.js'
+import type { Deadlines, Timed } from '../../http1/deadlines.js'
+import type { FrameWriter } from '../frame-writer.js'
+import { STREAM_WINDOW } from '../limits.js'
+import { INTERNAL_ERROR } from '../protocol.js'
+import { ReceiveWindow } from '../receive-window.js'
+import type { Sender } from '../send-order.js'
+import { SendQueue } from '../send-queue.js'
+import { Http2RequestBody, type UploadStream } from './request-body.js'
 import type { RequestParts } from './request-head.js'
-import { Response, type ResponseSink } from './response.js'
-import type { Sender } from './send-order.js'
-import { SendQueue } from './send-queue.js'
+import { Http2Response, type ResponseStream } from './response.js'
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -18,23 +18,23 @@ export interface StreamOwner {
   /** Time for a client to send a body, and to take the end of a response. */
   readonly requestTimeoutMs: number
   readonly keepAliveMs: number
-  send(stream: Stream): void
+  send(stream: ServerStream): void
   /** Content of the stream has been read or dropped. */
-  onConsumed(stream: Stream, bytes: number): void
+  onConsumed(stream: ServerStream, bytes: number): void
   /** The last frame of the response was sent. */
-  onAnswered(stream: Stream): void
+  onAnswered(stream: ServerStream): void
   /** A reader of its body threw. */
-  onFailed(stream: Stream, error: unknown): void
+  onFailed(stream: ServerStream, error: unknown): void
   /** Resets the stream, and forgets it. */
-  reset(stream: Stream, code: number): void
+  reset(stream: ServerStream, code: number): void
 }
 
 /** A request and its response. */
-export class Stream implements Timed, BodySource, ResponseSink, Sender {
+export class ServerStream implements Timed, UploadStream, ResponseStream, Sender {
   readonly id: number
   readonly parts: RequestParts
-  readonly body: RequestBody | undefined
-  readonly response: Response
+  readonly body: Http2RequestBody | undefined
+  readonly response: Http2Response
   readonly queue: SendQueue
   readonly receiveWindow = new ReceiveWindow(STREAM_WINDOW)
   /** Places that the request takes of its client's limit, once it has begun. */
@@ -55,8 +55,8 @@ export class Stream implements Timed, BodySource, ResponseSink, Sender {
     this.parts = parts
     this.#owner = owner
     this.queue = new SendQueue(id, owner.writer, window)
-    this.body = hasBody ? new RequestBody(parts.length, this) : undefined
-    this.response = new Response(this, parts.method, parts.fields)
+    this.body = hasBody ? new Http2RequestBody(parts.length, this) : undefined
+    this.response = new Http2Response(this, parts.method, parts.fields)
     if (hasBody) {
       this.#uploadEnds = owner.deadlines.now() + owner.requestTimeoutMs
       this.#updateDeadline()

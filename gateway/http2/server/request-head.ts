@@ -2,14 +2,14 @@
  * The head of a request from the fields of its header block (RFC 9113 sections 8.2 and 8.3), with the rules, the grammar
  * and the form of HTTP/1.1: what is refused there is malformed here.
  */
-import { requestFraming } from '../http1/framing.js'
-import { skip, TARGET, TOKEN } from '../http1/grammar.js'
-import { WireError } from '../http1/message.js'
-import { checkTrailers } from '../http1/trailers.js'
-import { Fields } from '../message.js'
-import { StreamError } from './errors.js'
-import type { HeaderField } from './hpack/header-field.js'
-import { PROTOCOL_ERROR } from './protocol.js'
+import { requestFraming } from '../../http1/framing.js'
+import { skip, TARGET, TOKEN } from '../../http1/grammar.js'
+import { WireError } from '../../http1/message.js'
+import { checkTrailers } from '../../http1/trailers.js'
+import { Fields } from '../../message.js'
+import { StreamError } from '../errors.js'
+import type { HeaderField } from '../hpack/header-field.js'
+import { PROTOCOL_ERROR } from '../protocol.js'
 
 /**
  * A head above what a request may have is still read, so that it gets a response; beyond these limits its stream is reset.

@@ -1,10 +1,10 @@
 /** The streams of a connection: from the frames of a client to requests, and how they end (RFC 9113 section 5). */
-import type { Deadlines } from '../http1/deadlines.js'
-import { ConnectionError, floodError, StreamError } from './errors.js'
-import type { FloodLimits } from './flood.js'
-import type { FrameWriter } from './frame-writer.js'
-import type { DecodedBlock } from './hpack/decoder.js'
-import { MAX_STREAMS } from './limits.js'
+import type { Deadlines } from '../../http1/deadlines.js'
+import { ConnectionError, floodError, StreamError } from '../errors.js'
+import type { FloodLimits } from '../flood.js'
+import type { FrameWriter } from '../frame-writer.js'
+import type { DecodedBlock } from '../hpack/decoder.js'
+import { MAX_STREAMS } from '../limits.js'
 import {
   DEFAULT_WINDOW,
   ENHANCE_YOUR_CALM,
@@ -14,10 +14,10 @@ import {
   PROTOCOL_ERROR,
   REFUSED_STREAM,
   STREAM_CLOSED,
-} from './protocol.js'
+} from '../protocol.js'
+import { SendOrder } from '../send-order.js'
 import { requestParts } from './request-head.js'
-import { SendOrder } from './send-order.js'
-import { Stream, type StreamOwner } from './stream.js'
+import { ServerStream, type StreamOwner } from './stream.js'
 
 /** The limits of one client on all its connections. */
 export interface ClientLimits {
@@ -34,16 +34,16 @@ export interface StreamSettings {
   readonly keepAliveMs: number
   readonly client: ClientLimits
   /** A request has arrived. */
-  begin(stream: Stream): void
+  begin(stream: ServerStream): void
   /** The last open stream has ended. */
   onEmpty(): void
   /** Content of the stream has been read or dropped. */
-  onConsumed(stream: Stream, bytes: number): void
+  onConsumed(stream: ServerStream, bytes: number): void
   /** A handler threw; the response to its request has been cut. */
   failed(error: unknown): void
 }
 
-export class Streams implements StreamOwner {
+export class ServerStreams implements StreamOwner {
   readonly writer: FrameWriter
   readonly deadlines: Deadlines
   readonly requestTimeoutMs: number
@@ -54,12 +54,12 @@ export class Streams implements StreamOwner {
   isClosing = false
   readonly #floods: FloodLimits
   readonly #settings: StreamSettings
-  readonly #open = new Map<number, Stream>()
+  readonly #open = new Map<number, ServerStream>()
   readonly #order = new SendOrder()
   #lastStream = 0
   #initialWindow = DEFAULT_WINDOW
   /** Requests of the current read, which begin when it has been parsed: one that is reset in it costs little. */
-  #arrived: Stream[] = []
+  #arrived: ServerStream[] = []
   /** Streams reset from here, of which frames may still arrive (RFC 9113 section 5.1), the latest last. */
   readonly #reset: number[] = []
 
@@ -76,7 +76,7 @@ export class Streams implements StreamOwner {
     return this.#open.size
   }
 
-  get(id: number): Stream | undefined {
+  get(id: number): ServerStream | undefined {
     return this.#open.get(id)
   }
 
@@ -97,7 +97,7 @@ export class Streams implements StreamOwner {
       const parts = requestParts(fields)
       if (endsStream && (parts.length ?? 0) > 0)
         throw new StreamError(PROTOCOL_ERROR, 'a length without content')
-      const stream = new Stream(id, parts, !endsStream, this.#initialWindow, this)
+      const stream = new ServerStream(id, parts, !endsStream, this.#initialWindow, this)
       this.#open.set(id, stream)
       this.#arrived.push(stream)
     }
@@ -190,32 +190,32 @@ export class Streams implements StreamOwner {
     this.#open.clear()
   }
 
-  send(stream: Stream): void {
+  send(stream: ServerStream): void {
     this.#order.send(stream)
   }
 
-  onConsumed(stream: Stream, bytes: number): void {
+  onConsumed(stream: ServerStream, bytes: number): void {
     this.#settings.onConsumed(stream, bytes)
   }
 
-  onFailed(stream: Stream, error: unknown): void {
+  onFailed(stream: ServerStream, error: unknown): void {
     stream.response.cut()
     this.#settings.failed(error)
   }
 
-  onAnswered(stream: Stream): void {
+  onAnswered(stream: ServerStream): void {
     // The client may stop its upload (RFC 9113 section 8.1).
     if (stream.isUploading) this.#sendReset(stream.id, NO_ERROR)
     this.#remove(stream)
     stream.close()
   }
 
-  reset(stream: Stream, code: number): void {
+  reset(stream: ServerStream, code: number): void {
     this.#sendReset(stream.id, code)
     this.#remove(stream)
   }
 
-  #begin(stream: Stream): void {
+  #begin(stream: ServerStream): void {
     const places = this.#settings.client.take(stream.parts.fields.names.length)
     if (places === 0) {
       this.#floods.countIdle()
@@ -247,13 +247,13 @@ export class Streams implements StreamOwner {
     if (this.#reset.length > MAX_STREAMS) this.#reset.shift()
   }
 
-  #remove(stream: Stream): void {
+  #remove(stream: ServerStream): void {
     if (!this.#open.delete(stream.id)) return
     this.#forget(stream)
     if (this.#open.size === 0) this.#settings.onEmpty()
   }
 
-  #forget(stream: Stream): void {
+  #forget(stream: ServerStream): void {
     stream.closed = true
     this.#order.delete(stream)
     if (stream.places > 0) this.#settings.client.giveBack(stream.places)

@@ -1,27 +1,27 @@
 /** The bodies of a connection's requests, from DATA frames to their readers (RFC 9113 sections 5.2, 6.1 and 8.1). */
-import { ConnectionError, StreamError } from './errors.js'
-import type { FrameWriter } from './frame-writer.js'
-import type { DecodedBlock } from './hpack/decoder.js'
-import { CONNECTION_WINDOW, OPENING_INCREMENT } from './limits.js'
-import { ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, PROTOCOL_ERROR, STREAM_CLOSED } from './protocol.js'
-import { ReceiveWindow } from './receive-window.js'
+import { ConnectionError, StreamError } from '../errors.js'
+import type { FrameWriter } from '../frame-writer.js'
+import type { DecodedBlock } from '../hpack/decoder.js'
+import { CONNECTION_WINDOW, OPENING_INCREMENT } from '../limits.js'
+import { ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, PROTOCOL_ERROR, STREAM_CLOSED } from '../protocol.js'
+import { ReceiveWindow } from '../receive-window.js'
 import { requestTrailers } from './request-head.js'
-import type { Stream } from './stream.js'
-import type { Streams } from './streams.js'
+import type { ServerStream } from './stream.js'
+import type { ServerStreams } from './streams.js'
 
 const NO_TRAILERS: readonly string[] = []
 
 export class Uploads {
   readonly #writer: FrameWriter
-  readonly #streams: Pick<Streams, 'get' | 'checkWasReset'>
+  readonly #streams: Pick<ServerStreams, 'get' | 'checkWasReset'>
   readonly #window = new ReceiveWindow(CONNECTION_WINDOW)
   /** The stream of the current DATA frame; undefined if its content is dropped. */
-  #current: Stream | undefined
+  #current: ServerStream | undefined
   #currentEnds = false
   /** Streams with content, or the end of their body, in the current read. */
-  #moved = new Set<Stream>()
+  #moved = new Set<ServerStream>()
 
-  constructor(writer: FrameWriter, streams: Pick<Streams, 'get' | 'checkWasReset'>) {
+  constructor(writer: FrameWriter, streams: Pick<ServerStreams, 'get' | 'checkWasReset'>) {
     this.#writer = writer
     this.#streams = streams
   }
@@ -60,7 +60,7 @@ export class Uploads {
   }
 
   /** @throws {StreamError} */
-  onTrailers(stream: Stream, { fields, isWhole }: DecodedBlock, endsStream: boolean): void {
+  onTrailers(stream: ServerStream, { fields, isWhole }: DecodedBlock, endsStream: boolean): void {
     if (!stream.isUploading) throw new StreamError(STREAM_CLOSED, 'trailers of a request that has ended')
     if (!endsStream) throw new StreamError(PROTOCOL_ERROR, 'trailers that do not end the stream')
     if (!isWhole) throw new StreamError(ENHANCE_YOUR_CALM, 'too many trailers')
@@ -76,7 +76,7 @@ export class Uploads {
   }
 
   /** Content of the stream has been read or dropped. */
-  onConsumed(stream: Stream, bytes: number): void {
+  onConsumed(stream: ServerStream, bytes: number): void {
     this.#consume(bytes)
     if (stream.closed || !stream.isUploading) return
     const increment = stream.receiveWindow.consume(bytes)
@@ -84,7 +84,7 @@ export class Uploads {
   }
 
   /** The stream that a DATA frame is for; undefined if it is to be dropped. */
-  #receiverOf(id: number, length: number, content: number): Stream | undefined {
+  #receiverOf(id: number, length: number, content: number): ServerStream | undefined {
     const stream = this.#streams.get(id)
     if (stream === undefined) {
       this.#streams.checkWasReset(id)
@@ -98,7 +98,7 @@ export class Uploads {
     return stream
   }
 
-  #end(stream: Stream, trailers: readonly string[]): void {
+  #end(stream: ServerStream, trailers: readonly string[]): void {
     const { length } = stream.parts
     if (length !== undefined && stream.received < length) {
       throw new StreamError(PROTOCOL_ERROR, 'less content than announced')

@@ -1,9 +1,9 @@
-import { Prefix } from '../http1/prefix.js'
-import type { BodyReader, CountedBody } from '../message.js'
-import { STREAM_WINDOW } from './limits.js'
+import { Prefix } from '../../http1/prefix.js'
+import type { BodyReader, CountedBody } from '../../message.js'
+import { STREAM_WINDOW } from '../limits.js'
 
 /** The stream that a body arrives on. */
-export interface BodySource {
+export interface UploadStream {
   /** A reader wants the body for the first time. */
   onBodyWanted(): void
   /** `bytes` have been read or dropped, so the client may send as many more. */
@@ -14,11 +14,11 @@ export interface BodySource {
  * The body of a request. What arrives in one read of the connection is handed over as one piece, however many frames it
  * came in; while no reader wants it, it is held, at most as much as the stream's window allows.
  */
-export class RequestBody implements CountedBody {
+export class Http2RequestBody implements CountedBody {
   readonly length: number | undefined
   complete = false
   received = 0
-  readonly #source: BodySource
+  readonly #source: UploadStream
   /** Content of the current read. */
   readonly #fresh: Buffer[] = []
   /** Content of earlier reads. */
@@ -31,7 +31,7 @@ export class RequestBody implements CountedBody {
   #aborted = false
 
   /** @param length the Content-Length, if there is one */
-  constructor(length: number | undefined, source: BodySource) {
+  constructor(length: number | undefined, source: UploadStream) {
     this.length = length
     this.#source = source
   }
