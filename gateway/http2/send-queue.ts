@@ -7,7 +7,7 @@ export type SendResult =
   | 'more'
   /** Nothing waits. */
   | 'empty'
-  /** The client must open the window of the stream, or of the connection. */
+  /** The peer must open the window of the stream, or of the connection. */
   | 'stream-window'
   | 'connection-window'
   /** What was sent before must leave first. */
@@ -16,9 +16,9 @@ export type SendResult =
 const NO_TRAILERS: readonly string[] = []
 const NOTHING = Buffer.alloc(0)
 
-/** The frames of one response that have yet to be sent. */
+/** The frames of one message that have yet to be sent. */
 export class SendQueue {
-  /** Content that the client takes on this stream; negative after it has reduced its windows. */
+  /** Content that the peer takes on this stream; negative after it has reduced its windows. */
   window: number
   readonly #stream: number
   readonly #writer: FrameWriter

@@ -1,11 +1,12 @@
 import type { Deadlines, Timed } from '../../http1/deadlines.js'
+import { type ContentStream, isReceiving } from '../content-receiver.js'
 import type { FrameWriter } from '../frame-writer.js'
 import { STREAM_WINDOW } from '../limits.js'
 import { INTERNAL_ERROR } from '../protocol.js'
 import { ReceiveWindow } from '../receive-window.js'
+import { type BodyStream, ReceivedBody } from '../received-body.js'
 import type { Sender } from '../send-order.js'
 import { SendQueue } from '../send-queue.js'
-import { Http2RequestBody, type UploadStream } from './request-body.js'
 import type { RequestParts } from './request-head.js'
 import { Http2Response, type ResponseStream } from './response.js'
 
@@ -30,10 +31,10 @@ export interface StreamOwner {
 }
 
 /** A request and its response. */
-export class ServerStream implements Timed, UploadStream, ResponseStream, Sender {
+export class ServerStream implements Timed, ContentStream, BodyStream, ResponseStream, Sender {
   readonly id: number
   readonly parts: RequestParts
-  readonly body: Http2RequestBody | undefined
+  readonly body: ReceivedBody | undefined
   readonly response: Http2Response
   readonly queue: SendQueue
   readonly receiveWindow = new ReceiveWindow(STREAM_WINDOW)
@@ -55,7 +56,7 @@ export class ServerStream implements Timed, UploadStream, ResponseStream, Sender
     this.parts = parts
     this.#owner = owner
     this.queue = new SendQueue(id, owner.writer, window)
-    this.body = hasBody ? new Http2RequestBody(parts.length, this) : undefined
+    this.body = hasBody ? new ReceivedBody(parts.length, this) : undefined
     this.response = new Http2Response(this, parts.method, parts.fields)
     if (hasBody) {
       this.#uploadEnds = owner.deadlines.now() + owner.requestTimeoutMs
@@ -65,12 +66,7 @@ export class ServerStream implements Timed, UploadStream, ResponseStream, Sender
 
   /** True until the client has sent all of the request. */
   get isUploading(): boolean {
-    return this.body?.ended === false
-  }
-
-  /** Bytes of the body received so far. */
-  get received(): number {
-    return this.body?.received ?? 0
+    return isReceiving(this)
   }
 
   onBodyWanted(): void {
@@ -83,14 +79,12 @@ export class ServerStream implements Timed, UploadStream, ResponseStream, Sender
     this.#owner.onConsumed(this, bytes)
   }
 
-  /** The client has sent the whole body. */
-  onUploaded(trailers: readonly string[]): void {
+  onBodySent(trailers: readonly string[]): void {
     this.body?.end(trailers)
     this.#uploadEnds = NEVER
     this.#updateDeadline()
   }
 
-  /** Hands over the content that has arrived. */
   deliver(): void {
     try {
       this.body?.deliver()

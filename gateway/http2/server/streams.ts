@@ -1,22 +1,17 @@
 /** The streams of a connection: from the frames of a client to requests, and how they end (RFC 9113 section 5). */
 import type { Deadlines } from '../../http1/deadlines.js'
+import { ContentReceiver } from '../content-receiver.js'
 import { ConnectionError, floodError, StreamError } from '../errors.js'
+import { TRAILER_LIMITS } from '../field-rules.js'
 import type { FloodLimits } from '../flood.js'
+import type { Messages } from '../frame-handler.js'
 import type { FrameWriter } from '../frame-writer.js'
-import type { DecodedBlock } from '../hpack/decoder.js'
+import type { BlockLimits, DecodedBlock } from '../hpack/decoder.js'
 import { MAX_STREAMS } from '../limits.js'
-import {
-  DEFAULT_WINDOW,
-  ENHANCE_YOUR_CALM,
-  FLOW_CONTROL_ERROR,
-  MAX_31_BITS,
-  NO_ERROR,
-  PROTOCOL_ERROR,
-  REFUSED_STREAM,
-  STREAM_CLOSED,
-} from '../protocol.js'
-import { SendOrder } from '../send-order.js'
-import { requestParts } from './request-head.js'
+import { ENHANCE_YOUR_CALM, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } from '../protocol.js'
+import { StreamSet } from '../stream-set.js'
+import { CONNECTION_WINDOW } from './limits.js'
+import { MAX_LIST, requestParts } from './request-head.js'
 import { ServerStream, type StreamOwner } from './stream.js'
 
 /** The limits of one client on all its connections. */
@@ -37,13 +32,13 @@ export interface StreamSettings {
   begin(stream: ServerStream): void
   /** The last open stream has ended. */
   onEmpty(): void
-  /** Content of the stream has been read or dropped. */
-  onConsumed(stream: ServerStream, bytes: number): void
   /** A handler threw; the response to its request has been cut. */
   failed(error: unknown): void
 }
 
-export class ServerStreams implements StreamOwner {
+export class ServerStreams implements StreamOwner, Messages<ServerStream> {
+  readonly streams: StreamSet<ServerStream>
+  readonly content: ContentReceiver<ServerStream>
   readonly writer: FrameWriter
   readonly deadlines: Deadlines
   readonly requestTimeoutMs: number
@@ -54,17 +49,13 @@ export class ServerStreams implements StreamOwner {
   isClosing = false
   readonly #floods: FloodLimits
   readonly #settings: StreamSettings
-  readonly #open = new Map<number, ServerStream>()
-  readonly #order = new SendOrder()
-  #lastStream = 0
-  #initialWindow = DEFAULT_WINDOW
   /** Requests of the current read, which begin when it has been parsed: one that is reset in it costs little. */
   #arrived: ServerStream[] = []
-  /** Streams reset from here, of which frames may still arrive (RFC 9113 section 5.1), the latest last. */
-  readonly #reset: number[] = []
 
   constructor(writer: FrameWriter, floods: FloodLimits, settings: StreamSettings) {
     this.writer = writer
+    this.streams = new StreamSet(writer)
+    this.content = new ContentReceiver(writer, this.streams, CONNECTION_WINDOW)
     this.#floods = floods
     this.#settings = settings
     this.deadlines = settings.deadlines
@@ -72,47 +63,43 @@ export class ServerStreams implements StreamOwner {
     this.keepAliveMs = settings.keepAliveMs
   }
 
-  get count(): number {
-    return this.#open.size
+  limitsOf(id: number): BlockLimits {
+    return this.streams.get(id) === undefined ? MAX_LIST : TRAILER_LIMITS
   }
 
-  get(id: number): ServerStream | undefined {
-    return this.#open.get(id)
+  onHeaders(id: number, block: DecodedBlock, endsStream: boolean): void {
+    if (id % 2 === 0) throw new ConnectionError(PROTOCOL_ERROR, 'a stream that a client cannot open')
+    const open = this.streams.get(id)
+    if (open === undefined) this.#onHead(id, block, endsStream)
+    else this.content.onTrailers(open, block, endsStream)
   }
 
   /** The head of a request. @throws {ConnectionError} @throws {StreamError} */
-  onHead(id: number, { fields, isWhole }: DecodedBlock, endsStream: boolean): void {
-    if (id <= this.#lastStream) {
-      if (!this.#reset.includes(id)) throw new ConnectionError(STREAM_CLOSED, 'HEADERS on a closed stream')
+  #onHead(id: number, { fields, isWhole }: DecodedBlock, endsStream: boolean): void {
+    if (id <= this.streams.last) {
+      if (!this.streams.wasReset(id)) throw new ConnectionError(STREAM_CLOSED, 'HEADERS on a closed stream')
       this.#floods.countIdle()
       return
     }
-    this.#lastStream = id
+    this.streams.last = id
     if (this.isClosing) this.#floods.countIdle()
-    else if (this.#open.size >= MAX_STREAMS) {
+    else if (this.streams.count >= MAX_STREAMS) {
       this.#floods.countCostly('streams')
-      this.#sendReset(id, REFUSED_STREAM)
+      this.streams.reset(id, REFUSED_STREAM)
     } else {
       if (!isWhole) throw new StreamError(ENHANCE_YOUR_CALM, 'too large a head')
       const parts = requestParts(fields)
       if (endsStream && (parts.length ?? 0) > 0)
         throw new StreamError(PROTOCOL_ERROR, 'a length without content')
-      const stream = new ServerStream(id, parts, !endsStream, this.#initialWindow, this)
-      this.#open.set(id, stream)
+      const stream = new ServerStream(id, parts, !endsStream, this.streams.initialWindow, this)
+      this.streams.add(stream)
       this.#arrived.push(stream)
     }
   }
 
-  /** A frame has come for a stream that is not open: only one that was reset from here may still get some. */
-  checkWasReset(id: number): void {
-    this.#checkNotIdle(id)
-    if (!this.#reset.includes(id)) throw new StreamError(STREAM_CLOSED, 'a frame on a closed stream')
-  }
-
-  /** The client has reset a stream. @throws {ConnectionError} */
   onReset(id: number): void {
-    this.#checkNotIdle(id)
-    const stream = this.#open.get(id)
+    this.streams.checkNotIdle(id)
+    const stream = this.streams.get(id)
     if (stream === undefined) this.#floods.countIdle()
     else {
       this.#countReset()
@@ -121,47 +108,15 @@ export class ServerStreams implements StreamOwner {
     }
   }
 
-  /** @throws {ConnectionError} @throws {StreamError} */
-  onWindowUpdate(id: number, increment: number): void {
-    if (id === 0) {
-      if (increment === 0) throw new ConnectionError(PROTOCOL_ERROR, 'an increment of 0')
-      this.writer.window += increment
-      if (this.writer.window > MAX_31_BITS)
-        throw new ConnectionError(FLOW_CONTROL_ERROR, 'too large a window')
-      this.#order.onConnectionWindow()
-      return
-    }
-    this.#checkNotIdle(id)
-    const stream = this.#open.get(id)
-    if (stream === undefined) return
-    if (increment === 0) throw new StreamError(PROTOCOL_ERROR, 'an increment of 0')
-    stream.queue.window += increment
-    if (stream.queue.window > MAX_31_BITS) throw new StreamError(FLOW_CONTROL_ERROR, 'too large a window')
-    if (!stream.queue.isEmpty) this.#order.send(stream)
-  }
-
-  /** The client's INITIAL_WINDOW_SIZE, which also changes the windows of open streams. @throws {ConnectionError} */
-  onInitialWindow(value: number): void {
-    const change = value - this.#initialWindow
-    this.#initialWindow = value
-    if (change === 0) return
-    for (const { queue } of this.#open.values()) {
-      queue.window += change
-      if (queue.window > MAX_31_BITS) throw new ConnectionError(FLOW_CONTROL_ERROR, 'too large a window')
-    }
-    if (change > 0)
-      for (const stream of this.#open.values()) if (!stream.queue.isEmpty) this.#order.send(stream)
-  }
-
   /**
    * Every reset that a client causes by something malformed comes here. It costs the client as little as a reset of its own,
    * and so counts as one (CVE-2025-8671). @throws {ConnectionError}
    */
-  onMalformed(id: number, code: number): void {
-    this.#lastStream = Math.max(this.#lastStream, id)
+  onMalformed(id: number, { code }: StreamError): void {
+    this.streams.last = Math.max(this.streams.last, id)
     this.#countReset()
-    this.#sendReset(id, code)
-    const stream = this.#open.get(id)
+    this.streams.reset(id, code)
+    const stream = this.streams.get(id)
     if (stream !== undefined) {
       this.#remove(stream)
       stream.close()
@@ -176,26 +131,20 @@ export class ServerStreams implements StreamOwner {
     for (const stream of arrived) if (!stream.closed) this.#begin(stream)
   }
 
-  /** There is room for frames again. */
-  onRoom(): void {
-    this.#order.run()
-  }
-
   /** Ends all streams: the connection is over. */
   closeAll(): void {
-    for (const stream of this.#open.values()) {
+    for (const stream of this.streams.all()) {
       this.#forget(stream)
       stream.close()
     }
-    this.#open.clear()
   }
 
   send(stream: ServerStream): void {
-    this.#order.send(stream)
+    this.streams.send(stream)
   }
 
   onConsumed(stream: ServerStream, bytes: number): void {
-    this.#settings.onConsumed(stream, bytes)
+    this.content.onConsumed(stream, bytes)
   }
 
   onFailed(stream: ServerStream, error: unknown): void {
@@ -205,13 +154,13 @@ export class ServerStreams implements StreamOwner {
 
   onAnswered(stream: ServerStream): void {
     // The client may stop its upload (RFC 9113 section 8.1).
-    if (stream.isUploading) this.#sendReset(stream.id, NO_ERROR)
+    if (stream.isUploading) this.streams.reset(stream.id, NO_ERROR)
     this.#remove(stream)
     stream.close()
   }
 
   reset(stream: ServerStream, code: number): void {
-    this.#sendReset(stream.id, code)
+    this.streams.reset(stream.id, code)
     this.#remove(stream)
   }
 
@@ -232,31 +181,21 @@ export class ServerStreams implements StreamOwner {
     }
   }
 
-  #checkNotIdle(id: number): void {
-    if (id > this.#lastStream) throw new ConnectionError(PROTOCOL_ERROR, 'a frame on an idle stream')
-  }
-
   #countReset(): void {
     this.#floods.countCostly('resets')
     if (!this.#settings.client.countReset()) throw floodError('resets')
   }
 
-  #sendReset(id: number, code: number): void {
-    this.writer.reset(id, code)
-    this.#reset.push(id)
-    if (this.#reset.length > MAX_STREAMS) this.#reset.shift()
-  }
-
   #remove(stream: ServerStream): void {
-    if (!this.#open.delete(stream.id)) return
-    this.#forget(stream)
-    if (this.#open.size === 0) this.#settings.onEmpty()
+    if (!this.#forget(stream)) return
+    if (this.streams.count === 0) this.#settings.onEmpty()
   }
 
-  #forget(stream: ServerStream): void {
+  /** False if the stream was not open. */
+  #forget(stream: ServerStream): boolean {
     stream.closed = true
-    this.#order.delete(stream)
     if (stream.places > 0) this.#settings.client.giveBack(stream.places)
     stream.places = 0
+    return this.streams.delete(stream)
   }
 }
