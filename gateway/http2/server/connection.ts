@@ -8,6 +8,7 @@ import { FloodLimits } from '../flood.js'
 import { FrameHandler } from '../frame-handler.js'
 import { FrameReader } from '../frame-reader.js'
 import { FrameWriter } from '../frame-writer.js'
+import { HeadLimit } from '../head-limit.js'
 import { LOOK_MS } from '../limits.js'
 import { Liveness } from '../liveness.js'
 import { Output } from '../output.js'
@@ -30,8 +31,7 @@ export class Http2ServerConnection implements Timed {
   readonly #reader: FrameReader
   /** When an idle connection ends. */
   #idleEnds: number
-  /** When a head, or another frame, that has arrived in part must be whole. */
-  #headEnds = Number.POSITIVE_INFINITY
+  readonly #headLimit: HeadLimit
   readonly #liveness: Liveness
   /** The client was told that the connection will end, but requests on their way are still accepted. */
   #isLeaving = false
@@ -64,6 +64,7 @@ export class Http2ServerConnection implements Timed {
     this.#reader = new FrameReader(this.#handler, true)
     const now = deadlines.now()
     this.#liveness = new Liveness(now)
+    this.#headLimit = new HeadLimit(settings.headTimeoutMs)
     this.#idleEnds = now + settings.headTimeoutMs
     this.deadline = this.#idleEnds
     socket.on('data', this.#onData).on('end', this.#onEnd)
@@ -94,16 +95,17 @@ export class Http2ServerConnection implements Timed {
     // A write is at most 64 KiB, so 1 KB/s is fast enough.
     const isStalled = now - stalledSince >= this.#all.settings.keepAliveMs
     if (next === 'give-up' || isStalled) this.#socket.destroy()
-    else if (now >= this.#headEnds) this.#fail(new ConnectionError(PROTOCOL_ERROR, 'a head took too long'))
+    else if (now >= this.#headLimit.ends)
+      this.#fail(new ConnectionError(PROTOCOL_ERROR, 'a head took too long'))
     else if (this.#isLeaving && !this.#streams.isClosing && now >= this.#idleEnds) this.#leaveNow(NO_ERROR)
     else if (this.#streams.streams.count > 0) this.#look(now, next === 'ask')
     else if (now >= this.#idleEnds) this.#leaveNow(NO_ERROR)
-    else this.deadline = Math.min(this.#idleEnds, this.#headEnds)
+    else this.deadline = Math.min(this.#idleEnds, this.#headLimit.ends)
   }
 
   /** A connection in use is looked at now and then: its client may be gone without a trace. */
   #look(now: number, asks: boolean): void {
-    this.deadline = Math.min(now + LOOK_MS, this.#headEnds)
+    this.deadline = Math.min(now + LOOK_MS, this.#headLimit.ends)
     if (this.#isLeaving) this.deadline = Math.min(this.deadline, this.#idleEnds)
     if (!asks) return
     this.#liveness.onAsked()
@@ -137,7 +139,7 @@ export class Http2ServerConnection implements Timed {
     else if (!this.#isLeaving) {
       this.#all.idle(this)
       this.#idleEnds = this.#all.deadlines.now() + this.#all.settings.keepAliveMs
-      this.deadline = Math.min(this.#idleEnds, this.#headEnds)
+      this.deadline = Math.min(this.#idleEnds, this.#headLimit.ends)
     }
   }
 
@@ -189,7 +191,11 @@ export class Http2ServerConnection implements Timed {
       this.#reader.push(bytes)
       this.#streams.onReadEnd()
       this.#streams.content.onReadEnd()
-      this.#limitHead()
+      this.#headLimit.onReadEnd(
+        this.#reader.isWithinFrame || this.#handler.isWithinHead,
+        this.#all.deadlines.now(),
+      )
+      this.deadline = Math.min(this.deadline, this.#headLimit.ends)
     } catch (error) {
       if (error instanceof ConnectionError) this.#fail(error)
       else {
@@ -197,17 +203,6 @@ export class Http2ServerConnection implements Timed {
         this.#all.handlers.failed?.(error)
       }
     }
-  }
-
-  /** A frame or a header block that has arrived in part must soon be whole. */
-  #limitHead(): void {
-    if (!this.#reader.isWithinFrame && !this.#handler.isWithinHead) {
-      this.#headEnds = Number.POSITIVE_INFINITY
-      return
-    }
-    if (this.#headEnds !== Number.POSITIVE_INFINITY) return
-    this.#headEnds = this.#all.deadlines.now() + this.#all.settings.headTimeoutMs
-    this.deadline = Math.min(this.deadline, this.#headEnds)
   }
 
   /** The client sends no more. Its requests can still be answered, but a half-close is not what clients do. */
