@@ -8,7 +8,7 @@ import type { Deadlines } from './deadlines.js'
 import { Silence } from './silence.js'
 
 /** How long an idle connection is kept when the upstream announces no timeout. */
-const IDLE_MS = 4_000
+export const IDLE_MS = 4_000
 const LONGEST_IDLE_MS = 60_000
 /** Closed this long before the upstream's own timeout, because a request sent just then would be lost. */
 const MARGIN_MS = 1_000
