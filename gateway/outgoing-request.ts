@@ -15,8 +15,11 @@ export interface ResponseHead {
   readonly fields: Fields
 }
 
-/** How a request can fail: no connection, the connection broke, a timeout, or a response that is not valid HTTP. */
-export type ConnectionFault = 'no-connection' | 'gone' | 'silent' | 'invalid'
+/**
+ * How a request can fail: no connection, the upstream says that it has not looked at the request, the connection broke, a
+ * timeout, or a response that is not valid HTTP.
+ */
+export type ConnectionFault = 'no-connection' | 'refused' | 'gone' | 'silent' | 'invalid'
 
 /** Limits in ms: to connect, from the end of the request to the response head, and between bytes of its body. */
 export interface WaitingTimes {

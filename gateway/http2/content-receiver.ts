@@ -95,6 +95,16 @@ export class ContentReceiver<Stream extends ContentStream> {
     this.#end(stream, trailersOf(fields))
   }
 
+  /** The body has no content, and ends with its head. @throws {StreamError} */
+  onBodyless(stream: Stream): void {
+    this.#end(stream, NO_TRAILERS)
+  }
+
+  /** The stream’s head has come: `deliver` is called at the end of the read, even if no content has come. */
+  onHead(stream: Stream): void {
+    this.#moved.add(stream)
+  }
+
   /** The bytes of a read have been parsed: their content is handed over. */
   onReadEnd(): void {
     if (this.#moved.size === 0) return

@@ -62,7 +62,7 @@ export class FrameHandler<Stream extends NumberedSender & ContentStream> impleme
   /** The stream of the current DATA frame. */
   #dataStream = 0
   /** The peer's first frame, SETTINGS, has come. */
-  #hasSettings = false
+  hasSettings = false
 
   constructor(
     writer: FrameWriter,
@@ -161,11 +161,11 @@ export class FrameHandler<Stream extends NumberedSender & ContentStream> impleme
 
   /** SETTINGS comes first (RFC 9113 section 3.4); nothing comes between the frames of a header block. */
   #checkOrder(type?: number, flags = 0): void {
-    if (!this.#hasSettings) {
+    if (!this.hasSettings) {
       if (type !== SETTINGS || (flags & ACK) !== 0) {
         throw new ConnectionError(PROTOCOL_ERROR, 'a frame before SETTINGS')
       }
-      this.#hasSettings = true
+      this.hasSettings = true
     }
     if (this.#blocks.isOpen && type !== CONTINUATION) {
       throw new ConnectionError(PROTOCOL_ERROR, 'a frame within a header block')

@@ -41,7 +41,7 @@ export class FrameWriter {
     return this.#output.isFull
   }
 
-  /** A head, or trailers if `status` is 0. Flat `fields`. */
+  /** A head or trailers; `status`, unless it is 0, comes before the flat `fields`. */
   headers(stream: number, status: number, fields: readonly string[], endsStream: boolean): void {
     const length = this.#encode(status, fields)
     const endStream = endsStream ? END_STREAM : 0

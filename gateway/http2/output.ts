@@ -74,6 +74,13 @@ export class Output {
     return this.#inFlight === undefined ? undefined : this.#writtenAt
   }
 
+  /** Writes what comes before the first frame. */
+  preface(bytes: Buffer): void {
+    this.#makeRoom(bytes.length)
+    this.bytes(bytes, 0, bytes.length)
+    this.#plan()
+  }
+
   /** Writes the head of a frame with `length` bytes of payload, which the caller must write next. */
   frame(length: number, type: number, flags: number, stream: number): void {
     // Behind the last bytes nothing is sent.

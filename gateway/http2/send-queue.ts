@@ -29,6 +29,7 @@ export class SendQueue {
   /** Bytes of the first chunk that were sent. */
   #at = 0
   #trailers = NO_TRAILERS
+  #begun = false
   #isWhole = false
   #ended = false
 
@@ -42,11 +43,17 @@ export class SendQueue {
     return this.#head === undefined && this.#chunks.length === 0 && this.#isWhole === this.#ended
   }
 
+  /** True once the head was sent. */
+  get begun(): boolean {
+    return this.#begun
+  }
+
   /** True once the last frame was sent. */
   get ended(): boolean {
     return this.#ended
   }
 
+  /** @param status 0 if `fields` begin with the pseudo-header fields */
   addHead(status: number, fields: readonly string[]): void {
     this.#status = status
     this.#head = fields
@@ -84,6 +91,7 @@ export class SendQueue {
   #sendHead(fields: readonly string[], isAll: boolean): void {
     const ends = isAll && this.#endsWithoutTrailers
     this.#head = undefined
+    this.#begun = true
     this.#ended = ends
     this.#writer.headers(this.#stream, this.#status, fields, ends)
   }
