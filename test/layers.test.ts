@@ -66,7 +66,7 @@ const PLACES: Record<string, Row> = {
   'gateway/policy': { value: WORDS, types: ['config/types.ts'] },
   // The two users of it: clients in one, upstreams in the other.
   'gateway/listen': { value: [...WORDS, 'gateway/http1', 'gateway/http2'] },
-  'gateway/forward': { value: [...WORDS, 'gateway/http1'] },
+  'gateway/forward': { value: [...WORDS, 'gateway/http1', 'gateway/http2'] },
 
   // Written against the rooms' types; their functions are injected, except those of forward that word a response.
   'gateway/pipeline': { value: [...WORDS, 'gateway/forward'], types: ROOMS },

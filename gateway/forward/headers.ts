@@ -1,6 +1,7 @@
 /** Which fields are passed on and which are added, on the way to an upstream and back. */
 import { HOP_BY_HOP_FIELDS } from '../../config/words/words.js'
 import { lowerName } from '../http1/names.js'
+import { takesTrailers } from '../http1/request-head.js'
 import type { Fields, IncomingBody, RequestHead } from '../message.js'
 import type { RequestFraming } from '../outgoing-request.js'
 import type { Facts, Project } from '../types.js'
@@ -33,8 +34,17 @@ export function framedRequest(
   const head =
     `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
     upstreamRequestFields(exchange, passing, settings) +
+    trailersField(req, settings) +
     framingFields(framing, req.fields)
   return { head, framing }
+}
+
+/**
+ * Tells an upstream of HTTP/2 that its trailers are welcome, without which gRPC servers refuse a request. In HTTP/1.1 the
+ * field would have to be listed in Connection.
+ */
+function trailersField(req: RequestHead, { protocol }: Pick<UpstreamSettings, 'protocol'>): string {
+  return protocol !== undefined && protocol !== 'http1' && takesTrailers(req) ? 'TE: trailers\r\n' : ''
 }
 
 function framingOf(body: IncomingBody | undefined): RequestFraming {

@@ -196,12 +196,21 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     if (silent || (fault === 'gone' && !this.#reused)) this.#attempts.backend.failed(error)
   }
 
-  /** A request that was never sent may go to another backend; one that was sent is sent once more, if that is safe. */
+  /**
+   * A request that was never sent may go to another backend; one that was sent is sent once more, if that is safe, or if
+   * the upstream has not looked at it.
+   */
   #triesAgain(fault: ConnectionFault, responseBegan: boolean): boolean {
     if (responseBegan || this.#clientLeft) return false
     if (fault === 'no-connection') return this.#movesOn()
-    if (this.#resent || this.#upload !== undefined || !isSafe(this.#exchange.req.method)) return false
-    if (fault !== 'gone') return false
+    if (this.#resent || this.#upload !== undefined) return false
+    if (fault === 'refused') {
+      this.#resent = true
+      this.#connection = undefined
+      this.#attempts.backend.pool.take(this)
+      return true
+    }
+    if (fault !== 'gone' || !isSafe(this.#exchange.req.method)) return false
     this.#resent = true
     if (!this.#reused) return this.#movesOn()
     // The upstream has closed the idle connection, which is not a failure of the backend.

@@ -82,7 +82,7 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
   #open(backend: Backend): void {
     this.#occupy(backend)
     this.#exchange.onAttempt(backend.address)
-    backend.pool.takeNew(this)
+    backend.upgradePool.takeNew(this)
   }
 
   /** A WebSocket that is still to be opened gets its Close at once. */
