@@ -1,12 +1,15 @@
 /** Requests to upstreams that speak HTTP/2, and their responses, through a whole gateway. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { canMakeCertificates, makeCertificate } from '../../../helpers/certificates.js'
 import { testGateway } from '../../../helpers/gateway.js'
+import { startApp } from '../../../helpers/http.js'
 import { answerTo, ask, begin } from './http.js'
 import { h2cGateway, h2cScene, http2Upstream, tlsScene } from './upstream.js'
 
@@ -157,6 +160,20 @@ t.test('a WebSocket is opened by HTTP/1.1 beside it', async t => {
     ),
     'what is not HTTP/2 is said in the log',
   )
+})
+
+t.test('a reload that changes the protocol opens other connections', async t => {
+  const { gateway, upstream } = await h2cScene(t, stream => {
+    stream.respond()
+    stream.end('by HTTP/2')
+  })
+  const app = await startApp(t, (_, res) => res.end('by HTTP/1.1'))
+  t.equal((await ask(gateway.url)).body.toString(), 'by HTTP/2')
+  const file = join(gateway.folder, 'gateway.yaml')
+  const text = readFileSync(file, 'utf8')
+  writeFileSync(file, text.replace(upstream.url, app).replace('protocol: h2c', 'protocol: http1'))
+  t.match(await gateway.reloader.reload('admin'), { result: 'loaded' })
+  t.equal((await ask(gateway.url)).body.toString(), 'by HTTP/1.1')
 })
 
 if (canMakeCertificates(t)) {
