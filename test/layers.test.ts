@@ -17,15 +17,11 @@ interface Row {
 /** The types that the rooms exchange. */
 const TYPES = ['gateway/types.ts', 'gateway/demand.ts', 'gateway/verdict.ts']
 
+/** What the wire formats know. */
+const MESSAGES = ['gateway/message.ts', 'gateway/outgoing-request.ts', 'gateway/errors.ts']
+
 /** What every room knows: the closed lists of words, and the types and errors that rooms pass to each other. */
-const WORDS = [
-  'config/words',
-  ...TYPES,
-  'gateway/compiled-rule.ts',
-  'gateway/message.ts',
-  'gateway/errors.ts',
-  'gateway/plugin.ts',
-]
+const WORDS = ['config/words', ...TYPES, 'gateway/compiled-rule.ts', ...MESSAGES, 'gateway/plugin.ts']
 const ROOMS = ['listen', 'identify', 'policy', 'decide', 'forward', 'observe'].map(room => `gateway/${room}`)
 
 const SHARED_BY_SERVICES = [
@@ -49,6 +45,7 @@ const PLACES: Record<string, Row> = {
   'gateway/compiled-rule.ts': { types: TYPES },
   'gateway/errors.ts': { types: TYPES },
   'gateway/message.ts': { types: ['gateway/errors.ts', ...TYPES] },
+  'gateway/outgoing-request.ts': { types: ['gateway/message.ts'] },
   'gateway/plugin.ts': { value: ['config/schema'], types: TYPES },
   'gateway/plugins.ts': { value: [...WORDS, ...ROOMS] },
   // For tests of plugins: the same code as in a gateway, so that the tests show what a gateway would do.
@@ -57,9 +54,9 @@ const PLACES: Record<string, Row> = {
   'gateway/cli.js': { value: ['gateway/run'], dynamic: ['tools/cli.ts'] },
 
   // The wire format of HTTP/1.1: knows messages, but not what they are used for.
-  'gateway/http1': { value: ['gateway/message.ts', 'gateway/errors.ts'] },
+  'gateway/http1': { value: MESSAGES },
   // That of HTTP/2, with the grammar and the rules of HTTP/1.1.
-  'gateway/http2': { value: ['gateway/message.ts', 'gateway/errors.ts', 'gateway/http1'] },
+  'gateway/http2': { value: [...MESSAGES, 'gateway/http1'] },
 
   // A room knows itself and the lists of words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
@@ -69,7 +66,7 @@ const PLACES: Record<string, Row> = {
   'gateway/policy': { value: WORDS, types: ['config/types.ts'] },
   // The two users of it: clients in one, upstreams in the other.
   'gateway/listen': { value: [...WORDS, 'gateway/http1', 'gateway/http2'] },
-  'gateway/forward': { value: [...WORDS, 'gateway/http1'] },
+  'gateway/forward': { value: [...WORDS, 'gateway/http1', 'gateway/http2'] },
 
   // Written against the rooms' types; their functions are injected, except those of forward that word a response.
   'gateway/pipeline': { value: [...WORDS, 'gateway/forward'], types: ROOMS },

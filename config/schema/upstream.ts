@@ -1,6 +1,6 @@
 /** The shape of one of the `upstreams` in gateway.yaml. */
 import { type Static, Type } from 'typebox'
-import { METHOD_OVERRIDE_FIELDS } from '../words/words.js'
+import { METHOD_OVERRIDE_FIELDS, UPSTREAM_PROTOCOLS } from '../words/words.js'
 import { Duration } from './duration.js'
 import { Strict, Word, when } from './fields.js'
 import { CertificateFile } from './listen.js'
@@ -42,6 +42,11 @@ const Origin = (description: string) =>
 export const GATEWAY_SECRET = /^[\x21-\x7e]{16,1024}$/
 
 const external = {
+  protocol: Word(UPSTREAM_PROTOCOLS, {
+    default: 'http1',
+    description:
+      'How requests are sent: http1 (HTTP/1.1), h2 (HTTP/2 within TLS, for https://), or h2c (HTTP/2 in the clear, for http://). gRPC needs one of the latter. WebSockets are opened by HTTP/1.1 in any case.',
+  }),
   ca: Type.Optional(
     CertificateFile(
       'PEM file with the CA certificate that verifies an https:// upstream, instead of the public ones',

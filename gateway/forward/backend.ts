@@ -1,5 +1,7 @@
 import type { Deadlines } from '../http1/deadlines.js'
 import { ConnectionPool } from '../http1/pool.js'
+import { Http2ConnectionPool } from '../http2/client/pool.js'
+import type { RequestPool } from '../outgoing-request.js'
 import { BackendQueue } from './backend-queue.js'
 import { Ejection } from './ejection.js'
 import { addressOf, type UpstreamSettings } from './transport.js'
@@ -25,7 +27,9 @@ export class Backend {
   readonly origin: URL
   /** `origin` as text. */
   readonly address: string
-  readonly pool: ConnectionPool
+  readonly pool: RequestPool
+  /** For WebSockets, which only HTTP/1.1 opens. */
+  readonly upgradePool: RequestPool
   readonly places: BackendQueue
   /** Open WebSockets, including those in their handshake. */
   tunnels = 0
@@ -45,9 +49,17 @@ export class Backend {
     this.#events = events
     this.#ejection = isOnly ? undefined : new Ejection()
     this.places = new BackendQueue(settings.connections ?? REQUESTS)
-    this.pool = new ConnectionPool(addressOf(origin, settings.ca), settings.timeouts, deadlines, error =>
-      this.unreachable(error),
-    )
+    const open = (Pool: typeof ConnectionPool | typeof Http2ConnectionPool): RequestPool =>
+      new Pool(addressOf(origin, settings.ca), settings.timeouts, deadlines, error => this.unreachable(error))
+    this.upgradePool = open(ConnectionPool)
+    const isHttp1 = (settings.protocol ?? 'http1') === 'http1'
+    this.pool = isHttp1 ? this.upgradePool : open(Http2ConnectionPool)
+  }
+
+  /** Closes all connections, except those of open WebSockets. */
+  close(): void {
+    this.pool.close()
+    this.upgradePool.close()
   }
 
   get ejected(): boolean {

@@ -37,7 +37,7 @@ export class Backends implements Iterable<Backend> {
 
   /** Closes all connections, except those of open WebSockets. */
   close(): void {
-    for (const { pool } of this.#all) pool.close()
+    for (const backend of this.#all) backend.close()
   }
 
   #leastBusy(among: readonly Backend[]): Backend | undefined {

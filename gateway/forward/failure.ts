@@ -1,10 +1,10 @@
 import type { ErrorCode } from '../errors.js'
-import type { ConnectionFault } from '../http1/response-handler.js'
+import type { ConnectionFault } from '../outgoing-request.js'
 
 /** In characters. */
 const LONGEST_CAUSE = 300
 
-/** The error code for the client when there is no response; `heard` if the upstream had begun to send one. */
+/** The error code for the client when there is no response; `responseBegan` if the upstream had begun to send one. */
 export function codeOf(fault: ConnectionFault, responseBegan: boolean): ErrorCode {
   if (fault === 'silent') return 'upstream-timeout'
   return responseBegan ? 'upstream-invalid' : 'upstream-unreachable'

@@ -1,14 +1,15 @@
 /** Which fields are passed on and which are added, on the way to an upstream and back. */
 import { HOP_BY_HOP_FIELDS } from '../../config/words/words.js'
-import type { Framing } from '../http1/message.js'
 import { lowerName } from '../http1/names.js'
+import { takesTrailers } from '../http1/request-head.js'
 import type { Fields, IncomingBody, RequestHead } from '../message.js'
+import type { RequestFraming } from '../outgoing-request.js'
 import type { Facts, Project } from '../types.js'
 import { INTERNAL, type RequestFields } from './request-fields.js'
 import type { Exchange, UpstreamSettings } from './transport.js'
 
-const BODYLESS: Framing = { kind: 'none', bytes: 0 }
-const CHUNKED: Framing = { kind: 'chunked', bytes: 0 }
+const BODYLESS: RequestFraming = { kind: 'none', bytes: 0 }
+const CHUNKED: RequestFraming = { kind: 'chunked', bytes: 0 }
 
 const NOT_OF_ANSWERS = new Set<string>(HOP_BY_HOP_FIELDS)
 
@@ -19,7 +20,7 @@ const CONTINUED = 'access-control-expose-headers'
 export interface FramedRequest {
   /** With the empty line that ends it. */
   readonly head: string
-  readonly framing: Framing
+  readonly framing: RequestFraming
 }
 
 /** The head of the request to the upstream; the body is framed anew, by its length if that is known. */
@@ -33,17 +34,26 @@ export function framedRequest(
   const head =
     `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
     upstreamRequestFields(exchange, passing, settings) +
+    trailersField(req, settings) +
     framingFields(framing, req.fields)
   return { head, framing }
 }
 
-function framingOf(body: IncomingBody | undefined): Framing {
+/**
+ * Tells an upstream of HTTP/2 that its trailers are welcome, without which gRPC servers refuse a request. In HTTP/1.1 the
+ * field would have to be listed in Connection.
+ */
+function trailersField(req: RequestHead, { protocol }: Pick<UpstreamSettings, 'protocol'>): string {
+  return protocol !== undefined && protocol !== 'http1' && takesTrailers(req) ? 'TE: trailers\r\n' : ''
+}
+
+function framingOf(body: IncomingBody | undefined): RequestFraming {
   if (body === undefined) return BODYLESS
   return body.length === undefined ? CHUNKED : { kind: 'length', bytes: body.length }
 }
 
 /** The framing field, if any, and the empty line. */
-function framingFields({ kind, bytes }: Framing, asked: Fields): string {
+function framingFields({ kind, bytes }: RequestFraming, asked: Fields): string {
   if (kind === 'chunked') return 'Transfer-Encoding: chunked\r\n\r\n'
   return kind === 'length' || asked.has('content-length') ? `Content-Length: ${bytes}\r\n\r\n` : '\r\n'
 }

@@ -1,9 +1,7 @@
 import type { ErrorCode } from '../errors.js'
-import type { ClientConnection } from '../http1/client-connection.js'
-import type { ParsedResponse } from '../http1/message.js'
-import type { ConnectionFault, ResponseHandler } from '../http1/response-handler.js'
 import type { Stalled, Stalls } from '../http1/stalls.js'
 import type { Fields, ResponseWatcher } from '../message.js'
+import type { ConnectionFault, OutgoingRequest, ResponseHandler, ResponseHead } from '../outgoing-request.js'
 import { type Attempting, Attempts } from './attempts.js'
 import type { Backends } from './backends.js'
 import { causeOf, codeOf, isSafe } from './failure.js'
@@ -39,7 +37,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   readonly #request: FramedRequest
   readonly #upload: Upload | undefined
   /** Set once the request is being sent. */
-  #connection: ClientConnection | undefined
+  #connection: OutgoingRequest | undefined
   #reused = false
   #resent = false
   #relay: Relay | undefined
@@ -116,7 +114,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     else this.#attempts.backend.pool.take(this)
   }
 
-  onConnection(connection: ClientConnection): void {
+  onConnection(connection: OutgoingRequest): void {
     if (this.#clientLeft) {
       connection.release()
       this.#finish()
@@ -140,7 +138,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     res.sendInterim(status, interimFields(status, fields, own, removedFields))
   }
 
-  onHead({ status, reason, fields }: ParsedResponse): void {
+  onHead({ status, reason, fields }: ResponseHead): void {
     this.#attempts.backend.answered()
     this.#exchange.onAnswer(status, fields)
     if (this.#clientLeft) return
@@ -198,12 +196,21 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     if (silent || (fault === 'gone' && !this.#reused)) this.#attempts.backend.failed(error)
   }
 
-  /** A request that was never sent may go to another backend; one that was sent is sent once more, if that is safe. */
+  /**
+   * A request that was never sent may go to another backend; one that was sent is sent once more, if that is safe, or if
+   * the upstream has not looked at it.
+   */
   #triesAgain(fault: ConnectionFault, responseBegan: boolean): boolean {
     if (responseBegan || this.#clientLeft) return false
     if (fault === 'no-connection') return this.#movesOn()
-    if (this.#resent || this.#upload !== undefined || !isSafe(this.#exchange.req.method)) return false
-    if (fault !== 'gone') return false
+    if (this.#resent || this.#upload !== undefined) return false
+    if (fault === 'refused') {
+      this.#resent = true
+      this.#connection = undefined
+      this.#attempts.backend.pool.take(this)
+      return true
+    }
+    if (fault !== 'gone' || !isSafe(this.#exchange.req.method)) return false
     this.#resent = true
     if (!this.#reused) return this.#movesOn()
     // The upstream has closed the idle connection, which is not a failure of the backend.

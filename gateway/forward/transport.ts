@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import type { UpstreamProtocol } from '../../config/words/words.js'
 import type { ErrorCode } from '../errors.js'
 import type { Address } from '../http1/connector.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
@@ -65,6 +66,8 @@ export interface UpstreamSettings {
   readonly urls: readonly string[]
   /** CA certificates for an https upstream, as PEM text; the public ones when absent. */
   readonly ca?: string | undefined
+  /** Of its requests; WebSockets are always opened by HTTP/1.1. Default `http1`. */
+  readonly protocol?: UpstreamProtocol | undefined
   /** Most concurrent requests to one address; further ones wait up to `connectMs`. Default 1024. */
   readonly connections?: number | undefined
   /** Most bytes of a request body; no limit when absent. */

@@ -1,10 +1,8 @@
 import type { ErrorCode } from '../errors.js'
-import type { ClientConnection } from '../http1/client-connection.js'
 import { listHas } from '../http1/fields.js'
 import { headText } from '../http1/head-text.js'
-import type { ParsedResponse } from '../http1/message.js'
-import type { ConnectionFault, ResponseHandler } from '../http1/response-handler.js'
 import type { ResponseWatcher, Takeover } from '../message.js'
+import type { ConnectionFault, OutgoingRequest, ResponseHandler, ResponseHead } from '../outgoing-request.js'
 import type { Backend } from './backend.js'
 import type { Backends } from './backends.js'
 import { causeOf, codeOf } from './failure.js'
@@ -51,7 +49,7 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
   readonly #tried = new Set<Backend>()
   #backend: Backend | undefined
   /** The upstream connection of the handshake. */
-  #connection: ClientConnection | undefined
+  #connection: OutgoingRequest | undefined
   /** Passes on the upstream's refusal. */
   #relay: Relay | undefined
   #tunnel: Tunnel | undefined
@@ -84,7 +82,7 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
   #open(backend: Backend): void {
     this.#occupy(backend)
     this.#exchange.onAttempt(backend.address)
-    backend.pool.takeNew(this)
+    backend.upgradePool.takeNew(this)
   }
 
   /** A WebSocket that is still to be opened gets its Close at once. */
@@ -100,7 +98,7 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
     this.#finish()
   }
 
-  onConnection(connection: ClientConnection): void {
+  onConnection(connection: OutgoingRequest): void {
     if (this.#ended) {
       connection.abort()
       return
@@ -113,7 +111,7 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
     connection.ask(this, req.method, line + fields + opening, { kind: 'none', bytes: 0 })
   }
 
-  onSwitch({ fields }: ParsedResponse, upstream: Takeover): void {
+  onSwitch({ fields }: ResponseHead, upstream: Takeover): void {
     if (!listHas(fields.get('upgrade') ?? '', 'websocket')) {
       upstream.socket.destroy()
       this.#fail('upstream-invalid', 'it switched to a protocol other than WebSocket')
@@ -133,7 +131,7 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
   }
 
   /** Any response but 101: passed on as the last one on the client's connection. */
-  onHead({ status, reason, fields }: ParsedResponse): void {
+  onHead({ status, reason, fields }: ResponseHead): void {
     const { res, answerFields: own, removedFields } = this.#exchange
     this.#backend?.answered()
     this.#exchange.onAnswer(status, fields)

@@ -1,8 +1,8 @@
 import type { ErrorCode } from '../errors.js'
-import type { ClientConnection } from '../http1/client-connection.js'
 import type { Deadlines, Timed } from '../http1/deadlines.js'
 import { TransferRate } from '../http1/transfer-rate.js'
 import type { BodyReader, Fields, IncomingBody } from '../message.js'
+import type { OutgoingRequest } from '../outgoing-request.js'
 import type { RequestFields } from './request-fields.js'
 import { announcedTrailers } from './trailers.js'
 import type { UpstreamSettings } from './transport.js'
@@ -29,7 +29,7 @@ export class Upload implements BodyReader, Timed {
   /** Bytes left of the upstream's `maxBody`. */
   #bytesLeft: number
   /** Undefined before the start and after the end of the upload. */
-  #connection: ClientConnection | undefined
+  #connection: OutgoingRequest | undefined
 
   constructor(
     body: IncomingBody,
@@ -59,7 +59,7 @@ export class Upload implements BodyReader, Timed {
   }
 
   /** Starts to read the body, which makes the listener send a 100 to a client that expects one. */
-  start(connection: ClientConnection): void {
+  start(connection: OutgoingRequest): void {
     this.#connection = connection
     this.#deadlines.add(this)
     this.#awaitClient()
@@ -122,6 +122,6 @@ export class Upload implements BodyReader, Timed {
   }
 }
 
-function flush(connection: ClientConnection): void {
+function flush(connection: OutgoingRequest): void {
   connection.flush()
 }

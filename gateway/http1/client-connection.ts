@@ -1,19 +1,25 @@
 /** One connection to an upstream, and the requests it carries, one after another. */
 import type { Socket } from 'node:net'
 import type { Fields } from '../message.js'
+import type {
+  ConnectionFault,
+  OutgoingRequest,
+  RequestFraming,
+  ResponseHandler,
+} from '../outgoing-request.js'
+import type { ConnectionOwner } from './connection-owner.js'
 import type { Connector, SocketReader } from './connector.js'
 import type { Timed } from './deadlines.js'
 import { isPersistent } from './framing.js'
-import type { Framing, ParsedResponse } from './message.js'
+import type { ParsedResponse } from './message.js'
 import { RequestWriter } from './request-writer.js'
-import type { ConnectionFault, ConnectionOwner, ResponseHandler } from './response-handler.js'
 import { ResponseReader, type ResponseSink } from './response-reader.js'
 import { SILENCE_MS } from './silence.js'
 
 const NEVER = Number.POSITIVE_INFINITY
 const NO_TRAILERS: readonly string[] = []
 
-export class ClientConnection implements Timed, SocketReader, ResponseSink {
+export class ClientConnection implements OutgoingRequest, Timed, SocketReader, ResponseSink {
   /** Also set by its home, while the connection is free. */
   deadline: number
   /** Requests begun on this connection. */
@@ -44,11 +50,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     owner.deadlines.add(this)
   }
 
-  /**
-   * Begins a request; only for the handler that holds the connection. If there is a body, `flush` sends the head, and
-   * `send` and `finish` follow.
-   */
-  ask(handler: ResponseHandler, method: string, head: string, framing: Framing): void {
+  ask(handler: ResponseHandler, method: string, head: string, framing: RequestFraming): void {
     this.requests += 1
     this.#handler = handler
     this.#isSent = this.#responseBegan = false
@@ -58,13 +60,11 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     if (framing.kind === 'none') this.finish(NO_TRAILERS)
   }
 
-  /** Returns the connection without a request. */
   release(): void {
     this.#handler = undefined
     if (!this.#isClosed) this.#owner.onFree(this, undefined)
   }
 
-  /** Sends a piece of the request body. False when the upstream must read first; `onSendable` follows. */
   send(chunk: Buffer): boolean {
     if (this.#isClosed) return true
     if (!this.#writer.write(chunk)) this.#fail('gone', new Error('a body longer than was announced'))
@@ -77,7 +77,6 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     if (!this.#isClosed) this.#writer.flush()
   }
 
-  /** Ends the request body. */
   finish(trailers: readonly string[]): void {
     if (this.#isClosed) return
     this.#isSent = this.#writer.end(trailers)
@@ -85,7 +84,6 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     else this.#fail('gone', new Error('a body shorter than was announced'))
   }
 
-  /** Stops reading the response. Bytes that are already read may still arrive. */
   pause(): void {
     if (this.#isPaused || this.#isClosed) return
     this.#isPaused = true
@@ -100,7 +98,7 @@ export class ClientConnection implements Timed, SocketReader, ResponseSink {
     this.#socket.resume()
   }
 
-  /** Closes the connection without a call of the handler. */
+  /** Also closes the connection, since nothing could follow on it. */
   abort(): void {
     this.#handler = undefined
     if (this.#isClosed) return

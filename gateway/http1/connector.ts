@@ -43,13 +43,16 @@ export interface SocketReader {
 
 export class Connector {
   readonly #address: Address
+  readonly #alpn: string
   /** Made once: parsing the CA certificates takes longer than connecting. */
   #context: SecureContext | undefined
   /** TLS session of the last handshake, resumed by the next one. */
   #session: Buffer | undefined
 
-  constructor(address: Address) {
+  /** @param alpn the protocol that is negotiated within TLS */
+  constructor(address: Address, alpn = 'http/1.1') {
     this.#address = address
+    this.#alpn = alpn
   }
 
   /** Connects. All bytes of the socket go to `reader`; use `connectForTakeover` to hand the socket over later. */
@@ -88,7 +91,7 @@ export class Connector {
       servername,
       secureContext: this.#context,
       session: this.#session,
-      ALPNProtocols: ['http/1.1'],
+      ALPNProtocols: [this.#alpn],
     })
     socket.on('session', session => {
       this.#session = session

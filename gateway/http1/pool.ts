@@ -1,20 +1,21 @@
 /** The connections to one address of an upstream. */
 import type { Fields } from '../message.js'
+import type { RequestPool, ResponseHandler, WaitingTimes } from '../outgoing-request.js'
 import { ClientConnection } from './client-connection.js'
+import type { ConnectionOwner } from './connection-owner.js'
 import { type Address, Connector } from './connector.js'
 import type { Deadlines } from './deadlines.js'
-import type { ConnectionOwner, ResponseHandler, WaitingTimes } from './response-handler.js'
 import { Silence } from './silence.js'
 
 /** How long an idle connection is kept when the upstream announces no timeout. */
-const IDLE_MS = 4_000
+export const IDLE_MS = 4_000
 const LONGEST_IDLE_MS = 60_000
 /** Closed this long before the upstream's own timeout, because a request sent just then would be lost. */
 const MARGIN_MS = 1_000
 const TIMEOUT = /(?:^|[\s,])timeout=(\d{1,9})/i
 
 /** Keeps idle connections for the next request, and opens new ones. The caller limits how many are in use. */
-export class ConnectionPool implements ConnectionOwner {
+export class ConnectionPool implements RequestPool, ConnectionOwner {
   readonly times: WaitingTimes
   readonly deadlines: Deadlines
   readonly silence = new Silence<ClientConnection>()
@@ -38,14 +39,12 @@ export class ConnectionPool implements ConnectionOwner {
     this.#onUnreachable = onUnreachable
   }
 
-  /** Gets `handler` a connection for one request: a free one at once, or a new one once it is open (or a fault). */
   take(handler: ResponseHandler): void {
     const free = this.#free.pop()
     if (free === undefined) this.takeNew(handler)
     else handler.onConnection(free)
   }
 
-  /** Like `take`, but always opens a new connection, which cannot be stale. */
   takeNew(handler: ResponseHandler): void {
     if (this.#isClosed) {
       handler.onFault('no-connection', new Error('the upstream is no longer used'), false)
@@ -60,7 +59,6 @@ export class ConnectionPool implements ConnectionOwner {
     }
   }
 
-  /** Closes every connection, those with a request in progress too. */
   close(): void {
     this.#isClosed = true
     for (const connection of this.#all) connection.cut()

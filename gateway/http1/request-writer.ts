@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
+import type { RequestFraming } from '../outgoing-request.js'
 import { readBeforeWriteErrors } from './early-response.js'
 import { chunkPrefix, lastChunk } from './head-text.js'
-import type { Framing } from './message.js'
 
 /** A body chunk up to this size is appended to the pending text: copying it costs less than a write of its own. */
 const JOINED = 4 * 1024
@@ -24,7 +24,7 @@ export class RequestWriter {
   }
 
   /** Begins a request. `flush` sends it; body pieces written after that are sent without another `flush`. */
-  begin(head: string, { kind, bytes }: Framing): void {
+  begin(head: string, { kind, bytes }: RequestFraming): void {
     this.#text = head
     this.#isHeld = true
     this.#isChunked = kind === 'chunked'

@@ -7,10 +7,8 @@ import { isLineEnd, SPACE, skip, TEXT } from './grammar.js'
 import { HeadBuffer } from './head-buffer.js'
 import { type Framing, type ParsedResponse, WireError } from './message.js'
 import { versionAt } from './request-head.js'
+import { MAX_INTERIM, MAX_RESPONSE_HEAD } from './response-limits.js'
 
-const MAX_HEAD = 16 * 1024
-/** Most interim responses to one request; more can only be an attack. */
-const MAX_INTERIM = 64
 const NO_TRAILERS: readonly string[] = []
 
 /** Receives a response as it is read. */
@@ -33,7 +31,7 @@ export class ResponseReader implements BodySink {
   /** The last response ended with its head. */
   isBodyless = false
   readonly #sink: ResponseSink
-  readonly #heads = new HeadBuffer(MAX_HEAD, 'HTTP/1.')
+  readonly #heads = new HeadBuffer(MAX_RESPONSE_HEAD, 'HTTP/1.')
   #method = ''
   #interim = 0
   #body: BodyDecoder | undefined

@@ -1,8 +1,8 @@
-/** Errors of a client, for which its connection or one stream must end (RFC 9113 section 5.4). */
+/** Errors of a peer, for which its connection or one stream must end (RFC 9113 section 5.4). */
 import type { Flood } from '../message.js'
 import { ENHANCE_YOUR_CALM } from './protocol.js'
 
-/** The connection must end, with this error code for the client (RFC 9113 section 5.4.1). */
+/** The connection must end, with this error code for the peer (RFC 9113 section 5.4.1). */
 export class ConnectionError extends Error {
   readonly code: number
   readonly flood: Flood | undefined
@@ -14,7 +14,7 @@ export class ConnectionError extends Error {
   }
 }
 
-/** The stream whose frame is being handled must end, with this error code for the client. */
+/** The stream whose frame is being handled must end, with this error code for the peer. */
 export class StreamError extends Error {
   readonly code: number
 

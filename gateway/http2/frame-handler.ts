@@ -1,12 +1,12 @@
-/** What the frames of a client mean for its connection (RFC 9113 section 6); those of requests go to the streams. */
-import { MAX_TRAILER_FIELDS, MAX_TRAILERS } from '../http1/trailers.js'
+/** What the frames of a peer mean for its connection (RFC 9113 section 6); those of messages go to the streams. */
+import type { ContentReceiver, ContentStream } from './content-receiver.js'
 import { ConnectionError, floodError, StreamError } from './errors.js'
 import type { FloodLimits } from './flood.js'
 import { type FrameSink, uint32At } from './frame-reader.js'
 import type { FrameWriter } from './frame-writer.js'
 import { type HeaderBlock, HeaderBlocks } from './header-block.js'
 import { CompressionBomb, CompressionError } from './hpack/compression-error.js'
-import { HeaderDecoder } from './hpack/decoder.js'
+import { type BlockLimits, type DecodedBlock, HeaderDecoder } from './hpack/decoder.js'
 import {
   ACK,
   COMPRESSION_ERROR,
@@ -14,6 +14,7 @@ import {
   END_STREAM,
   FRAME_SIZE_ERROR,
   GOAWAY,
+  HEADER_TABLE_SIZE,
   HEADERS,
   INITIAL_WINDOW_SIZE,
   MAX_31_BITS,
@@ -25,44 +26,53 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from './protocol.js'
-import { MAX_LIST } from './request-head.js'
 import { readSettings } from './settings.js'
-import type { Streams } from './streams.js'
-import type { Uploads } from './uploads.js'
+import type { NumberedSender, StreamSet } from './stream-set.js'
 
-const TRAILER_LIMITS = { fields: MAX_TRAILER_FIELDS, bytes: MAX_TRAILERS }
-
-export interface ConnectionEvents {
-  /** The client has asked for a sign of life. */
-  onPing(): void
-  /** The client will send no further requests. */
-  onGoaway(): void
+/** The messages of one side: the requests of a client, or the responses of an upstream. */
+export interface Messages<Stream extends NumberedSender & ContentStream> {
+  readonly streams: StreamSet<Stream>
+  readonly content: ContentReceiver<Stream>
+  /** Limits of a header block that has come on a stream. */
+  limitsOf(stream: number): BlockLimits
+  /** A whole header block, on any stream. @throws {ConnectionError} @throws {StreamError} */
+  onHeaders(stream: number, block: DecodedBlock, endsStream: boolean): void
+  /** The peer has reset a stream, open or not. @throws {ConnectionError} */
+  onReset(stream: number, code: number): void
+  /** A frame of the stream, open or not, broke a rule. @throws {ConnectionError} */
+  onMalformed(stream: number, error: StreamError): void
 }
 
-export class FrameHandler implements FrameSink {
+export interface ConnectionEvents {
+  /** PING has come, or the reply to ours. @throws {ConnectionError} */
+  onPing(isReply: boolean): void
+  /** The peer will begin no further streams, and handles ours up to `lastStream` only. */
+  onGoaway(lastStream: number, code: number): void
+  /** How many streams the peer allows at a time. */
+  onMaxStreams?(value: number): void
+}
+
+export class FrameHandler<Stream extends NumberedSender & ContentStream> implements FrameSink {
   readonly #writer: FrameWriter
   readonly #floods: FloodLimits
-  readonly #streams: Streams
-  readonly #uploads: Uploads
+  readonly #messages: Messages<Stream>
   readonly #events: ConnectionEvents
   readonly #decoder = new HeaderDecoder()
   readonly #blocks = new HeaderBlocks()
   /** The stream of the current DATA frame. */
   #dataStream = 0
-  /** The client's first frame, SETTINGS, has come. */
-  #hasSettings = false
+  /** The peer's first frame, SETTINGS, has come. */
+  hasSettings = false
 
   constructor(
     writer: FrameWriter,
     floods: FloodLimits,
-    streams: Streams,
-    uploads: Uploads,
+    messages: Messages<Stream>,
     events: ConnectionEvents,
   ) {
     this.#writer = writer
     this.#floods = floods
-    this.#streams = streams
-    this.#uploads = uploads
+    this.#messages = messages
     this.#events = events
   }
 
@@ -86,19 +96,19 @@ export class FrameHandler implements FrameSink {
       checkPlace(stream !== 0, true)
       const endsStream = (flags & END_STREAM) !== 0
       if (content === 0 && !endsStream) this.#floods.countIdle()
-      this.#uploads.onData(stream, length, content, endsStream)
+      this.#messages.content.onData(stream, length, content, endsStream)
     } catch (error) {
       this.#onError(stream, error)
     }
   }
 
   onContent(bytes: Buffer): void {
-    this.#uploads.onContent(bytes)
+    this.#messages.content.onContent(bytes)
   }
 
   onDataEnd(): void {
     try {
-      this.#uploads.onDataEnd()
+      this.#messages.content.onDataEnd()
     } catch (error) {
       this.#onError(this.#dataStream, error)
     }
@@ -109,7 +119,6 @@ export class FrameHandler implements FrameSink {
     const length = end - at
     switch (type) {
       case HEADERS:
-        if (stream % 2 === 0) throw new ConnectionError(PROTOCOL_ERROR, 'a stream that a client cannot open')
         this.#onBlock(this.#blocks.begin(flags, stream, bytes, at, end))
         break
       case CONTINUATION:
@@ -120,25 +129,25 @@ export class FrameHandler implements FrameSink {
         break
       case RST_STREAM:
         checkPlace(stream !== 0, length === 4)
-        this.#streams.onReset(stream)
+        this.#messages.onReset(stream, uint32At(bytes, at))
         break
       case SETTINGS:
         this.#onSettings(flags, stream, bytes, at, end)
         break
       case PUSH_PROMISE:
-        throw new ConnectionError(PROTOCOL_ERROR, 'PUSH_PROMISE from a client')
+        throw new ConnectionError(PROTOCOL_ERROR, 'PUSH_PROMISE, which is never allowed here')
       case PING:
         checkPlace(stream === 0, length === 8)
         this.#onPing(flags, bytes, at, end)
         break
       case GOAWAY:
         checkPlace(stream === 0, length >= 8)
-        this.#events.onGoaway()
+        this.#events.onGoaway(uint32At(bytes, at) & MAX_31_BITS, uint32At(bytes, at + 4))
         break
       case WINDOW_UPDATE:
         checkPlace(true, length === 4)
         this.#floods.countIdle()
-        this.#streams.onWindowUpdate(stream, uint32At(bytes, at) & MAX_31_BITS)
+        this.#messages.streams.onWindowUpdate(stream, uint32At(bytes, at) & MAX_31_BITS)
         break
       default:
         this.#floods.countIdle()
@@ -147,16 +156,16 @@ export class FrameHandler implements FrameSink {
 
   #onError(stream: number, error: unknown): void {
     if (!(error instanceof StreamError)) throw error
-    this.#streams.onMalformed(stream, error.code)
+    this.#messages.onMalformed(stream, error)
   }
 
   /** SETTINGS comes first (RFC 9113 section 3.4); nothing comes between the frames of a header block. */
   #checkOrder(type?: number, flags = 0): void {
-    if (!this.#hasSettings) {
+    if (!this.hasSettings) {
       if (type !== SETTINGS || (flags & ACK) !== 0) {
         throw new ConnectionError(PROTOCOL_ERROR, 'a frame before SETTINGS')
       }
-      this.#hasSettings = true
+      this.hasSettings = true
     }
     if (this.#blocks.isOpen && type !== CONTINUATION) {
       throw new ConnectionError(PROTOCOL_ERROR, 'a frame within a header block')
@@ -166,17 +175,15 @@ export class FrameHandler implements FrameSink {
   #onBlock(block: HeaderBlock | undefined): void {
     if (block === undefined) return
     const { stream, bytes, endsStream, dependsOnItself } = block
-    const open = this.#streams.get(stream)
     // In any case, because the tables of both sides must remain equal.
-    const list = this.#decode(bytes, open !== undefined)
+    const list = this.#decode(bytes, this.#messages.limitsOf(stream))
     if (dependsOnItself) throw new StreamError(PROTOCOL_ERROR, 'a stream that depends on itself')
-    if (open === undefined) this.#streams.onHead(stream, list, endsStream)
-    else this.#uploads.onTrailers(open, list, endsStream)
+    this.#messages.onHeaders(stream, list, endsStream)
   }
 
-  #decode(bytes: Buffer, isTrailers: boolean): ReturnType<HeaderDecoder['decode']> {
+  #decode(bytes: Buffer, limits: BlockLimits): DecodedBlock {
     try {
-      return this.#decoder.decode(bytes, isTrailers ? TRAILER_LIMITS : MAX_LIST)
+      return this.#decoder.decode(bytes, limits)
     } catch (error) {
       if (error instanceof CompressionBomb) throw floodError('header-compression')
       if (!(error instanceof CompressionError)) throw error
@@ -203,20 +210,17 @@ export class FrameHandler implements FrameSink {
     }
     this.#floods.countCostly('settings')
     readSettings(bytes, at, end, (setting, value) => {
-      if (setting === INITIAL_WINDOW_SIZE) this.#streams.onInitialWindow(value)
-      else this.#writer.encoder.resize(value)
+      if (setting === INITIAL_WINDOW_SIZE) this.#messages.streams.onInitialWindow(value)
+      else if (setting === HEADER_TABLE_SIZE) this.#writer.encoder.resize(value)
+      else this.#events.onMaxStreams?.(value)
     })
     this.#writer.settingsAck()
   }
 
   #onPing(flags: number, bytes: Buffer, at: number, end: number): void {
-    if ((flags & ACK) !== 0) {
-      this.#floods.countCostly('pings')
-      return
-    }
-    this.#floods.countPing()
-    this.#writer.pingAck(bytes, at, end)
-    this.#events.onPing()
+    const isReply = (flags & ACK) !== 0
+    this.#events.onPing(isReply)
+    if (!isReply) this.#writer.pingAck(bytes, at, end)
   }
 }
 

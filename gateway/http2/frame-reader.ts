@@ -31,8 +31,8 @@ const FIRST_GATHERED = 1024
  */
 export class FrameReader {
   readonly #sink: FrameSink
-  /** Bytes of the preface received so far. */
-  #greeted = 0
+  /** Bytes of the preface that have yet to arrive. */
+  #prefaceLeft: number
   /** The beginning of a frame whose rest has yet to arrive. */
   #part: Buffer | undefined
   #partLength = 0
@@ -42,8 +42,10 @@ export class FrameReader {
   #inData = false
   #stopped = false
 
-  constructor(sink: FrameSink) {
+  /** @param hasPreface whether the frames come behind a client's preface */
+  constructor(sink: FrameSink, hasPreface: boolean) {
     this.#sink = sink
+    this.#prefaceLeft = hasPreface ? PREFACE.length : 0
   }
 
   /** True while a frame other than DATA has arrived in part. */
@@ -59,7 +61,7 @@ export class FrameReader {
 
   /** Takes the bytes of one read. @throws {ConnectionError} */
   push(bytes: Buffer): void {
-    let at = this.#greeted < PREFACE.length ? this.#greet(bytes) : 0
+    let at = this.#prefaceLeft > 0 ? this.#readPreface(bytes) : 0
     while (at < bytes.length && !this.#stopped) {
       if (this.#inData) at = this.#continueData(bytes, at)
       else if (this.#partLength > 0) at = this.#gather(bytes, at)
@@ -67,10 +69,11 @@ export class FrameReader {
     }
   }
 
-  #greet(bytes: Buffer): number {
+  #readPreface(bytes: Buffer): number {
     let at = 0
-    while (at < bytes.length && this.#greeted < PREFACE.length) {
-      if (bytes[at++] !== PREFACE[this.#greeted++]) throw new ConnectionError(PROTOCOL_ERROR, 'no preface')
+    while (at < bytes.length && this.#prefaceLeft > 0) {
+      const expected = PREFACE[PREFACE.length - this.#prefaceLeft--]
+      if (bytes[at++] !== expected) throw new ConnectionError(PROTOCOL_ERROR, 'no preface')
     }
     return at
   }

@@ -1,4 +1,4 @@
-/** Writes the frames of a connection, and knows how much content its client takes. */
+/** Writes the frames of a connection, and knows how much content its peer takes. */
 import { type FloodLimits, SMALL_PAYLOAD } from './flood.js'
 import { BEGIN_ROOM, fieldRoom, HeaderEncoder } from './hpack/encoder.js'
 import type { Output } from './output.js'
@@ -26,7 +26,7 @@ let scratch = Buffer.allocUnsafeSlow(4096)
 
 export class FrameWriter {
   readonly encoder = new HeaderEncoder()
-  /** Content that the client takes on all streams together (RFC 9113 section 6.9.1). */
+  /** Content that the peer takes on all streams together (RFC 9113 section 6.9.1). */
   window = DEFAULT_WINDOW
   readonly #output: Output
   readonly #floods: FloodLimits
@@ -36,12 +36,12 @@ export class FrameWriter {
     this.#floods = floods
   }
 
-  /** True while frames of responses must wait. */
+  /** True while frames of streams must wait. */
   get isFull(): boolean {
     return this.#output.isFull
   }
 
-  /** A head, or trailers if `status` is 0. Flat `fields`. */
+  /** A head or trailers; `status`, unless it is 0, comes before the flat `fields`. */
   headers(stream: number, status: number, fields: readonly string[], endsStream: boolean): void {
     const length = this.#encode(status, fields)
     const endStream = endsStream ? END_STREAM : 0

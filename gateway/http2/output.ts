@@ -8,7 +8,7 @@ const LARGEST_FRAME = FRAME_HEAD_BYTES + MAX_PAYLOAD
 const BUFFER_BYTES = 4 * LARGEST_FRAME
 /** Buffers that are kept for reuse, of all connections. */
 const MOST_SPARE = 64
-/** Full buffers of control frames that wait for a client that does not read. Others are not written meanwhile. */
+/** Full buffers of control frames that wait for a peer that does not read. Others are not written meanwhile. */
 const MOST_WAITING = 2
 
 const spare: Buffer[] = []
@@ -33,7 +33,7 @@ function flushAll(): void {
 export interface OutputOwner {
   /** A write was completed, so there is room for frames again. */
   onRoom(): void
-  /** The client leaves too many control frames unread. */
+  /** The peer leaves too many control frames unread. */
   onUnread(): void
 }
 
@@ -57,7 +57,7 @@ export class Output {
     this.#owner = owner
   }
 
-  /** True while frames of responses must wait: the client, or the network, is slower than the responses. */
+  /** True while frames of streams must wait: the peer, or the network, is slower than what is sent. */
   get isFull(): boolean {
     if (this.#inFlight === undefined) return false
     return (
@@ -69,9 +69,16 @@ export class Output {
     return this.#inFlight === undefined && this.#at === 0
   }
 
-  /** Since when the client has taken nothing, although something waits for it; undefined if nothing does. */
+  /** Since when the peer has taken nothing, although something waits for it; undefined if nothing does. */
   get stalledSince(): number | undefined {
     return this.#inFlight === undefined ? undefined : this.#writtenAt
+  }
+
+  /** Writes what comes before the first frame. */
+  preface(bytes: Buffer): void {
+    this.#makeRoom(bytes.length)
+    this.bytes(bytes, 0, bytes.length)
+    this.#plan()
   }
 
   /** Writes the head of a frame with `length` bytes of payload, which the caller must write next. */
@@ -146,7 +153,7 @@ export class Output {
     if (this.#isTooFullFor(bytes)) this.flush()
     // It may have written a buffer that waited, or none.
     if (this.#isTooFullFor(bytes)) {
-      // Only control frames come here: those of responses wait while this is full.
+      // Only control frames come here: those of streams wait while this is full.
       this.#waiting.push((this.#filling as Buffer).subarray(0, this.#at))
       this.#filling = undefined
       this.#at = 0

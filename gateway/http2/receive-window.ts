@@ -1,8 +1,8 @@
-/** How much content a client may send, on a stream or on the whole connection (RFC 9113 section 6.9). */
+/** How much content a peer may send, on a stream or on the whole connection (RFC 9113 section 6.9). */
 export class ReceiveWindow {
   readonly #size: number
   #left: number
-  /** Content that was read or dropped, for which the client may send as much again. */
+  /** Content that was read or dropped, for which the peer may send as much again. */
   #consumed = 0
 
   constructor(size: number) {
@@ -10,7 +10,7 @@ export class ReceiveWindow {
     this.#left = size
   }
 
-  /** Takes content that has arrived; false if the client has sent more than it may. */
+  /** Takes content that has arrived; false if the peer has sent more than it may. */
   take(bytes: number): boolean {
     this.#left -= bytes
     return this.#left >= 0

@@ -1,6 +1,6 @@
 import type { SendQueue } from './send-queue.js'
 
-/** A stream with a response to send. */
+/** A stream with a message to send. */
 export interface Sender {
   readonly queue: SendQueue
   /** Something was sent, or nothing could be. */

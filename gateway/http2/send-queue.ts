@@ -7,7 +7,7 @@ export type SendResult =
   | 'more'
   /** Nothing waits. */
   | 'empty'
-  /** The client must open the window of the stream, or of the connection. */
+  /** The peer must open the window of the stream, or of the connection. */
   | 'stream-window'
   | 'connection-window'
   /** What was sent before must leave first. */
@@ -16,9 +16,9 @@ export type SendResult =
 const NO_TRAILERS: readonly string[] = []
 const NOTHING = Buffer.alloc(0)
 
-/** The frames of one response that have yet to be sent. */
+/** The frames of one message that have yet to be sent. */
 export class SendQueue {
-  /** Content that the client takes on this stream; negative after it has reduced its windows. */
+  /** Content that the peer takes on this stream; negative after it has reduced its windows. */
   window: number
   readonly #stream: number
   readonly #writer: FrameWriter
@@ -29,6 +29,7 @@ export class SendQueue {
   /** Bytes of the first chunk that were sent. */
   #at = 0
   #trailers = NO_TRAILERS
+  #begun = false
   #isWhole = false
   #ended = false
 
@@ -42,11 +43,17 @@ export class SendQueue {
     return this.#head === undefined && this.#chunks.length === 0 && this.#isWhole === this.#ended
   }
 
+  /** True once the head was sent. */
+  get begun(): boolean {
+    return this.#begun
+  }
+
   /** True once the last frame was sent. */
   get ended(): boolean {
     return this.#ended
   }
 
+  /** @param status 0 if `fields` begin with the pseudo-header fields */
   addHead(status: number, fields: readonly string[]): void {
     this.#status = status
     this.#head = fields
@@ -84,6 +91,7 @@ export class SendQueue {
   #sendHead(fields: readonly string[], isAll: boolean): void {
     const ends = isAll && this.#endsWithoutTrailers
     this.#head = undefined
+    this.#begun = true
     this.#ended = ends
     this.#writer.headers(this.#stream, this.#status, fields, ends)
   }

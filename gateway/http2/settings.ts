@@ -1,7 +1,6 @@
-/** SETTINGS of both sides (RFC 9113 section 6.5). */
+/** SETTINGS of the peer (RFC 9113 section 6.5). */
 import { ConnectionError, floodError } from './errors.js'
 import { uint32At } from './frame-reader.js'
-import { MAX_STREAMS } from './limits.js'
 import {
   ENABLE_PUSH,
   FLOW_CONTROL_ERROR,
@@ -11,22 +10,16 @@ import {
   MAX_31_BITS,
   MAX_CONCURRENT_STREAMS,
   MAX_FRAME_SIZE,
-  MAX_HEADER_LIST_SIZE,
   MAX_PAYLOAD,
   PROTOCOL_ERROR,
 } from './protocol.js'
-import { MAX_LIST } from './request-head.js'
 
 const SETTING_BYTES = 6
 /** There are fewer than ten; a frame has room for 2,730. */
 const MOST_IN_A_FRAME = 32
 const LARGEST_FRAME_SIZE = 16_777_215
 
-/** What the gateway tells its clients: pairs of setting and value. */
-export const OUR_SETTINGS: readonly (readonly [number, number])[] = [
-  [MAX_CONCURRENT_STREAMS, MAX_STREAMS],
-  [MAX_HEADER_LIST_SIZE, MAX_LIST.bytes],
-]
+const MATTERING = new Set([INITIAL_WINDOW_SIZE, HEADER_TABLE_SIZE, MAX_CONCURRENT_STREAMS])
 
 /** Calls `onSetting` for each setting of a frame that matters here. @throws {ConnectionError} */
 export function readSettings(
@@ -42,7 +35,7 @@ export function readSettings(
     const setting = ((bytes[at] as number) << 8) | (bytes[at + 1] as number)
     const value = uint32At(bytes, at + 2)
     check(setting, value)
-    if (setting === INITIAL_WINDOW_SIZE || setting === HEADER_TABLE_SIZE) onSetting(setting, value)
+    if (MATTERING.has(setting)) onSetting(setting, value)
   }
 }
 

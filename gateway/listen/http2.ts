@@ -1,7 +1,7 @@
 /** HTTP/2 from clients (RFC 9113), by one of two implementations. */
 import type { TLSSocket } from 'node:tls'
 import type { Http2Wire } from '../../config/words/words.js'
-import { type Http2Handlers, ServerConnections } from '../http2/server-connections.js'
+import { type Http2Handlers, Http2ServerConnections } from '../http2/server/connections.js'
 import type { Arrival } from '../message.js'
 import { KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from './limits.js'
 import { createNodeHttp2Listener } from './node-http2.js'
@@ -32,7 +32,7 @@ export function createHttp2Listener(
   const limits = new RequestLimits(settings)
   const limitsAt = (address: string) => limits.of(clientOf(address))
   if (settings.http2 === 'node') return createNodeHttp2Listener(handlers, settings.headTimeout, limitsAt)
-  return new ServerConnections(
+  return new Http2ServerConnections(
     handlers,
     {
       headTimeoutMs: settings.headTimeout,

@@ -1,4 +1,4 @@
-import type { ClientLimits } from '../http2/streams.js'
+import type { ClientLimits } from '../http2/server/streams.js'
 import { type Cap, Shares } from './client-shares.js'
 import { ResetsByClient } from './idle-frames.js'
 

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { ServerConnections, type ServerHandlers } from '../http1/server-connections.js'
-import type { Http2Handlers } from '../http2/server-connections.js'
+import type { Http2Handlers } from '../http2/server/connections.js'
 import { clientBehind } from './client.js'
 import { createDoor, type DoorSettings } from './connection-cap.js'
 import { createHttp2Listener, type Http2ListenerSettings } from './http2.js'

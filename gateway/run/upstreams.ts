@@ -212,11 +212,12 @@ export function upstreamSettings(
         ...headers,
       }
     }
-    const { ca, connections, maxBody, methodOverride, timeouts, secret } = written
+    const { ca, protocol, connections, maxBody, methodOverride, timeouts, secret } = written
     return {
       name,
       urls: urlsOf(written),
       ca: ca === undefined ? undefined : readFileSync(ca, 'utf8'),
+      protocol,
       connections,
       maxBody,
       methodOverride,

@@ -64,7 +64,7 @@ function wordsOf(command: string): string[] {
 
 t.test('every test that the conformance page quotes exists', async t => {
   const quotes = [
-    ...projectFile('docs/proxy-conformance.md').matchAll(/`([a-z0-9]+\/[a-z0-9-]+)` ([^|\n]*?)(?=; `| \|)/g),
+    ...projectFile('docs/proxy-conformance.md').matchAll(/`([a-z0-9]+\/[a-z0-9/-]+)` ([^|\n]*?)(?=; `| \|)/g),
   ]
   t.ok(quotes.length > 90, `${quotes.length} quotes`)
   for (const [, file = '', title = ''] of quotes) {

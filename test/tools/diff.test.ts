@@ -119,7 +119,7 @@ listen: { headTimeout: 10s, maxConnections: 10000, maxConnectionsPerClient: 1000
   )
   const after = written(
     'after',
-    'url: "http://127.0.0.2:9", connections: 20, maxBody: 1000, timeouts: { head: 5s }',
+    'url: "http://127.0.0.2:9", protocol: h2c, connections: 20, maxBody: 1000, timeouts: { head: 5s }',
     `
 store: { instances: 3, deadline: 1s }
 redis: "redis://user:hidden-password@127.0.0.1:6379/1"
@@ -142,6 +142,7 @@ log: { access: all }
   ~ listen maxConnectionsPerClient 1000 → 10
   ~ listen maxEventLoopDelay 0.5 s → 1 s
   ~ upstream welcome address - http://127.0.0.1:9, + http://127.0.0.2:9
+  ~ upstream welcome protocol http1 → h2c
   ~ upstream welcome connections 10 → 20
   ~ upstream welcome maxBody 1000
   ~ upstream welcome timeouts.head 30 s → 5 s

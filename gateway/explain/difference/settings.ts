@@ -61,9 +61,17 @@ function upstreamsOf({ upstreams }: Gateway, other: Gateway): FieldValues {
 
 /** Without `secret`: it tells the upstream who the gateway is, and nothing about a request. */
 function externalOf(upstream: Exclude<Gateway['upstreams'][string], { embedded: string }>): FieldValues {
-  const { ca, connections, maxBody, timeouts, pathParameters, caseInsensitivePaths, methodOverride } =
-    upstream
+  const {
+    protocol,
+    ca,
+    connections,
+    maxBody,
+    timeouts,
+    pathParameters,
+    caseInsensitivePaths,
+    methodOverride,
+  } = upstream
   const times = Object.entries(timeouts).map(([name, ms]) => [`timeouts.${name}`, secondsText(ms)] as const)
   const reading = { pathParameters, caseInsensitivePaths, methodOverride }
-  return { ca, connections, maxBody, ...reading, ...Object.fromEntries(times) }
+  return { protocol, ca, connections, maxBody, ...reading, ...Object.fromEntries(times) }
 }

@@ -14,7 +14,7 @@ export interface KnownName {
 }
 
 const SECRET = new Set([
-  ...['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'x-api-key'],
+  ...['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'x-api-key', 'x-sluice-secret'],
   ...['authentication-info', 'proxy-authentication-info'],
 ])
 /** A longer one is no name of any use. */

@@ -1,8 +1,8 @@
 /** Which connections are kept, and which are reused. */
 import t from 'tap'
-import type { ClientConnection } from '../../../gateway/http1/client-connection.js'
 import { Deadlines } from '../../../gateway/http1/deadlines.js'
 import { ConnectionPool } from '../../../gateway/http1/pool.js'
+import type { OutgoingRequest } from '../../../gateway/outgoing-request.js'
 import { matchList } from '../../helpers/lists.js'
 import { OK, type RawPeer } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
@@ -92,7 +92,7 @@ t.test('an idle connection is kept for a second less than its Keep-Alive timeout
 t.test('a caller that asks for a new connection gets one, and may return it unused', async t => {
   const { pool, asked, upstream } = await scene(t, inPieces(OK))
   const first = await asked()
-  const given: ClientConnection[] = []
+  const given: OutgoingRequest[] = []
   const other = new Listener()
   other.onConnection = connection => {
     given.push(connection)

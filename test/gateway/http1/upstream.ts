@@ -1,15 +1,16 @@
 /** A pool of connections to a scripted upstream, and a client of the pool. */
 import type { Test } from 'tap'
-import type { ClientConnection } from '../../../gateway/http1/client-connection.js'
 import { Deadlines } from '../../../gateway/http1/deadlines.js'
-import type { Framing, ParsedResponse } from '../../../gateway/http1/message.js'
 import { ConnectionPool } from '../../../gateway/http1/pool.js'
+import type { Fields } from '../../../gateway/message.js'
 import type {
   ConnectionFault,
+  OutgoingRequest,
+  RequestFraming,
   ResponseHandler,
+  ResponseHead,
   WaitingTimes,
-} from '../../../gateway/http1/response-handler.js'
-import type { Fields } from '../../../gateway/message.js'
+} from '../../../gateway/outgoing-request.js'
 import { GET, type RawPeer, type RawUpstream, rawUpstream } from '../../helpers/raw.js'
 import { waitUntil } from '../../helpers/wait.js'
 
@@ -21,16 +22,16 @@ export class Listener implements ResponseHandler {
   readonly heard: string[] = []
   readonly trailers: string[] = []
   readonly chunks: Buffer[] = []
-  connection: ClientConnection | undefined
-  head: ParsedResponse | undefined
+  connection: OutgoingRequest | undefined
+  head: ResponseHead | undefined
   error: Error | undefined
   sendable = 0
   over = false
   readonly #method: string
   readonly #text: string
-  readonly #framing: Framing
+  readonly #framing: RequestFraming
 
-  constructor(text = GET, framing: Framing = { kind: 'none', bytes: 0 }) {
+  constructor(text = GET, framing: RequestFraming = { kind: 'none', bytes: 0 }) {
     this.#text = text
     this.#framing = framing
     this.#method = text.slice(0, text.indexOf(' '))
@@ -40,7 +41,7 @@ export class Listener implements ResponseHandler {
     return Buffer.concat(this.chunks).toString('latin1')
   }
 
-  onConnection(connection: ClientConnection): void {
+  onConnection(connection: OutgoingRequest): void {
     this.connection = connection
     connection.ask(this, this.#method, this.#text, this.#framing)
   }
@@ -53,7 +54,7 @@ export class Listener implements ResponseHandler {
     this.heard.push(`interim ${status}`)
   }
 
-  onHead(head: ParsedResponse): void {
+  onHead(head: ResponseHead): void {
     this.head = head
     this.heard.push(`head ${head.status}`)
   }

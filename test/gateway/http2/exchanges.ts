@@ -1,8 +1,16 @@
-/** The same exchange through HTTP/1.1 and both HTTP/2 wires of a gateway, as its client and its upstream see it. */
+/**
+ * The same exchange through HTTP/1.1 and both HTTP/2 wires of a gateway, and to an upstream by HTTP/1.1 and by HTTP/2, as
+ * its client and its upstream see it.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2'
+import {
+  type ClientHttp2Session,
+  createServer as createHttp2Server,
+  type Http2ServerRequest,
+  type IncomingHttpHeaders,
+} from 'node:http2'
 import { Agent, request } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 import type { Test } from 'tap'
 import { HTTP2_WIRES } from '../../../config/words/words.js'
 import type { TestCertificate } from '../../helpers/certificates.js'
@@ -54,12 +62,12 @@ export interface Way {
   exchange(one: Exchange): Promise<Seen>
 }
 
-/** Opens every way through a gateway of its own; all have one upstream. */
+/** Opens every way through a gateway of its own; all have an upstream that does the same. */
 export async function ways(t: Test, certificate: TestCertificate): Promise<Way[]> {
   let current: Exchange | undefined
   /** At most one. */
   const received: Received[] = []
-  const upstream = createServer({ keepAliveTimeout: 60_000 }, (req, res) => {
+  const handle = (req: IncomingMessage | Http2ServerRequest, res: ServerResponse): void => {
     readAll(req).then(
       ({ body, trailers }) => {
         received.push({
@@ -72,13 +80,12 @@ export async function ways(t: Test, certificate: TestCertificate): Promise<Way[]
       },
       () => {},
     )
-  })
-  await new Promise<void>(resolve => upstream.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    upstream.closeAllConnections()
-    upstream.close()
-  })
-  const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
+  }
+  const upstream = createServer({ keepAliveTimeout: 60_000 }, handle)
+  const http2Upstream = createHttp2Server((req, res) => handle(req, res as unknown as ServerResponse))
+  const url = await urlOf(t, upstream)
+  t.teardown(() => upstream.closeAllConnections())
+  const http2Url = await urlOf(t, http2Upstream)
   const way = (name: string, send: (one: Exchange) => Promise<Seen['client']>): Way => ({
     name,
     async exchange(one) {
@@ -94,23 +101,36 @@ export async function ways(t: Test, certificate: TestCertificate): Promise<Way[]
       return { client, upstream: seen }
     },
   })
+  const byHttp1 = (name: string, gateway: string): Way => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: certificate.cert, servername: 'localhost' })
+    t.teardown(() => agent.destroy())
+    return way(name, one => sendHttp1(gateway, agent, one))
+  }
   const all: Way[] = []
   for (const http2 of HTTP2_WIRES) {
     const gateway = await testGateway(t, { upstream: url, tls: certificate, http2 })
     const session = await openSession(t, gateway.url, certificate)
-    if (all.length === 0) {
-      const agent = new Agent({
-        keepAlive: true,
-        maxSockets: 1,
-        ca: certificate.cert,
-        servername: 'localhost',
-      })
-      t.teardown(() => agent.destroy())
-      all.push(way('HTTP/1.1', one => sendHttp1(gateway.url, agent, one)))
-    }
+    if (all.length === 0) all.push(byHttp1('HTTP/1.1', gateway.url))
     all.push(way(`HTTP/2, ${http2}`, one => sendHttp2(session, one)))
   }
+  const upstreamSettings = 'protocol: h2c'
+  const gateway = await testGateway(t, {
+    upstream: http2Url,
+    tls: certificate,
+    http2: 'own',
+    upstreamSettings,
+  })
+  const session = await openSession(t, gateway.url, certificate)
+  all.push(byHttp1('HTTP/1.1, and HTTP/2 to the upstream', gateway.url))
+  all.push(way('HTTP/2 both ways', one => sendHttp2(session, one)))
   return all
+}
+
+/** Listens until the test ends. */
+async function urlOf(t: Test, server: Server): Promise<string> {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 /** Fails, rather than to wait for ever, when an exchange does not end. */
@@ -126,7 +146,9 @@ async function inTime<T>(name: string, work: Promise<T>): Promise<T> {
   }
 }
 
-async function readAll(req: IncomingMessage): Promise<{ body: string; trailers: string[] }> {
+async function readAll(
+  req: IncomingMessage | Http2ServerRequest,
+): Promise<{ body: string; trailers: string[] }> {
   const chunks: Buffer[] = []
   for await (const chunk of req) chunks.push(chunk)
   return { body: Buffer.concat(chunks).toString('latin1'), trailers: req.rawTrailers }

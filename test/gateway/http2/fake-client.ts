@@ -2,8 +2,8 @@
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import type { Test } from 'tap'
-import { type Http2Settings, ServerConnections } from '../../../gateway/http2/server-connections.js'
-import type { ClientLimits } from '../../../gateway/http2/streams.js'
+import { Http2ServerConnections, type Http2Settings } from '../../../gateway/http2/server/connections.js'
+import type { ClientLimits } from '../../../gateway/http2/server/streams.js'
 import type { Flood, IncomingRequest, OutgoingResponse } from '../../../gateway/message.js'
 import { type Frame, frame, PREFACE, SETTINGS } from '../listen/frames.js'
 
@@ -13,7 +13,7 @@ export const turn = (): Promise<void> => new Promise(resolve => setImmediate(res
 const FREE: ClientLimits = { take: () => 1, giveBack() {}, countReset: () => true }
 
 export class FakeClient {
-  readonly connections: ServerConnections
+  readonly connections: Http2ServerConnections
   readonly requests: { readonly req: IncomingRequest; readonly res: OutgoingResponse }[] = []
   readonly floods: Flood[] = []
   readonly failures: unknown[] = []
@@ -26,7 +26,7 @@ export class FakeClient {
   #done: (() => void) | undefined
 
   constructor(t: Test, settings: Partial<Http2Settings> = {}, limits: Partial<ClientLimits> = {}) {
-    this.connections = new ServerConnections(
+    this.connections = new Http2ServerConnections(
       {
         request: (req, res) => this.requests.push({ req, res }),
         failed: error => this.failures.push(error),

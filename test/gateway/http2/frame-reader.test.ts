@@ -8,16 +8,19 @@ import { DATA, frame, PREFACE } from '../listen/frames.js'
 function read(pieces: readonly Buffer[]): string[] {
   const seen: string[] = []
   let content: Buffer[] = []
-  const reader = new FrameReader({
-    onFrame: (type, flags, stream, bytes, at, end) =>
-      seen.push(`${type} ${flags} ${stream} ${bytes.toString('hex', at, end)}`),
-    onData: (flags, stream, length) => seen.push(`DATA ${flags} ${stream} ${length}`),
-    onContent: piece => content.push(piece),
-    onDataEnd() {
-      seen.push(Buffer.concat(content).toString('hex'))
-      content = []
+  const reader = new FrameReader(
+    {
+      onFrame: (type, flags, stream, bytes, at, end) =>
+        seen.push(`${type} ${flags} ${stream} ${bytes.toString('hex', at, end)}`),
+      onData: (flags, stream, length) => seen.push(`DATA ${flags} ${stream} ${length}`),
+      onContent: piece => content.push(piece),
+      onDataEnd() {
+        seen.push(Buffer.concat(content).toString('hex'))
+        content = []
+      },
     },
-  })
+    true,
+  )
   for (const piece of pieces) reader.push(piece)
   return seen
 }

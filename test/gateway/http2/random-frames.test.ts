@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
-import { ServerConnections } from '../../../gateway/http2/server-connections.js'
+import { Http2ServerConnections } from '../../../gateway/http2/server/connections.js'
 import type { IncomingRequest, OutgoingResponse } from '../../../gateway/message.js'
 import { fields, frame, PREFACE, requestFields } from '../listen/frames.js'
 
@@ -192,7 +192,7 @@ t.test('whatever a client sends, no connection fails, and everything ends once',
       const handler = new Handler(manners)
       const failures: unknown[] = []
       let places = 0
-      const all = new ServerConnections(
+      const all = new Http2ServerConnections(
         {
           request: (req, res) => handler.request(req, res),
           failed: error => failures.push(error),

@@ -138,7 +138,7 @@ function isMalformedInHttp2({ method, path, host, fields, body }: Asked): boolea
     !(path.startsWith('/') || (path === '*' && method === 'OPTIONS')) ||
     host.trim() !== host ||
     (lengths.length > 0 && lengths.some(text => Number(text) !== body.length)) ||
-    fields.some(([one, text]) => NOT_ALLOWED_IN_HTTP2.test(one) || /[A-Z]/.test(one) || text.trim() !== text)
+    fields.some(([one, text]) => NOT_ALLOWED_IN_HTTP2.test(one) || /[A-Z:]/.test(one) || text.trim() !== text)
   )
 }
 

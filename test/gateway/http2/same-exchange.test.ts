@@ -67,23 +67,29 @@ const exchange: fc.Arbitrary<Exchange> = fc
   .map(one => (['GET', 'HEAD'].includes(one.method) ? { ...one, body: undefined } : one))
 
 if (canMakeCertificates(t)) {
-  t.test('an exchange is the same by HTTP/1.1 and by both implementations of HTTP/2', async t => {
-    const [first, ...others] = await ways(t, makeCertificate(t.testdir(), 'localhost'))
-    if (first === undefined) throw new Error('no way')
-    const reached = { upstream: 0, uploads: 0, trailers: 0 }
-    const same = async (one: Exchange): Promise<void> => {
-      const expected = await first.exchange(one)
-      if (expected.upstream !== undefined) reached.upstream += 1
-      if ((expected.upstream?.body ?? '') !== '') reached.uploads += 1
-      if (expected.client.trailers.length + (expected.upstream?.trailers.length ?? 0) > 0)
-        reached.trailers += 1
-      for (const way of others) {
-        const seen = await way.exchange(one)
-        const [a, b] = [JSON.stringify(expected), JSON.stringify(seen)]
-        if (a !== b) throw new Error(`${way.name} differs:\n${a.slice(0, 3_000)}\n${b.slice(0, 3_000)}`)
+  t.test(
+    'an exchange is the same by HTTP/1.1 and by both implementations of HTTP/2, and to an upstream by either',
+    async t => {
+      const [first, ...others] = await ways(t, makeCertificate(t.testdir(), 'localhost'))
+      if (first === undefined) throw new Error('no way')
+      const reached = { upstream: 0, uploads: 0, trailers: 0 }
+      const same = async (one: Exchange): Promise<void> => {
+        const expected = await first.exchange(one)
+        if (expected.upstream !== undefined) reached.upstream += 1
+        if ((expected.upstream?.body ?? '') !== '') reached.uploads += 1
+        if (expected.client.trailers.length + (expected.upstream?.trailers.length ?? 0) > 0)
+          reached.trailers += 1
+        for (const way of others) {
+          const seen = await way.exchange(one)
+          const [a, b] = [JSON.stringify(expected), JSON.stringify(seen)]
+          if (a !== b) throw new Error(`${way.name} differs:\n${a.slice(0, 3_000)}\n${b.slice(0, 3_000)}`)
+        }
       }
-    }
-    await fc.assert(fc.asyncProperty(exchange, same), { numRuns: RUNS })
-    t.ok(reached.upstream > RUNS / 2 && reached.uploads > 10 && reached.trailers > 5, JSON.stringify(reached))
-  })
+      await fc.assert(fc.asyncProperty(exchange, same), { numRuns: RUNS })
+      t.ok(
+        reached.upstream > RUNS / 2 && reached.uploads > 10 && reached.trailers > 5,
+        JSON.stringify(reached),
+      )
+    },
+  )
 }

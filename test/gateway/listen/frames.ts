@@ -121,6 +121,28 @@ export function postFrame(
   return frame(HEADERS, END_HEADERS, stream, requestFields(path, more, 'POST'))
 }
 
+/** The frames of a connection, from the bytes that arrive. */
+export class FrameLog {
+  readonly frames: Frame[] = []
+  private unread = Buffer.alloc(0)
+
+  read(bytes: Buffer): void {
+    this.unread = Buffer.concat([this.unread, bytes])
+    while (this.unread.length >= 9) {
+      const end = 9 + this.unread.readUIntBE(0, 3)
+      if (this.unread.length < end) return
+      const [type = 0, flags = 0] = this.unread.subarray(3, 5)
+      this.frames.push({
+        type,
+        flags,
+        stream: this.unread.readUInt32BE(5),
+        payload: this.unread.subarray(9, end),
+      })
+      this.unread = this.unread.subarray(end)
+    }
+  }
+}
+
 export interface FrameClientOptions {
   /** The address that it connects from: each is a client of its own. */
   readonly localAddress?: string
@@ -130,9 +152,8 @@ export interface FrameClientOptions {
 
 export class FrameClient {
   readonly socket: TLSSocket
-  readonly frames: Frame[] = []
+  readonly log = new FrameLog()
   closed = false
-  private unread = Buffer.alloc(0)
 
   private constructor(socket: TLSSocket) {
     this.socket = socket
@@ -140,7 +161,7 @@ export class FrameClient {
     socket.on('close', () => {
       this.closed = true
     })
-    socket.on('data', (bytes: Buffer) => this.read(bytes))
+    socket.on('data', (bytes: Buffer) => this.log.read(bytes))
   }
 
   /** Connects, sends the preface, and reads the peer's settings. */
@@ -159,6 +180,10 @@ export class FrameClient {
     await client.frame(SETTINGS)
     client.send(frame(SETTINGS, ACK, 0))
     return client
+  }
+
+  get frames(): Frame[] {
+    return this.log.frames
   }
 
   send(...parts: readonly Buffer[]): void {
@@ -210,21 +235,5 @@ export class FrameClient {
       if (status !== undefined) statuses.set(stream, [...(statuses.get(stream) ?? []), status])
     }
     return statuses
-  }
-
-  private read(bytes: Buffer): void {
-    this.unread = Buffer.concat([this.unread, bytes])
-    while (this.unread.length >= 9) {
-      const end = 9 + this.unread.readUIntBE(0, 3)
-      if (this.unread.length < end) return
-      const [type = 0, flags = 0] = this.unread.subarray(3, 5)
-      this.frames.push({
-        type,
-        flags,
-        stream: this.unread.readUInt32BE(5),
-        payload: this.unread.subarray(9, end),
-      })
-      this.unread = this.unread.subarray(end)
-    }
   }
 }

@@ -1,85 +1,77 @@
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
-import type { Timed } from '../http1/deadlines.js'
-import { closeLingering } from '../http1/lingering-close.js'
-import type { Peer } from '../message.js'
-import { ConnectionError, floodError } from './errors.js'
-import { FloodLimits } from './flood.js'
-import { FrameHandler } from './frame-handler.js'
-import { FrameReader } from './frame-reader.js'
-import { FrameWriter } from './frame-writer.js'
-import { LAST_CHANCE_MS, PATIENCE_MS, QUIET_MS } from './limits.js'
-import { Output } from './output.js'
-import { MAX_31_BITS, NO_ERROR, PROTOCOL_ERROR } from './protocol.js'
-import type { ServerConnections } from './server-connections.js'
-import { OUR_SETTINGS } from './settings.js'
-import type { Stream } from './stream.js'
-import { type ClientLimits, Streams } from './streams.js'
-import { Uploads } from './uploads.js'
-
-/** How often a connection in use is looked at. */
-const LOOK_MS = 1_000
+import type { Timed } from '../../http1/deadlines.js'
+import { closeLingering } from '../../http1/lingering-close.js'
+import type { Peer } from '../../message.js'
+import { ConnectionError, floodError } from '../errors.js'
+import { FloodLimits } from '../flood.js'
+import { FrameHandler } from '../frame-handler.js'
+import { FrameReader } from '../frame-reader.js'
+import { FrameWriter } from '../frame-writer.js'
+import { HeadLimit } from '../head-limit.js'
+import { LOOK_MS } from '../limits.js'
+import { Liveness } from '../liveness.js'
+import { Output } from '../output.js'
+import { MAX_31_BITS, NO_ERROR, PROTOCOL_ERROR } from '../protocol.js'
+import type { Http2ServerConnections } from './connections.js'
+import { LAST_CHANCE_MS, SERVER_SETTINGS } from './limits.js'
+import type { ServerStream } from './stream.js'
+import { type ClientLimits, ServerStreams } from './streams.js'
 
 /** A client's connection, from its first byte to its last. */
-export class Connection implements Timed {
+export class Http2ServerConnection implements Timed {
   deadline: number
   readonly #socket: Socket
   readonly #peer: Peer
-  readonly #all: ServerConnections
+  readonly #all: Http2ServerConnections
   readonly #output: Output
   readonly #writer: FrameWriter
-  readonly #streams: Streams
-  readonly #uploads: Uploads
-  readonly #handler: FrameHandler
+  readonly #streams: ServerStreams
+  readonly #handler: FrameHandler<ServerStream>
   readonly #reader: FrameReader
   /** When an idle connection ends. */
   #idleEnds: number
-  /** When a head, or another frame, that has arrived in part must be whole. */
-  #headEnds = Number.POSITIVE_INFINITY
-  /** The client has sent something since the last look. */
-  #hasSent = false
-  /** When the client was last known to send, and whether it was asked for a sign of life since. */
-  #seenAt: number
-  #isAsked = false
+  readonly #headLimit: HeadLimit
+  readonly #liveness: Liveness
   /** The client was told that the connection will end, but requests on their way are still accepted. */
   #isLeaving = false
   #isOver = false
 
-  constructor(socket: Socket, peer: Peer, client: ClientLimits, all: ServerConnections) {
+  constructor(socket: Socket, peer: Peer, client: ClientLimits, all: Http2ServerConnections) {
     const { deadlines, settings } = all
     const floods = new FloodLimits()
     this.#socket = socket
     this.#peer = peer
     this.#all = all
     this.#output = new Output(socket, {
-      onRoom: () => this.#streams.onRoom(),
+      onRoom: () => this.#streams.streams.onRoom(),
       onUnread: () => this.#onUnread(),
     })
     this.#writer = new FrameWriter(this.#output, floods)
-    this.#streams = new Streams(this.#writer, floods, {
+    this.#streams = new ServerStreams(this.#writer, floods, {
       deadlines,
       requestTimeoutMs: settings.requestTimeoutMs,
       keepAliveMs: settings.keepAliveMs,
       client,
       begin: stream => this.#begin(stream),
       onEmpty: () => this.#onIdle(),
-      onConsumed: (stream, bytes) => this.#uploads.onConsumed(stream, bytes),
       failed: error => all.handlers.failed?.(error),
     })
-    this.#uploads = new Uploads(this.#writer, this.#streams)
-    this.#handler = new FrameHandler(this.#writer, floods, this.#streams, this.#uploads, {
-      onPing: () => this.#onPing(),
+    this.#handler = new FrameHandler(this.#writer, floods, this.#streams, {
+      onPing: isReply => this.#onPing(floods, isReply),
       onGoaway: () => this.#leaveNow(NO_ERROR),
     })
-    this.#reader = new FrameReader(this.#handler)
-    this.#seenAt = deadlines.now()
-    this.#idleEnds = this.#seenAt + settings.headTimeoutMs
+    this.#reader = new FrameReader(this.#handler, true)
+    const now = deadlines.now()
+    this.#liveness = new Liveness(now)
+    this.#headLimit = new HeadLimit(settings.headTimeoutMs)
+    this.#idleEnds = now + settings.headTimeoutMs
     this.deadline = this.#idleEnds
     socket.on('data', this.#onData).on('end', this.#onEnd)
     // `close` follows an error, and does the work.
     socket.on('close', this.#onClose).on('error', () => {})
-    this.#writer.settings(OUR_SETTINGS)
-    this.#uploads.announce()
+    this.#writer.settings(SERVER_SETTINGS)
+    this.#streams.content.announce()
   }
 
   /** Closes the connection; only while no request is in progress. */
@@ -99,32 +91,28 @@ export class Connection implements Timed {
   onDeadline(): void {
     const now = this.#all.deadlines.now()
     const { stalledSince = now } = this.#output
-    if (this.#hasSent) {
-      this.#hasSent = false
-      this.#isAsked = false
-      this.#seenAt = now
-    }
-    const isGone = this.#isAsked && now - this.#seenAt >= QUIET_MS + PATIENCE_MS
+    const next = this.#liveness.look(now)
     // A write is at most 64 KiB, so 1 KB/s is fast enough.
     const isStalled = now - stalledSince >= this.#all.settings.keepAliveMs
-    if (isGone || isStalled) this.#socket.destroy()
-    else if (now >= this.#headEnds) this.#fail(new ConnectionError(PROTOCOL_ERROR, 'a head took too long'))
+    if (next === 'give-up' || isStalled) this.#socket.destroy()
+    else if (now >= this.#headLimit.ends)
+      this.#fail(new ConnectionError(PROTOCOL_ERROR, 'a head took too long'))
     else if (this.#isLeaving && !this.#streams.isClosing && now >= this.#idleEnds) this.#leaveNow(NO_ERROR)
-    else if (this.#streams.count > 0) this.#look(now)
+    else if (this.#streams.streams.count > 0) this.#look(now, next === 'ask')
     else if (now >= this.#idleEnds) this.#leaveNow(NO_ERROR)
-    else this.deadline = Math.min(this.#idleEnds, this.#headEnds)
+    else this.deadline = Math.min(this.#idleEnds, this.#headLimit.ends)
   }
 
   /** A connection in use is looked at now and then: its client may be gone without a trace. */
-  #look(now: number): void {
-    this.deadline = Math.min(now + LOOK_MS, this.#headEnds)
+  #look(now: number, asks: boolean): void {
+    this.deadline = Math.min(now + LOOK_MS, this.#headLimit.ends)
     if (this.#isLeaving) this.deadline = Math.min(this.deadline, this.#idleEnds)
-    if (this.#isAsked || now - this.#seenAt < QUIET_MS) return
-    this.#isAsked = true
+    if (!asks) return
+    this.#liveness.onAsked()
     this.#writer.ping()
   }
 
-  #begin(stream: Stream): void {
+  #begin(stream: ServerStream): void {
     const { parts, body, response } = stream
     if (this.#all.busy(this)) this.deadline = Math.min(this.deadline, this.#all.deadlines.now() + LOOK_MS)
     const { method, target, fields } = parts
@@ -151,12 +139,14 @@ export class Connection implements Timed {
     else if (!this.#isLeaving) {
       this.#all.idle(this)
       this.#idleEnds = this.#all.deadlines.now() + this.#all.settings.keepAliveMs
-      this.deadline = Math.min(this.#idleEnds, this.#headEnds)
+      this.deadline = Math.min(this.#idleEnds, this.#headLimit.ends)
     }
   }
 
-  #onPing(): void {
-    if (this.#streams.count > 0 || this.#isLeaving || this.#streams.lastBegun === 0) return
+  #onPing(floods: FloodLimits, isReply: boolean): void {
+    if (isReply) floods.countCostly('pings')
+    else floods.countPing()
+    if (isReply || this.#streams.streams.count > 0 || this.#isLeaving || this.#streams.lastBegun === 0) return
     this.#idleEnds = this.#all.deadlines.now() + this.#all.settings.keepAliveMs
   }
 
@@ -165,7 +155,7 @@ export class Connection implements Timed {
     if (this.#isOver || this.#streams.isClosing) return
     this.#streams.isClosing = true
     this.#writer.goaway(this.#streams.lastBegun, code)
-    if (this.#streams.count === 0) this.#finish()
+    if (this.#streams.streams.count === 0) this.#finish()
     else this.deadline = this.#all.deadlines.now() + LOOK_MS
   }
 
@@ -197,12 +187,16 @@ export class Connection implements Timed {
   }
 
   readonly #onData = (bytes: Buffer): void => {
-    this.#hasSent = true
+    this.#liveness.onSeen()
     try {
       this.#reader.push(bytes)
       this.#streams.onReadEnd()
-      this.#uploads.onReadEnd()
-      this.#limitHead()
+      this.#streams.content.onReadEnd()
+      this.#headLimit.onReadEnd(
+        this.#reader.isWithinFrame || this.#handler.isWithinHead,
+        this.#all.deadlines.now(),
+      )
+      this.deadline = Math.min(this.deadline, this.#headLimit.ends)
     } catch (error) {
       if (error instanceof ConnectionError) this.#fail(error)
       else {
@@ -210,17 +204,6 @@ export class Connection implements Timed {
         this.#all.handlers.failed?.(error)
       }
     }
-  }
-
-  /** A frame or a header block that has arrived in part must soon be whole. */
-  #limitHead(): void {
-    if (!this.#reader.isWithinFrame && !this.#handler.isWithinHead) {
-      this.#headEnds = Number.POSITIVE_INFINITY
-      return
-    }
-    if (this.#headEnds !== Number.POSITIVE_INFINITY) return
-    this.#headEnds = this.#all.deadlines.now() + this.#all.settings.headTimeoutMs
-    this.deadline = Math.min(this.deadline, this.#headEnds)
   }
 
   /** The client sends no more. Its requests can still be answered, but a half-close is not what clients do. */

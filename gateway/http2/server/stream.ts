@@ -1,13 +1,14 @@
-import type { Deadlines, Timed } from '../http1/deadlines.js'
-import type { FrameWriter } from './frame-writer.js'
-import { STREAM_WINDOW } from './limits.js'
-import { INTERNAL_ERROR } from './protocol.js'
-import { ReceiveWindow } from './receive-window.js'
-import { type BodySource, RequestBody } from './request-body.js'
+import type { Deadlines, Timed } from '../../http1/deadlines.js'
+import { type ContentStream, isReceiving } from '../content-receiver.js'
+import type { FrameWriter } from '../frame-writer.js'
+import { STREAM_WINDOW } from '../limits.js'
+import { INTERNAL_ERROR } from '../protocol.js'
+import { ReceiveWindow } from '../receive-window.js'
+import { type BodyStream, ReceivedBody } from '../received-body.js'
+import type { Sender } from '../send-order.js'
+import { SendQueue } from '../send-queue.js'
 import type { RequestParts } from './request-head.js'
-import { Response, type ResponseSink } from './response.js'
-import type { Sender } from './send-order.js'
-import { SendQueue } from './send-queue.js'
+import { Http2Response, type ResponseStream } from './response.js'
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -18,23 +19,23 @@ export interface StreamOwner {
   /** Time for a client to send a body, and to take the end of a response. */
   readonly requestTimeoutMs: number
   readonly keepAliveMs: number
-  send(stream: Stream): void
+  send(stream: ServerStream): void
   /** Content of the stream has been read or dropped. */
-  onConsumed(stream: Stream, bytes: number): void
+  onConsumed(stream: ServerStream, bytes: number): void
   /** The last frame of the response was sent. */
-  onAnswered(stream: Stream): void
+  onAnswered(stream: ServerStream): void
   /** A reader of its body threw. */
-  onFailed(stream: Stream, error: unknown): void
+  onFailed(stream: ServerStream, error: unknown): void
   /** Resets the stream, and forgets it. */
-  reset(stream: Stream, code: number): void
+  reset(stream: ServerStream, code: number): void
 }
 
 /** A request and its response. */
-export class Stream implements Timed, BodySource, ResponseSink, Sender {
+export class ServerStream implements Timed, ContentStream, BodyStream, ResponseStream, Sender {
   readonly id: number
   readonly parts: RequestParts
-  readonly body: RequestBody | undefined
-  readonly response: Response
+  readonly body: ReceivedBody | undefined
+  readonly response: Http2Response
   readonly queue: SendQueue
   readonly receiveWindow = new ReceiveWindow(STREAM_WINDOW)
   /** Places that the request takes of its client's limit, once it has begun. */
@@ -55,8 +56,8 @@ export class Stream implements Timed, BodySource, ResponseSink, Sender {
     this.parts = parts
     this.#owner = owner
     this.queue = new SendQueue(id, owner.writer, window)
-    this.body = hasBody ? new RequestBody(parts.length, this) : undefined
-    this.response = new Response(this, parts.method, parts.fields)
+    this.body = hasBody ? new ReceivedBody(parts.length, this) : undefined
+    this.response = new Http2Response(this, parts.method, parts.fields)
     if (hasBody) {
       this.#uploadEnds = owner.deadlines.now() + owner.requestTimeoutMs
       this.#updateDeadline()
@@ -65,12 +66,7 @@ export class Stream implements Timed, BodySource, ResponseSink, Sender {
 
   /** True until the client has sent all of the request. */
   get isUploading(): boolean {
-    return this.body?.ended === false
-  }
-
-  /** Bytes of the body received so far. */
-  get received(): number {
-    return this.body?.received ?? 0
+    return isReceiving(this)
   }
 
   onBodyWanted(): void {
@@ -83,14 +79,12 @@ export class Stream implements Timed, BodySource, ResponseSink, Sender {
     this.#owner.onConsumed(this, bytes)
   }
 
-  /** The client has sent the whole body. */
-  onUploaded(trailers: readonly string[]): void {
+  onBodySent(trailers: readonly string[]): void {
     this.body?.end(trailers)
     this.#uploadEnds = NEVER
     this.#updateDeadline()
   }
 
-  /** Hands over the content that has arrived. */
   deliver(): void {
     try {
       this.body?.deliver()

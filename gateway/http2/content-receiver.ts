@@ -1,34 +1,62 @@
-/** The bodies of a connection's requests, from DATA frames to their readers (RFC 9113 sections 5.2, 6.1 and 8.1). */
+/** The bodies that a connection receives, from DATA frames to their readers (RFC 9113 sections 5.2, 6.1 and 8.1). */
 import { ConnectionError, StreamError } from './errors.js'
+import { trailersOf } from './field-rules.js'
 import type { FrameWriter } from './frame-writer.js'
 import type { DecodedBlock } from './hpack/decoder.js'
-import { CONNECTION_WINDOW, OPENING_INCREMENT } from './limits.js'
-import { ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, PROTOCOL_ERROR, STREAM_CLOSED } from './protocol.js'
+import {
+  DEFAULT_WINDOW,
+  ENHANCE_YOUR_CALM,
+  FLOW_CONTROL_ERROR,
+  PROTOCOL_ERROR,
+  STREAM_CLOSED,
+} from './protocol.js'
 import { ReceiveWindow } from './receive-window.js'
-import { requestTrailers } from './request-head.js'
-import type { Stream } from './stream.js'
-import type { Streams } from './streams.js'
+import type { ReceivedBody } from './received-body.js'
 
 const NO_TRAILERS: readonly string[] = []
 
-export class Uploads {
+/** A stream that content arrives on. */
+export interface ContentStream {
+  readonly id: number
+  /** The stream is neither open nor half open any more. */
+  readonly closed: boolean
+  readonly receiveWindow: ReceiveWindow
+  /** Undefined while no content may arrive. */
+  readonly body: ReceivedBody | undefined
+  /** The peer has sent the whole body. */
+  onBodySent(trailers: readonly string[]): void
+  /** Hands over what has arrived in this read. */
+  deliver(): void
+}
+
+interface OpenStreams<Stream> {
+  get(id: number): Stream | undefined
+  /** @throws {ConnectionError} @throws {StreamError} */
+  checkWasReset(id: number): void
+}
+
+export class ContentReceiver<Stream extends ContentStream> {
   readonly #writer: FrameWriter
-  readonly #streams: Pick<Streams, 'get' | 'checkWasReset'>
-  readonly #window = new ReceiveWindow(CONNECTION_WINDOW)
+  readonly #streams: OpenStreams<Stream>
+  readonly #windowSize: number
+  readonly #window: ReceiveWindow
   /** The stream of the current DATA frame; undefined if its content is dropped. */
   #current: Stream | undefined
   #currentEnds = false
   /** Streams with content, or the end of their body, in the current read. */
   #moved = new Set<Stream>()
 
-  constructor(writer: FrameWriter, streams: Pick<Streams, 'get' | 'checkWasReset'>) {
+  /** @param window bytes that the peer may send on all streams together before they are read */
+  constructor(writer: FrameWriter, streams: OpenStreams<Stream>, window: number) {
     this.#writer = writer
     this.#streams = streams
+    this.#windowSize = window
+    this.#window = new ReceiveWindow(window)
   }
 
-  /** Tells the client how much it may send on all streams together. */
+  /** Tells the peer how much it may send on all streams together. */
   announce(): void {
-    this.#writer.windowUpdate(0, OPENING_INCREMENT)
+    this.#writer.windowUpdate(0, this.#windowSize - DEFAULT_WINDOW)
   }
 
   /** A DATA frame begins. @throws {ConnectionError} @throws {StreamError} */
@@ -61,10 +89,20 @@ export class Uploads {
 
   /** @throws {StreamError} */
   onTrailers(stream: Stream, { fields, isWhole }: DecodedBlock, endsStream: boolean): void {
-    if (!stream.isUploading) throw new StreamError(STREAM_CLOSED, 'trailers of a request that has ended')
+    if (!isReceiving(stream)) throw new StreamError(STREAM_CLOSED, 'trailers of a body that has ended')
     if (!endsStream) throw new StreamError(PROTOCOL_ERROR, 'trailers that do not end the stream')
     if (!isWhole) throw new StreamError(ENHANCE_YOUR_CALM, 'too many trailers')
-    this.#end(stream, requestTrailers(fields))
+    this.#end(stream, trailersOf(fields))
+  }
+
+  /** The body has no content, and ends with its head. @throws {StreamError} */
+  onBodyless(stream: Stream): void {
+    this.#end(stream, NO_TRAILERS)
+  }
+
+  /** The stream’s head has come: `deliver` is called at the end of the read, even if no content has come. */
+  onHead(stream: Stream): void {
+    this.#moved.add(stream)
   }
 
   /** The bytes of a read have been parsed: their content is handed over. */
@@ -78,7 +116,7 @@ export class Uploads {
   /** Content of the stream has been read or dropped. */
   onConsumed(stream: Stream, bytes: number): void {
     this.#consume(bytes)
-    if (stream.closed || !stream.isUploading) return
+    if (stream.closed || !isReceiving(stream)) return
     const increment = stream.receiveWindow.consume(bytes)
     if (increment > 0) this.#writer.windowUpdate(stream.id, increment)
   }
@@ -90,20 +128,22 @@ export class Uploads {
       this.#streams.checkWasReset(id)
       return undefined
     }
-    if (!stream.isUploading) throw new StreamError(STREAM_CLOSED, 'content of a request that has ended')
+    const { body } = stream
+    if (!isReceiving(stream) || body === undefined)
+      throw new StreamError(STREAM_CLOSED, 'content out of place')
     if (!stream.receiveWindow.take(length)) throw new StreamError(FLOW_CONTROL_ERROR, 'more than allowed')
-    if (stream.received + content > (stream.parts.length ?? Number.POSITIVE_INFINITY)) {
+    if (body.received + content > (body.length ?? Number.POSITIVE_INFINITY)) {
       throw new StreamError(PROTOCOL_ERROR, 'more content than announced')
     }
     return stream
   }
 
   #end(stream: Stream, trailers: readonly string[]): void {
-    const { length } = stream.parts
-    if (length !== undefined && stream.received < length) {
+    const { length, received } = stream.body as ReceivedBody
+    if (length !== undefined && received < length) {
       throw new StreamError(PROTOCOL_ERROR, 'less content than announced')
     }
-    stream.onUploaded(trailers)
+    stream.onBodySent(trailers)
     this.#moved.add(stream)
   }
 
@@ -111,4 +151,9 @@ export class Uploads {
     const increment = this.#window.consume(bytes)
     if (increment > 0) this.#writer.windowUpdate(0, increment)
   }
+}
+
+/** True until the peer has sent all of the body. */
+export function isReceiving({ body }: Pick<ContentStream, 'body'>): boolean {
+  return body?.ended === false
 }

@@ -1,15 +1,15 @@
-import { dateNow } from '../http1/head-text.js'
-import { lowerName } from '../http1/names.js'
-import { takesTrailers } from '../http1/request-head.js'
-import type { Fields, OutgoingResponse, ResponseWatcher } from '../message.js'
-import { isConnectionField } from './hpack/header-field.js'
-import type { SendQueue } from './send-queue.js'
+import { dateNow } from '../../http1/head-text.js'
+import { lowerName } from '../../http1/names.js'
+import { takesTrailers } from '../../http1/request-head.js'
+import type { Fields, OutgoingResponse, ResponseWatcher } from '../../message.js'
+import { isConnectionField } from '../hpack/header-field.js'
+import type { SendQueue } from '../send-queue.js'
 
 /** Higher values are no valid status; clients treat them as 5xx (RFC 9110 section 15). */
 const MAX_STATUS = 599
 
 /** The stream that a response is sent on. */
-export interface ResponseSink {
+export interface ResponseStream {
   readonly queue: SendQueue
   /** The queue has something new. */
   send(): void
@@ -23,10 +23,10 @@ export interface ResponseSink {
 }
 
 /** The response on an HTTP/2 stream. */
-export class Response implements OutgoingResponse {
+export class Http2Response implements OutgoingResponse {
   status = 0
   sent = 0
-  readonly #sink: ResponseSink
+  readonly #sink: ResponseStream
   readonly #method: string
   readonly #asked: Fields
   readonly #watchers: ResponseWatcher[] = []
@@ -37,7 +37,7 @@ export class Response implements OutgoingResponse {
   #cut = false
   #closed = false
 
-  constructor(sink: ResponseSink, method: string, asked: Fields) {
+  constructor(sink: ResponseStream, method: string, asked: Fields) {
     this.#sink = sink
     this.#method = method
     this.#asked = asked

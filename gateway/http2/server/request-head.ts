@@ -2,14 +2,11 @@
  * The head of a request from the fields of its header block (RFC 9113 sections 8.2 and 8.3), with the rules, the grammar
  * and the form of HTTP/1.1: what is refused there is malformed here.
  */
-import { requestFraming } from '../http1/framing.js'
-import { skip, TARGET, TOKEN } from '../http1/grammar.js'
-import { WireError } from '../http1/message.js'
-import { checkTrailers } from '../http1/trailers.js'
-import { Fields } from '../message.js'
-import { StreamError } from './errors.js'
-import type { HeaderField } from './hpack/header-field.js'
-import { PROTOCOL_ERROR } from './protocol.js'
+import { requestFraming } from '../../http1/framing.js'
+import { skip, TARGET, TOKEN } from '../../http1/grammar.js'
+import { Fields } from '../../message.js'
+import { asStreamError, checkField, malformed } from '../field-rules.js'
+import type { HeaderField } from '../hpack/header-field.js'
 
 /**
  * A head above what a request may have is still read, so that it gets a response; beyond these limits its stream is reset.
@@ -40,8 +37,9 @@ export function requestParts(list: readonly HeaderField[]): RequestParts {
   let cookie: string | undefined
   let hasHost = authority === undefined
   for (let i = count; i < list.length; i++) {
-    const { name, value, kind } = list[i] as HeaderField
-    checkField(name, value, kind)
+    const field = list[i] as HeaderField
+    checkField(field)
+    const { name, value } = field
     // Clients send each cookie in a field of its own (RFC 9113 section 8.2.3).
     if (name === 'cookie') cookie = cookie === undefined ? value : `${cookie}; ${value}`
     // The first may say what :authority says. Another makes two, refused as in HTTP/1.1 (RFC 9113 section 8.3.1).
@@ -57,19 +55,6 @@ export function requestParts(list: readonly HeaderField[]): RequestParts {
   }
   const fields = new Fields(raw, names)
   return { method, target: path, fields, length: lengthOf(method, path, fields) }
-}
-
-/** The trailers of a request as a flat list. @throws {StreamError} */
-export function requestTrailers(list: readonly HeaderField[]): readonly string[] {
-  const raw: string[] = []
-  const names: string[] = []
-  for (const { name, value, kind } of list) {
-    checkField(name, value, kind)
-    raw.push(name, value)
-    names.push(name)
-  }
-  asStreamError(() => checkTrailers(names))
-  return raw
 }
 
 class PseudoFields {
@@ -123,26 +108,7 @@ function once(before: string | undefined, value: string): string {
   return value
 }
 
-/** A field behind the pseudo-header fields. */
-function checkField(name: string, value: string, kind: HeaderField['kind']): void {
-  if (kind === 'ordinary') return
-  if (kind === 'te' && value.toLowerCase() === 'trailers') return
-  throw malformed(name)
-}
-
 function lengthOf(method: string, target: string, fields: Fields): number | undefined {
   if (!fields.has('content-length')) return undefined
   return asStreamError(() => requestFraming({ method, target, version: '1.1', fields }).bytes)
-}
-
-function asStreamError<T>(check: () => T): T {
-  try {
-    return check()
-  } catch (error) {
-    throw error instanceof WireError ? malformed(error.message) : error
-  }
-}
-
-function malformed(what: string): StreamError {
-  return new StreamError(PROTOCOL_ERROR, what)
 }

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
-import { Deadlines } from '../http1/deadlines.js'
-import type { ServerHandlers, ServerSettings } from '../http1/server-connections.js'
-import type { Arrival, Flood } from '../message.js'
-import { Connection } from './connection.js'
+import { Deadlines } from '../../http1/deadlines.js'
+import type { ServerHandlers, ServerSettings } from '../../http1/server-connections.js'
+import type { Arrival, Flood } from '../../message.js'
+import { Http2ServerConnection } from './connection.js'
 import type { ClientLimits } from './streams.js'
 
 export interface Http2Handlers extends Pick<ServerHandlers, 'request' | 'failed'> {
@@ -13,14 +13,14 @@ export interface Http2Handlers extends Pick<ServerHandlers, 'request' | 'failed'
 export type Http2Settings = Pick<ServerSettings, 'headTimeoutMs' | 'requestTimeoutMs' | 'keepAliveMs'>
 
 /** The HTTP/2 connections of one port. */
-export class ServerConnections {
+export class Http2ServerConnections {
   readonly handlers: Http2Handlers
   readonly settings: Http2Settings
   readonly deadlines = new Deadlines()
   readonly #clientAt: (address: string) => ClientLimits
-  readonly #open = new Set<Connection>()
+  readonly #open = new Set<Http2ServerConnection>()
   /** Connections without a request, the longest idle first. */
-  readonly #idle = new Set<Connection>()
+  readonly #idle = new Set<Http2ServerConnection>()
   #draining = false
 
   /** @param clientAt the limits of the client at an address */
@@ -37,7 +37,7 @@ export class ServerConnections {
       localPort: socket.localPort ?? 0,
       encrypted: 'encrypted' in socket,
     }
-    const connection = new Connection(socket, peer, this.#clientAt(arrival.address), this)
+    const connection = new Http2ServerConnection(socket, peer, this.#clientAt(arrival.address), this)
     this.#open.add(connection)
     this.#idle.add(connection)
     this.deadlines.add(connection)
@@ -45,16 +45,16 @@ export class ServerConnections {
   }
 
   /** A request is in progress on the connection, or the connection is ending. True if it was idle before. */
-  busy(connection: Connection): boolean {
+  busy(connection: Http2ServerConnection): boolean {
     return this.#idle.delete(connection)
   }
 
   /** The connection waits for its next request. */
-  idle(connection: Connection): void {
+  idle(connection: Http2ServerConnection): void {
     this.#idle.add(connection)
   }
 
-  closed(connection: Connection): void {
+  closed(connection: Http2ServerConnection): void {
     this.#idle.delete(connection)
     this.#open.delete(connection)
     this.deadlines.delete(connection)

@@ -3,22 +3,22 @@ import type { BodyReader, CountedBody } from '../message.js'
 import { STREAM_WINDOW } from './limits.js'
 
 /** The stream that a body arrives on. */
-export interface BodySource {
+export interface BodyStream {
   /** A reader wants the body for the first time. */
   onBodyWanted(): void
-  /** `bytes` have been read or dropped, so the client may send as many more. */
+  /** `bytes` have been read or dropped, so the peer may send as many more. */
   onConsumed(bytes: number): void
 }
 
 /**
- * The body of a request. What arrives in one read of the connection is handed over as one piece, however many frames it
+ * The body of a message. What arrives in one read of the connection is handed over as one piece, however many frames it
  * came in; while no reader wants it, it is held, at most as much as the stream's window allows.
  */
-export class RequestBody implements CountedBody {
+export class ReceivedBody implements CountedBody {
   readonly length: number | undefined
   complete = false
   received = 0
-  readonly #source: BodySource
+  readonly #source: BodyStream
   /** Content of the current read. */
   readonly #fresh: Buffer[] = []
   /** Content of earlier reads. */
@@ -31,12 +31,12 @@ export class RequestBody implements CountedBody {
   #aborted = false
 
   /** @param length the Content-Length, if there is one */
-  constructor(length: number | undefined, source: BodySource) {
+  constructor(length: number | undefined, source: BodyStream) {
     this.length = length
     this.#source = source
   }
 
-  /** True once the client has sent all of it. */
+  /** True once the peer has sent all of it. */
   get ended(): boolean {
     return this.#ended
   }
@@ -75,7 +75,7 @@ export class RequestBody implements CountedBody {
     else this.#fresh.push(bytes)
   }
 
-  /** The client has ended it; `deliver` follows when the read has been parsed. */
+  /** The peer has ended it; `deliver` follows when the read has been parsed. */
   end(trailers: readonly string[]): void {
     this.#ended = true
     this.#trailers = trailers
