@@ -139,7 +139,7 @@ function passage(weather: Weather, direction: 'request' | 'answer'): Transform {
       const delay = weather.fault.kind === 'latency' ? weather.fault.ms : 0
       const due = performance.now() + delay
       delivered = delivered.then(async () => {
-        if (delay > 0) await sleep(due - performance.now())
+        if (delay > 0) await sleep(Math.max(0, due - performance.now()))
         await deliver(this, chunk)
       })
       // Latency delays bytes without slowing the stream; every other fault applies backpressure to the sender.

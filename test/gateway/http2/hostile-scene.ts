@@ -156,7 +156,8 @@ export async function play(place: Target, client: FrameClient, attack: Attack): 
     await sleep(1)
     if (sent % (20 * together) === 0) await place.serve()
   }
-  const hasEnded = await endOf(client)
+  // Node looks at its sessions once a second.
+  const hasEnded = await endOf(client, 4_000)
   if (hasEnded && place.wire === 'own')
     await waitUntil('the end of the connection', () => client.closed, 3_000)
   await place.serve()
