@@ -197,8 +197,12 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
       if (bytes.subarray(0, HTTP1.length).equals(HTTP1) && !this.#handler.hasSettings) {
         throw new ConnectionError(PROTOCOL_ERROR, 'the upstream speaks HTTP/1.1; use protocol: http1')
       }
-      this.#reader.push(bytes)
-      this.#messages.content.onReadEnd()
+      try {
+        this.#reader.push(bytes)
+      } finally {
+        // Responses that were whole before an error are whole.
+        this.#messages.content.onReadEnd()
+      }
       this.#headLimit.onReadEnd(this.#reader.isWithinFrame || this.#handler.isWithinHead, this.#heardAt)
       this.deadline = Math.min(this.deadline, this.#headLimit.ends)
     } catch (error) {

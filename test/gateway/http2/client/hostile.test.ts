@@ -230,6 +230,15 @@ t.test('the connection ends, and its requests get 502, for', async t => {
   }
 })
 
+t.test('a response that was whole before an error of the connection arrives', async t => {
+  const { upstream, gateway } = await scene(t)
+  const answer = ask(gateway.url)
+  const peer = await upstream.peer()
+  await peer.request()
+  peer.send(head(1), data(1, 'whole', END_STREAM), frame(PING, 0, 0, Buffer.alloc(7)))
+  t.equal((await answer).body.toString(), 'whole')
+})
+
 t.test('an upstream that sends more than its window is cut off', async t => {
   const { upstream, gateway } = await scene(t)
   const req = begin(gateway.url).on('error', () => {})
