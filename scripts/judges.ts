@@ -1,5 +1,5 @@
 /**
- * `npm run judges [-- --only h2spec,autobahn,slow,clients,nghttp,servers]`: tests the built gateway with third-party programs, most of
+ * `npm run judges [-- --only h2spec,autobahn,slow,clients,nghttp,grpc,servers]`: tests the built gateway with third-party programs, most of
  * them also without the gateway. Prints a table, and fails when one finds a fault (docs/proxy-conformance.md, Outside
  * judges).
  */
@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { scoped } from '../test/helpers/scope.js'
 import { judgeAutobahn } from './judges/autobahn.js'
 import { judgeClients } from './judges/clients.js'
+import { judgeGrpc } from './judges/grpc.js'
 import { judgeH2spec } from './judges/h2spec.js'
 import { Missing, needs } from './judges/install.js'
 import { type Found, type Judge, makePlace } from './judges/judge.js'
@@ -22,6 +23,7 @@ const JUDGES: Record<string, Judge> = {
   slow: judgeSlow,
   clients: judgeClients,
   nghttp: judgeNghttp,
+  grpc: judgeGrpc,
   servers: judgeServers,
 }
 

@@ -14,6 +14,7 @@ const INSTALL_S = 400
 
 /** The last version that the Go module proxy serves. */
 const H2SPEC = 'github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible'
+const GRPC = ['client', 'server'].map(name => `google.golang.org/grpc/interop/${name}@v1.60.1`)
 const AUTOBAHN = 'autobahntestsuite==25.10.1'
 
 /** A judge that is not available; the message says why. */
@@ -26,6 +27,16 @@ export async function h2spec(): Promise<string> {
   needs('go', 'h2spec is built with Go: apt-get install golang-go')
   await fetch('h2spec', 'go', ['install', H2SPEC], { GOBIN: join(CACHE, 'go') })
   return program
+}
+
+/** @returns the client and the server of gRPC's interoperability test */
+export async function grpcInterop() {
+  const folder = join(CACHE, 'grpc')
+  const programs = { client: join(folder, 'client'), server: join(folder, 'server') }
+  if (Object.values(programs).every(existsSync)) return programs
+  needs('go', 'the interoperability test of gRPC is built with Go: apt-get install golang-go')
+  await fetch('the interoperability test of gRPC', 'go', ['install', ...GRPC], { GOBIN: folder })
+  return programs
 }
 
 /** @returns the command of Autobahn's wstest, with the arguments and the environment it takes */

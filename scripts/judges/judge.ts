@@ -2,7 +2,7 @@
 import { mkdtempSync } from 'node:fs'
 import type { AddressInfo, Server } from 'node:net'
 import { join } from 'node:path'
-import type { Http2Wire } from '../../config/words/words.js'
+import type { Http2Wire, UpstreamProtocol } from '../../config/words/words.js'
 import { makeCertificate, type TestCertificate } from '../../test/helpers/certificates.js'
 import {
   type GatewayProcess,
@@ -45,6 +45,8 @@ export interface JudgedSettings {
   readonly tls?: boolean
   /** Who speaks HTTP/2; the default of the setting if omitted. */
   readonly http2?: Http2Wire
+  /** How the upstream is spoken to. */
+  readonly protocol?: UpstreamProtocol
   readonly headTimeout?: string
   /** The longest pause inside a body. */
   readonly idle?: string
@@ -55,11 +57,11 @@ export async function startGateway(
   t: Scope,
   { certFile: cert, keyFile: key }: Place,
   port: number,
-  { tls = false, http2, headTimeout = '10s', idle = '60s' }: JudgedSettings = {},
+  { tls = false, http2, protocol = 'http1', headTimeout = '10s', idle = '60s' }: JudgedSettings = {},
 ): Promise<GatewayProcess & { readonly port: number }> {
   const settings = {
     listen: { headTimeout, ...(http2 ? { http2 } : {}), ...(tls ? { tls: { cert, key } } : {}) },
-    ...oneUpstream(`http://127.0.0.1:${port}`, { timeouts: { idle } }),
+    ...oneUpstream(`http://127.0.0.1:${port}`, { protocol, timeouts: { idle } }),
     log: { decisions: 'refused' },
     drain: '1s',
   }
