@@ -35,6 +35,12 @@ export function skip(text: string, at: number, set: ByteSet): number {
   return i
 }
 
+/** True for a text of nothing but bytes in `set`. Not by `skip`: to read past the end of a whole text is slow. */
+export function consistsOf(text: string, set: ByteSet): boolean {
+  for (let i = 0; i < text.length; i++) if (set[text.charCodeAt(i)] !== 1) return false
+  return true
+}
+
 /** True when a line ends at `at` with CRLF; a bare CR or LF does not count (RFC 9112 section 2.2). */
 export function isLineEnd(text: string, at: number): boolean {
   return text.charCodeAt(at) === CR && text.charCodeAt(at + 1) === LF

@@ -1,5 +1,5 @@
 /** A field of a header block, judged when it is decoded: one that comes from a table again costs a look-up. */
-import { isBlank, TEXT, TOKEN } from '../../http1/grammar.js'
+import { consistsOf, isBlank, TEXT, TOKEN } from '../../http1/grammar.js'
 
 /**
  * What a field means to HTTP/2 (RFC 9113 section 8.2): a pseudo-header field, one about the connection, which must not be
@@ -79,10 +79,4 @@ function isFieldValue(value: string): boolean {
   if (length === 0) return true
   if (isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(length - 1))) return false
   return consistsOf(value, TEXT)
-}
-
-/** Not `skip`: to read past the end of a text is slow, and here that would be each text. */
-function consistsOf(text: string, bytes: Uint8Array): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[text.charCodeAt(i)] !== 1) return false
-  return true
 }

@@ -3,7 +3,7 @@
  * and the form of HTTP/1.1: what is refused there is malformed here.
  */
 import { requestFraming } from '../../http1/framing.js'
-import { skip, TARGET, TOKEN } from '../../http1/grammar.js'
+import { consistsOf, TARGET, TOKEN } from '../../http1/grammar.js'
 import { Fields } from '../../message.js'
 import { asStreamError, checkField, malformed } from '../field-rules.js'
 import type { HeaderField } from '../hpack/header-field.js'
@@ -80,12 +80,12 @@ class PseudoFields {
   }
 
   #setMethod(value: string): void {
-    if (this.method !== '' || value === '' || skip(value, 0, TOKEN) < value.length) throw malformed(':method')
+    if (this.method !== '' || value === '' || !consistsOf(value, TOKEN)) throw malformed(':method')
     this.method = value
   }
 
   #setPath(value: string): void {
-    if (this.#hasPath || value === '' || skip(value, 0, TARGET) < value.length) throw malformed(':path')
+    if (this.#hasPath || value === '' || !consistsOf(value, TARGET)) throw malformed(':path')
     this.#hasPath = true
     this.path = value
   }
