@@ -15,33 +15,14 @@ import { Liveness } from '../liveness.js'
 import { Output } from '../output.js'
 import { CANCEL, MAX_31_BITS, NO_ERROR, PREFACE, PROTOCOL_ERROR } from '../protocol.js'
 import { SendQueue } from '../send-queue.js'
+import type { Http2ConnectionOwner } from './connection-owner.js'
 import { CLIENT_SETTINGS, MOST_IDLE_FRAMES } from './limits.js'
+import { connectFault, isHttp1, isHttp2Agreed, NO_ALPN, SPEAKS_HTTP1 } from './other-protocol.js'
 import type { Scheme } from './request-fields.js'
 import { ClientStream, type ClientStreamOwner } from './stream.js'
 import { ClientStreams } from './streams.js'
 
 const NEVER = Number.POSITIVE_INFINITY
-/** How an HTTP/1.1 server begins whatever it says. */
-const HTTP1 = Buffer.from('HTTP/1.', 'latin1')
-/** What TLS libraries call a server’s refusal of all protocols that it was offered. */
-const NO_PROTOCOL = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'
-const NO_ALPN = 'the upstream did not agree to HTTP/2 (ALPN); use protocol: http1'
-
-/** The owner of a connection. */
-export interface Http2ConnectionOwner {
-  readonly times: WaitingTimes
-  readonly deadlines: Deadlines
-  readonly scheme: Scheme
-  /** Time for which a connection without a request is kept. */
-  readonly idleMs: number
-  /** How many streams the upstream allows on a connection, as far as is known. */
-  maxStreams: number
-  onUnreachable(error: Error): void
-  /** The connection takes no more requests; those it has may go on. */
-  onLeaving(connection: Http2ClientConnection): void
-  onClosed(connection: Http2ClientConnection): void
-}
-
 /** One connection to an upstream, and the requests that it carries side by side. */
 export class Http2ClientConnection implements ClientStreamOwner, SocketReader, Timed {
   deadline: number
@@ -173,8 +154,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
 
   onOpen(): void {
     if (this.#isOver) return
-    const { alpnProtocol = 'h2' } = this.#socket as { alpnProtocol?: string | false }
-    if (alpnProtocol !== 'h2') {
+    if (!isHttp2Agreed(this.#socket)) {
       this.onGone(new Error(NO_ALPN))
       return
     }
@@ -194,8 +174,8 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.#heardAt = this.deadlines.now()
     this.#liveness.onSeen()
     try {
-      if (bytes.subarray(0, HTTP1.length).equals(HTTP1) && !this.#handler.hasSettings) {
-        throw new ConnectionError(PROTOCOL_ERROR, 'the upstream speaks HTTP/1.1; use protocol: http1')
+      if (!this.#handler.hasSettings && isHttp1(bytes)) {
+        throw new ConnectionError(PROTOCOL_ERROR, SPEAKS_HTTP1)
       }
       try {
         this.#reader.push(bytes)
@@ -222,7 +202,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     if (this.#isOver) return
     if (this.#isOpen) this.#end('gone', this.#reason ?? error)
     else {
-      const why = error.code === NO_PROTOCOL ? new Error(NO_ALPN) : error
+      const why = connectFault(error)
       this.#owner.onUnreachable(why)
       this.#end('no-connection', why)
     }

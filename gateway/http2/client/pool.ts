@@ -4,7 +4,8 @@ import type { Deadlines } from '../../http1/deadlines.js'
 import { IDLE_MS } from '../../http1/pool.js'
 import type { RequestPool, ResponseHandler, WaitingTimes } from '../../outgoing-request.js'
 import { MAX_STREAMS } from '../limits.js'
-import { Http2ClientConnection, type Http2ConnectionOwner } from './connection.js'
+import { Http2ClientConnection } from './connection.js'
+import type { Http2ConnectionOwner } from './connection-owner.js'
 import type { Scheme } from './request-fields.js'
 
 /** Puts requests side by side on as few connections as have room for them. */
