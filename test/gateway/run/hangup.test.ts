@@ -5,7 +5,7 @@ import { send } from '../../helpers/http.js'
 import { redisUrl } from '../../helpers/redis.js'
 import { waitUntil } from '../../helpers/wait.js'
 
-/** Preloaded in each process: sends SIGHUP to it when it begins to load the gateway's modules. */
+/** Preloaded in each process: sends SIGHUP to it when it begins to load the gateway's modules. Node 26 has deprecated `register`. */
 const hooks = `export async function load(url, context, next) {
   if (url.endsWith('/gateway/configured/load.js')) process.kill(process.pid, 'SIGHUP')
   return next(url, context)
@@ -28,7 +28,9 @@ routes: [{ path: /**, upstream: app }]
 `,
       {},
     )
-    const { adminUrl, out } = await gatewayProcess(t, folder, { NODE_OPTIONS: `--import=${preload}` })
+    const { adminUrl, out } = await gatewayProcess(t, folder, {
+      NODE_OPTIONS: `--no-deprecation --import=${preload}`,
+    })
     await waitUntil('the reload', () => out().includes('"trigger":"SIGHUP"'))
     t.equal((await send(`${adminUrl}/readyz`)).status, 200)
     t.notMatch(out(), /A worker ended/)
