@@ -5,6 +5,7 @@ import { Type } from 'typebox'
 import { Duration } from '../../../config/schema/duration.js'
 import { Word, when } from '../../../config/schema/fields.js'
 import { definePlugin, type WrongCredential } from '../../plugin.js'
+import { areFilesChecked } from '../checked.js'
 import { namesListedOnly } from '../named-project.js'
 import type { InUse } from '../shared.js'
 import { UncheckedCredential } from '../unchecked.js'
@@ -96,7 +97,7 @@ export const jwt = definePlugin({
     if (fault !== undefined) throw new Error(fault)
     const jwks = isUrl(config.jwks) ? config.jwks : resolve(tools.folder, config.jwks)
     // An issuer may be away for a while; a file that is wrong stays so.
-    if (!isUrl(jwks)) checkFile(jwks, config)
+    if (!isUrl(jwks) && !areFilesChecked()) checkFile(jwks, config)
     let keys: InUse<KeySet> | undefined
     const verifier = new Verifier(
       config,

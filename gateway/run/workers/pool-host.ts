@@ -71,6 +71,8 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     // Restarting it instead would never end while changes follow each other faster than a worker starts.
     if (change !== active.change) await changeAll({ members: [member] }, active.loaded.contents)
     join()
+    // Those read since it got its orders.
+    for (const read of keySets.values()) member.channel.ask('learnKeySet', read).catch(() => undefined)
     await overrides.pushTo(member)
   }
 

@@ -6,6 +6,7 @@ import type { Gateway } from '../../../config/schema/gateway.js'
 import { type Configuration, type InvalidConfiguration, load, loadOrFail } from '../../configured/load.js'
 import type { Slots } from '../../decide/held-slots.js'
 import { keyUses, learnKeys } from '../../identify/api-keys/key-store.js'
+import { trustChecks } from '../../identify/checked.js'
 import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/key-set.js'
 import type { ClosableLog } from '../../observe/log.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
@@ -34,7 +35,7 @@ export interface Orders {
   readonly overrides: Texts
   /** Files of API keys that may say something else than what is in force, with what is. */
   readonly keys: readonly (readonly [file: string, text: string])[]
-  /** Key sets of issuers, who may be away by now. */
+  /** Key sets that were read: their issuers may be away by now, and their files gone. */
   readonly keySets: readonly ReadKeySet[]
   /** Process id of the supervisor. */
   readonly supervisor: number
@@ -106,6 +107,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   const { workers, secret, started, contents, change } = orders
   endWith(orders.supervisor)
   const log = openLog(process.pid)
+  trustChecks()
   learnKeys(orders.keys)
   for (const read of orders.keySets) learnKeySet(read)
   shareKeySets(read => void supervisor.ask('keySetRead', read).catch(() => undefined))

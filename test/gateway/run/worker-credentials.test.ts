@@ -7,6 +7,7 @@ import { type GatewayProcess, gatewayProcess, writeConfig } from '../../helpers/
 import { send, startApp } from '../../helpers/http.js'
 import { oneBucket } from '../../helpers/policies.js'
 import { redisUrl } from '../../helpers/redis.js'
+import { temporaryFolder } from '../../helpers/scope.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { AUDIENCE, ISSUER, newKey, startIssuer, token } from '../identify/jwt/issuer.js'
 
@@ -123,3 +124,37 @@ t.test('tokens stay valid while their issuer is away, and all workers trust the 
   )
   t.notOk((await statusesOf(gateway, headers)).includes(200), 'neither trusts the one that has left')
 })
+
+t.test(
+  'a file of token keys stays in force while it is broken, or gone, whichever worker is replaced',
+  async t => {
+    const key = await newKey('first')
+    const jwks = join(temporaryFolder(t, 'jwks'), 'jwks.json')
+    const text = (...keys: (typeof key)[]) => JSON.stringify({ keys: keys.map(({ jwk }) => jwk) })
+    writeFileSync(jwks, text(key))
+    const jwt = { plugin: 'jwt', issuer: ISSUER, audience: AUDIENCE, jwks, project: 'azp' }
+    const started = await start(t, { identify: [jwt] })
+    if (started === undefined) return
+    const { gateway } = started
+    const headersOf = async (of: typeof key) => ({ authorization: `Bearer ${await token(of)}` })
+    const headers = await headersOf(key)
+    await waitUntil('in both workers', async () => (await statusesOf(gateway, headers)).join() === '200')
+
+    writeFileSync(jwks, '{bro')
+    await replaceWorker(gateway)
+    await replaceWorker(gateway)
+    t.same(await statusesOf(gateway, headers), [200], 'broken, and no worker of before is left')
+
+    rmSync(jwks)
+    await replaceWorker(gateway)
+    t.same(await statusesOf(gateway, headers), [200], 'gone')
+    const refused = await send(`${gateway.adminUrl}/reload`, { method: 'POST' })
+    t.match(refused.body, /jwks\.json cannot be read/, 'a reload checks it')
+
+    const next = await newKey('second')
+    writeFileSync(jwks, text(next))
+    const isNew = async () => (await statusesOf(gateway, await headersOf(next))).join() === '200'
+    await waitUntil('the file counts again', isNew)
+    t.notOk((await statusesOf(gateway, headers)).includes(200))
+  },
+)
