@@ -27,7 +27,10 @@ export function resolveCertificates(gateway: Gateway, beside: (named: string) =>
 }
 
 /** What is wrong with the files of a resolved gateway.yaml. */
-export function checkCertificates({ listen, upstreams }: Gateway, read: ReadText): UnplacedProblem[] {
+export function checkCertificates(
+  { listen, upstreams }: Pick<Gateway, 'listen' | 'upstreams'>,
+  read: ReadText,
+): UnplacedProblem[] {
   const faults: UnplacedProblem[] = []
   if (listen.tls !== undefined) {
     const cert = certificatesIn(listen.tls.cert, read)

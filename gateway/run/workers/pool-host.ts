@@ -11,6 +11,7 @@ import type { ReadKeySet } from '../../identify/jwt/key-set.js'
 import { Metrics } from '../../observe/metrics.js'
 import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
 import { watchWorkers } from '../../observe/watched.js'
+import { certificateOf, nextCertificate } from '../certificate.js'
 import type { InForce } from '../generation.js'
 import type { Host, HostOptions } from '../host.js'
 import { startEmbedded } from '../upstreams.js'
@@ -41,7 +42,12 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
   const { first, workers, secret, configPath, embedded, countWrongCredential, hopeless, log } = options
   const { listen, redis, store, tracing } = first.config.gateway
   const metrics = new Metrics(version())
-  let active = { loaded: first, loadedAt: new Date(), change: 0 }
+  let active = {
+    loaded: first,
+    certificate: certificateOf(listen, first.contents),
+    loadedAt: new Date(),
+    change: 0,
+  }
   const keySets = new Map<string, ReadKeySet>()
   let changing: Promise<unknown> = Promise.resolve()
 
@@ -54,8 +60,10 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
 
   async function replace(loaded: Configuration): Promise<void> {
     await startEmbedded(loaded, embedded)
-    await changeAll(pool, loaded.contents)
-    active = { loaded, loadedAt: new Date(), change: active.change + 1 }
+    const { contents } = loaded
+    const certificate = nextCertificate(listen, contents, active.certificate, log)
+    await changeAll(pool, { contents, certificate })
+    active = { loaded, certificate, loadedAt: new Date(), change: active.change + 1 }
     await loaded.compiled.close()
   }
 
@@ -69,7 +77,10 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
 
   async function admit(member: Member, change: number, join: () => void): Promise<void> {
     // Restarting it instead would never end while changes follow each other faster than a worker starts.
-    if (change !== active.change) await changeAll({ members: [member] }, active.loaded.contents)
+    if (change !== active.change) {
+      const { loaded, certificate } = active
+      await changeAll({ members: [member] }, { contents: loaded.contents, certificate })
+    }
     join()
     // Those read since it got its orders.
     for (const read of keySets.values()) member.channel.ask('learnKeySet', read).catch(() => undefined)
@@ -91,6 +102,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
         secret: secret.toString('base64'),
         started: { listen, redis, store, tracing },
         contents: active.loaded.contents,
+        certificate: active.certificate,
         change: active.change,
         overrides: overrides.texts,
         keys: keysInForce(),

@@ -8,6 +8,7 @@ import type { Slots } from '../../decide/held-slots.js'
 import { keyUses, learnKeys } from '../../identify/api-keys/key-store.js'
 import { trustChecks } from '../../identify/checked.js'
 import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/key-set.js'
+import type { CertificatePair } from '../../listen/certificate.js'
 import type { ClosableLog } from '../../observe/log.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
@@ -30,6 +31,8 @@ export interface Orders {
   readonly started: Pick<Gateway, 'listen' | 'redis' | 'store' | 'tracing'>
   /** The configuration in force: the files may have changed since, or be invalid. */
   readonly contents: FileContents
+  /** The certificate in force; absent without TLS. */
+  readonly certificate?: CertificatePair | undefined
   /** Number of the change that put this configuration in force. */
   readonly change: number
   readonly overrides: Texts
@@ -81,7 +84,8 @@ export interface WorkerCalls extends Pick<Core, 'live' | 'history' | 'explain' |
   learnKeySet(read: ReadKeySet): void
   /** Opens the configuration in `contents`, for `commit` or `discard`. */
   prepare(contents: FileContents): Promise<void>
-  commit(): Promise<void>
+  /** Null without TLS. */
+  commit(certificate: CertificatePair | null): Promise<void>
   discard(): Promise<void>
   /** Ends the process. */
   drain(): Promise<void>
@@ -117,6 +121,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   let suspectRedis = (): void => {}
   const core = await openCore({
     first: asStarted(loaded, started),
+    certificate: orders.certificate,
     workers,
     embedded: name => supervisor.ask('embedded', name),
     countWrongCredential: (client, credential) =>
@@ -186,7 +191,7 @@ function callsOf(
       next = open(contents)
       await next
     },
-    commit: async () => (await next)?.commit(),
+    commit: async certificate => (await next)?.commit(certificate ?? undefined),
     discard: async () => (await next)?.discard(),
     async drain() {
       await core.drain()
