@@ -3,8 +3,7 @@
  * token names a key that is not among them. While the issuer cannot be reached, the last good set stays.
  */
 import type { Log } from '../../types.js'
-import { type InUse, Shared } from '../shared.js'
-import { type KeySource, keySource, nameOf } from './key-source.js'
+import type { KeySource } from './key-source.js'
 import { isUnknownKey, type KeyOf, type Keys, keyFinder, WrongToken } from './token.js'
 
 /** Times in milliseconds. */
@@ -22,10 +21,12 @@ export class KeySet {
   readonly #source: KeySource
   readonly #name: string
   readonly #log: Log
-  readonly #onChanged: (keys: Keys) => void
+  readonly #onRead: (keys: Keys, begun: number) => void
   /** Called when a key that was trusted no longer is. */
   readonly onRemoved = new Set<() => void>()
   #keys: Keys['keys'] = []
+  /** When the read that gave them began. */
+  #begun = Number.NEGATIVE_INFINITY
   #find: KeyOf | undefined
   #reading: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
@@ -36,13 +37,13 @@ export class KeySet {
 
   /**
    * @param name for logs
-   * @param onChanged called when another set was read
+   * @param onRead called with a set that was read here, and when the read began
    */
-  constructor(source: KeySource, name: string, log: Log, onChanged: (keys: Keys) => void) {
+  constructor(source: KeySource, name: string, log: Log, onRead: (keys: Keys, begun: number) => void) {
     this.#source = source
     this.#name = name
     this.#log = log
-    this.#onChanged = onChanged
+    this.#onRead = onRead
   }
 
   start(): void {
@@ -54,15 +55,19 @@ export class KeySet {
     clearTimeout(this.#timer)
   }
 
-  /** Another process has read the set. False if it is the same. */
-  learn({ keys }: Keys): boolean {
+  /**
+   * The set is known from a read that began at this time, here or in another process. An answer that comes late must not
+   * bring back a key that has left since.
+   */
+  learn({ keys }: Keys, begun: number): void {
+    if (begun < this.#begun) return
+    this.#begun = begun
     const [before, after] = [this.#keys, keys].map(list => new Set(list.map(key => JSON.stringify(key))))
     const isRemoved = [...(before as Set<string>)].some(key => !after?.has(key))
-    if (!isRemoved && before?.size === after?.size) return false
+    if (!isRemoved && before?.size === after?.size) return
     this.#find = keyFinder({ keys })
     this.#keys = keys
     if (isRemoved) for (const notify of this.onRemoved) notify()
-    return true
   }
 
   /**
@@ -121,12 +126,13 @@ export class KeySet {
   }
 
   async #replace(): Promise<void> {
+    const begun = sharedClock()
     try {
       const set = await this.#source.read()
-      const isChanged = this.learn(set)
+      this.learn(set, begun)
       if (this.#failures > 0) this.#log.info({ jwks: this.#name }, 'the key set can be read again')
       this.#failures = 0
-      if (isChanged) this.#onChanged(set)
+      this.#onRead(set, begun)
     } catch (error) {
       this.#failures += 1
       const kept = this.#find === undefined ? 'tokens cannot be checked' : 'the last good one stays'
@@ -152,39 +158,8 @@ export class KeySet {
   }
 }
 
-const sets = new Shared<KeySet>()
-
-/** A set that a process has read: others of the same gateway learn it, so that all trust the same keys. */
-export interface ReadKeySet {
-  /** The same in all of them. */
-  readonly id: string
-  readonly set: Keys
-}
-
-/** Sets that others have read and that are not used here yet, by id. */
-const known = new Map<string, Keys>()
-let tellOthers: (read: ReadKeySet) => void = () => undefined
-
-/** @param tell passes a set that was read here on to the other processes of this gateway */
-export function shareKeySets(tell: (read: ReadKeySet) => void): void {
-  tellOthers = tell
-}
-
-export function learnKeySet({ id, set }: ReadKeySet): void {
-  const used = sets.get(id)
-  if (used === undefined) known.set(id, set)
-  else used.learn(set)
-}
-
-/** The keys at an address for one more user, who must release them. */
-export function useKeySet(jwks: string, allowPrivate: boolean, log: Log): InUse<KeySet> {
-  const id = `${jwks} ${allowPrivate}`
-  return sets.use(id, () => {
-    const set = new KeySet(keySource(jwks, allowPrivate), nameOf(jwks), log, set => tellOthers({ id, set }))
-    const learned = known.get(id)
-    if (learned !== undefined) set.learn(learned)
-    known.delete(id)
-    set.start()
-    return set
-  })
+/** In ms, the same in all processes of a machine; it never goes back. */
+function sharedClock(): number {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1000 + nanoseconds / 1e6
 }

@@ -7,7 +7,7 @@ import cluster from 'node:cluster'
 import type { Configuration } from '../../configured/load.js'
 import { Failure } from '../../errors.js'
 import { keysInForce } from '../../identify/api-keys/key-store.js'
-import type { ReadKeySet } from '../../identify/jwt/key-set.js'
+import { NewestKeySets, type ReadKeySet } from '../../identify/jwt/shared-key-sets.js'
 import { Metrics } from '../../observe/metrics.js'
 import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
 import { watchWorkers } from '../../observe/watched.js'
@@ -19,9 +19,6 @@ import { version } from '../version.js'
 import { PushedOverrides } from './overrides.js'
 import { changeAll, WorkerQuestions } from './questions.js'
 import { type Member, WorkerPool } from './worker-pool.js'
-
-/** Of reloads one after another, each with other issuers, the first are forgotten. */
-const MOST_KEY_SETS = 100
 
 export interface PoolOptions extends HostOptions {
   /** More than one. */
@@ -48,7 +45,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     loadedAt: new Date(),
     change: 0,
   }
-  const keySets = new Map<string, ReadKeySet>()
+  const keySets = new NewestKeySets()
   let changing: Promise<unknown> = Promise.resolve()
 
   /** Changes of what workers run wait for each other. */
@@ -68,10 +65,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
   }
 
   function keySetRead(read: ReadKeySet): void {
-    keySets.delete(read.id)
-    keySets.set(read.id, read)
-    const [oldest = ''] = keySets.keys()
-    if (keySets.size > MOST_KEY_SETS) keySets.delete(oldest)
+    if (!keySets.add(read)) return
     for (const { channel } of pool.members) channel.ask('learnKeySet', read).catch(() => undefined)
   }
 
@@ -83,7 +77,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     }
     join()
     // Those read since it got its orders.
-    for (const read of keySets.values()) member.channel.ask('learnKeySet', read).catch(() => undefined)
+    for (const read of keySets.all) member.channel.ask('learnKeySet', read).catch(() => undefined)
     await overrides.pushTo(member)
   }
 
@@ -106,7 +100,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
         change: active.change,
         overrides: overrides.texts,
         keys: keysInForce(),
-        keySets: [...keySets.values()],
+        keySets: keySets.all,
         supervisor: process.pid,
       }),
     },

@@ -7,7 +7,7 @@ import { type Configuration, type InvalidConfiguration, load, loadOrFail } from 
 import type { Slots } from '../../decide/held-slots.js'
 import { keyUses, learnKeys } from '../../identify/api-keys/key-store.js'
 import { trustChecks } from '../../identify/checked.js'
-import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/key-set.js'
+import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/shared-key-sets.js'
 import type { CertificatePair } from '../../listen/certificate.js'
 import type { ClosableLog } from '../../observe/log.js'
 import type { MetricsSnapshot } from '../../observe/series.js'

@@ -6,7 +6,7 @@ import { sluice } from '../../helpers/command.js'
 import type { GatewayProcess } from '../../helpers/gateway-process.js'
 import { send } from '../../helpers/http.js'
 import { temporaryFolder } from '../../helpers/scope.js'
-import { waitUntil } from '../../helpers/wait.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
 import { AUDIENCE, ISSUER, newKey, startIssuer, token } from '../identify/jwt/issuer.js'
 import { replaceWorker, twoWorkers } from './workers.js'
 
@@ -125,3 +125,35 @@ t.test(
     t.notOk((await statusesOf(gateway, headers)).includes(200))
   },
 )
+
+t.test('an answer of the issuer that comes late brings no key back that has left since', async t => {
+  const [old, next] = [await newKey('old'), await newKey('next')]
+  const issuer = await startIssuer(t, [old])
+  const jwt = { plugin: 'jwt', issuer: ISSUER, audience: AUDIENCE, jwks: issuer.url, project: 'azp' }
+  const started = await twoWorkers(t, { identify: [{ ...jwt, allowPrivate: true }] })
+  if (started === undefined) return
+  const { gateway } = started
+  const headersOf = async (of: typeof old) => ({ authorization: `Bearer ${await token(of)}` })
+  const statuses = async (of: typeof old) => statusesOf(gateway, await headersOf(of))
+  await waitUntil('in both workers', async () => (await statuses(old)).join() === '200')
+  const before = issuer.asked
+
+  issuer.delay = 4000
+  const slow = send(gateway.url, { headers: await headersOf(next) })
+  await waitUntil('one worker asks', () => issuer.asked === before + 1)
+  const answered = performance.now() + issuer.delay
+  issuer.keys = [next]
+  issuer.delay = 0
+  await waitUntil('the other worker asks', async () => {
+    await statuses(next)
+    return issuer.asked === before + 2
+  })
+  await waitUntil('both trust the new key', async () => (await statuses(next)).join() === '200')
+  t.notOk((await statuses(old)).includes(200))
+  t.ok(performance.now() < answered, 'the first answer is still to come')
+
+  await sleep(answered - performance.now() + 500)
+  await slow
+  t.notOk((await statuses(old)).includes(200))
+  t.same(await statuses(next), [200])
+})
