@@ -11,7 +11,7 @@ import type { InUse } from '../shared.js'
 import { UncheckedCredential } from '../unchecked.js'
 import { projectReader } from './claims.js'
 import type { KeySet } from './key-set.js'
-import { isUrl, keySetFrom, sourceFault } from './key-source.js'
+import { isUrl, keySetFrom, nameOf, sourceFault } from './key-source.js'
 import { useKeySet } from './shared-key-sets.js'
 import { fitsAny, type Keys, WrongToken } from './token.js'
 import { Verifier } from './verifier.js'
@@ -109,6 +109,14 @@ export const jwt = definePlugin({
       projectReader(config, tools),
     )
     const forget = () => verifier.forget()
+    const { algorithms } = config
+    const warnIfUseless = (set: Keys) => {
+      if (fitsAny(set, algorithms)) return
+      tools.log.warn(
+        { jwks: nameOf(jwks), algorithms },
+        'A key set has no key for one of "algorithms": no token is accepted until it has one',
+      )
+    }
     return {
       identify(facts) {
         const field = facts.header('authorization')
@@ -120,9 +128,11 @@ export const jwt = definePlugin({
       start() {
         keys = useKeySet(jwks, allowPrivate, tools.log)
         keys.value.onRemoved.add(forget)
+        keys.value.onReplaced.add(warnIfUseless)
       },
       async close() {
         keys?.value.onRemoved.delete(forget)
+        keys?.value.onReplaced.delete(warnIfUseless)
         keys?.release()
         keys = undefined
       },

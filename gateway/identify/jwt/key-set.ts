@@ -1,6 +1,7 @@
 /**
  * The keys of an issuer, kept up to date: read when the configuration comes into force, then every ten minutes, and when a
- * token names a key that is not among them. While the issuer cannot be reached, the last good set stays.
+ * token names a key that is not among them. Whatever is a key set replaces the last one, even if it has no key; while there is
+ * none to be read, the last one stays.
  */
 import type { Log } from '../../types.js'
 import type { KeySource } from './key-source.js'
@@ -24,6 +25,8 @@ export class KeySet {
   readonly #onRead: (keys: Keys, begun: number) => void
   /** Called when a key that was trusted no longer is. */
   readonly onRemoved = new Set<() => void>()
+  /** Called when another set was read here. */
+  readonly onReplaced = new Set<(keys: Keys) => void>()
   #keys: Keys['keys'] = []
   /** When the read that gave them began. */
   #begun = Number.NEGATIVE_INFINITY
@@ -57,17 +60,18 @@ export class KeySet {
 
   /**
    * The set is known from a read that began at this time, here or in another process. An answer that comes late must not
-   * bring back a key that has left since.
+   * bring back a key that has left since. False if the same keys are in force, or newer ones.
    */
-  learn({ keys }: Keys, begun: number): void {
-    if (begun < this.#begun) return
+  learn({ keys }: Keys, begun: number): boolean {
+    if (begun < this.#begun) return false
     this.#begun = begun
     const [before, after] = [this.#keys, keys].map(list => new Set(list.map(key => JSON.stringify(key))))
     const isRemoved = [...(before as Set<string>)].some(key => !after?.has(key))
-    if (!isRemoved && before?.size === after?.size) return
+    if (this.#find !== undefined && !isRemoved && before?.size === after?.size) return false
     this.#find = keyFinder({ keys })
     this.#keys = keys
     if (isRemoved) for (const notify of this.onRemoved) notify()
+    return true
   }
 
   /**
@@ -129,10 +133,11 @@ export class KeySet {
     const begun = sharedClock()
     try {
       const set = await this.#source.read()
-      this.learn(set, begun)
+      const isChanged = this.learn(set, begun)
       if (this.#failures > 0) this.#log.info({ jwks: this.#name }, 'the key set can be read again')
       this.#failures = 0
       this.#onRead(set, begun)
+      if (isChanged) for (const notify of this.onReplaced) notify(set)
     } catch (error) {
       this.#failures += 1
       const kept = this.#find === undefined ? 'tokens cannot be checked' : 'the last good one stays'

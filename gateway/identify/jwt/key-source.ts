@@ -12,7 +12,7 @@ const MOST_KEYS = 1000
 const DEADLINE_MS = 5000
 
 export interface KeySource {
-  /** Rejects, with a sentence, if there is no usable set. */
+  /** Rejects, with a sentence, if there is no set. */
   read(): Promise<Keys>
   /** True when it may have changed since the last `read`; absent where only reading it can tell. */
   hasChanged?(): Promise<boolean>
@@ -70,7 +70,7 @@ export function nameOf(jwks: string): string {
   return origin + pathname
 }
 
-/** The keys for signatures. @throws a sentence */
+/** The keys for signatures, of which a set may have none. @throws a sentence if the text is no key set */
 export function keySetFrom(text: string): Keys {
   if (text.length > MOST_BYTES) throw new Error(`a key set of more than ${MOST_BYTES} bytes`)
   let parsed: { keys?: unknown } | null
@@ -85,7 +85,6 @@ export function keySetFrom(text: string): Keys {
   const keys = list.filter(
     (key): key is Keys['keys'][number] => typeof key?.kty === 'string' && key.kty !== 'oct',
   )
-  if (keys.length === 0) throw new Error('it has no public key')
   return { keys }
 }
 
