@@ -79,39 +79,40 @@ export class KeySet {
    * set.
    */
   readonly keyOf: KeyOf = async (header, token) => {
-    if (this.#find === undefined && this.#reading !== undefined) await this.#waitFor(this.#reading)
-    if (this.#find === undefined) throw new Error(`there is no key set of ${this.#name} yet`)
-    try {
-      return await this.#find(header, token)
-    } catch (error) {
-      if (!isUnknownKey(error)) throw error
-    }
-    // A key that is newer than the set is not told from one that is made up.
-    const mayBeRight = !(await this.#refreshedForUnknown())
-    try {
-      return await this.#find(header, token)
-    } catch (error) {
-      throw isUnknownKey(error) ? new WrongToken('unknown key', { mayBeRight }) : error
+    const came = sharedClock()
+    const deadline = came + LONGEST_WAIT
+    if (this.#find === undefined && this.#reading !== undefined) await this.#waitFor(this.#reading, deadline)
+    for (let mayWait = true; ; ) {
+      if (this.#find === undefined) throw new Error(`there is no key set of ${this.#name} yet`)
+      const begun = this.#begun
+      try {
+        return await this.#find(header, token)
+      } catch (error) {
+        if (!isUnknownKey(error)) throw error
+      }
+      // A read that began before the token came proves nothing: its key may be newer.
+      const mayBeRight = begun < came
+      if (!mayBeRight || !mayWait) throw new WrongToken('unknown key', { mayBeRight })
+      const reading = this.#reading ?? this.#readForUnknown()
+      mayWait = reading !== undefined && (await this.#waitFor(reading, deadline))
     }
   }
 
-  /** Reads the set again for a key that is not in it. False if that was done just now, or failed. */
-  async #refreshedForUnknown(): Promise<boolean> {
-    if (this.#reading === undefined) {
-      const now = performance.now()
-      if (now - this.#askedForUnknown < UNKNOWN_KEY) return false
-      this.#askedForUnknown = now
-    }
-    return (await this.#waitFor(this.#read())) && this.#failures === 0
+  /** Reads the set again for a key that is not in it; undefined if that was done just now. */
+  #readForUnknown(): Promise<void> | undefined {
+    const now = performance.now()
+    if (now - this.#askedForUnknown < UNKNOWN_KEY) return undefined
+    this.#askedForUnknown = now
+    return this.#read()
   }
 
   /** True if it ended in time. */
-  async #waitFor(reading: Promise<void>): Promise<boolean> {
+  async #waitFor(reading: Promise<void>, deadline: number): Promise<boolean> {
     if (this.#waiting >= MOST_WAITING) return false
     this.#waiting += 1
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<boolean>(resolve => {
-      timer = setTimeout(resolve, LONGEST_WAIT, false)
+      timer = setTimeout(resolve, deadline - sharedClock(), false)
     })
     try {
       return await Promise.race([reading.then(() => true), late])

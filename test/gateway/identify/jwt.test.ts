@@ -246,6 +246,22 @@ t.test('a key of a later set is found at once; made-up key ids are one request t
   t.equal(issuer.asked - before, 1)
 })
 
+t.test('a right token that comes while an older read is under way is not counted as wrong', async t => {
+  const { get, issuer } = await start(t, { keys: [key] })
+  await get(await token(key))
+  const next = await newKey('next')
+  issuer.delay = 800
+  const madeUp = get(await token({ ...next, kid: 'made-up' }))
+  const before = issuer.asked
+  await waitUntil('a read', () => issuer.asked > before)
+  issuer.keys = [key, next]
+  const right = await Promise.all(Array.from({ length: 30 }, (_, i) => token(next, { claims: { jti: i } })))
+  const statuses = await Promise.all(right.map(async one => (await get(one)).status))
+  t.equal((await madeUp).status, 401)
+  t.same([...new Set(statuses)], [401])
+  t.match(await get('abc'), { status: 401 }, 'so that the next wrong one is the first')
+})
+
 t.test('a key that leaves the set is no longer trusted, not even for a token that was seen', async t => {
   const folder = temporaryFolder(t, 'jwks')
   const jwks = join(folder, 'jwks.json')
