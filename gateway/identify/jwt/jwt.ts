@@ -11,7 +11,7 @@ import type { InUse } from '../shared.js'
 import { UncheckedCredential } from '../unchecked.js'
 import { projectReader } from './claims.js'
 import type { KeySet } from './key-set.js'
-import { isUrl, keySetFrom, nameOf, sourceFault } from './key-source.js'
+import { isUrl, keySetFrom, nameOf, type ReadSet, sourceFault } from './key-source.js'
 import { useKeySet } from './shared-key-sets.js'
 import { fitsAny, type Keys, WrongToken } from './token.js'
 import { Verifier } from './verifier.js'
@@ -151,13 +151,19 @@ function checkFile(
   } catch (error) {
     throw new Error(`The file ${jwks} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
-  let keys: Keys
+  let read: ReadSet
   try {
-    keys = keySetFrom(text)
+    read = keySetFrom(text)
   } catch (error) {
     throw new Error(`The file ${jwks} is no key set: ${(error as Error).message}.`)
   }
-  if (fitsAny(keys, algorithms)) return
+  const secret = read.skipped.find(({ isPrivate }) => isPrivate)
+  if (secret !== undefined) {
+    throw new Error(
+      `The file ${jwks} has a private key, keys[${secret.index}]: a key set holds public keys only.`,
+    )
+  }
+  if (fitsAny(read.set, algorithms)) return
   throw new Error(`No key of the file ${jwks} is for one of "algorithms" (${algorithms.join(', ')}).`)
 }
 

@@ -5,6 +5,7 @@
  */
 import type { Log } from '../../types.js'
 import type { KeySource } from './key-source.js'
+import type { SkippedKey } from './public-keys.js'
 import { isUnknownKey, type KeyOf, type Keys, keyFinder, WrongToken } from './token.js'
 
 /** Times in milliseconds. */
@@ -17,6 +18,9 @@ const UNKNOWN_KEY = 30_000
 const [LONGEST_WAIT, MOST_WAITING] = [1000, 500]
 /** Until there is a first set: doubled with each failure. */
 const [FIRST_RETRY, LAST_RETRY] = [500, 30_000]
+
+/** Skipped keys in one line of the log. */
+const MOST_SHOWN = 10
 
 export class KeySet {
   readonly #source: KeySource
@@ -34,6 +38,8 @@ export class KeySet {
   #reading: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #failures = 0
+  /** What is wrong with the keys that were skipped. */
+  #skipped = ''
   #waiting = 0
   #askedForUnknown = Number.NEGATIVE_INFINITY
   #isClosed = false
@@ -133,11 +139,12 @@ export class KeySet {
   async #replace(): Promise<void> {
     const begun = sharedClock()
     try {
-      const set = await this.#source.read()
+      const { set, skipped } = await this.#source.read()
       const isChanged = this.learn(set, begun)
       if (this.#failures > 0) this.#log.info({ jwks: this.#name }, 'the key set can be read again')
       this.#failures = 0
       this.#onRead(set, begun)
+      this.#warnOf(skipped)
       if (isChanged) for (const notify of this.onReplaced) notify(set)
     } catch (error) {
       this.#failures += 1
@@ -147,6 +154,16 @@ export class KeySet {
         this.#log.warn({ err: error, jwks: this.#name }, `a key set cannot be read: ${kept}`)
       }
     }
+  }
+
+  /** Once, and again when others are skipped. */
+  #warnOf(skipped: readonly SkippedKey[]): void {
+    const keys = skipped.slice(0, MOST_SHOWN).map(({ index, fault }) => `keys[${index}] ${fault}`)
+    const shown = keys.join()
+    if (shown !== '' && shown !== this.#skipped) {
+      this.#log.warn({ jwks: this.#name, keys }, `Keys of a key set are skipped: ${skipped.length}`)
+    }
+    this.#skipped = shown
   }
 
   #schedule(): void {
