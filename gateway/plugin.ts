@@ -99,7 +99,8 @@ export type IdentifyPlugin<S extends TSchema = TSchema> = Base<S> & {
   challenge?(config: Static<S>): string
   /**
    * The header that is removed from requests whose credential is in it, whether or not another identifier has found the
-   * caller before; undefined if none is. A name in lower case, or with the scheme of the credential.
+   * caller before; undefined if none is. A name in lower case, or with the scheme of the
+   * credential, which is also found behind another credential, where the identifier does not look.
    */
   strips?(config: Static<S>): string | CredentialHeader | undefined
   create(config: Static<S>, tools: Tools): Identifier

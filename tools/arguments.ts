@@ -1,6 +1,7 @@
 /** Reads the command line, suggests corrections, and explains what may be written there (`--help`). */
 import { parseArgs } from 'node:util'
 import { nearest } from '../config/problem.js'
+import { withoutSecret } from '../gateway/identify/api-keys/key-file.js'
 import { type Arguments, type Command, type Option, type Options, Unusable } from './command.js'
 import { wrap } from './text.js'
 
@@ -18,7 +19,7 @@ export function readArguments(command: Command, written: readonly string[]): Arg
   if (positionals.length < least) throw new Unusable(`"${command.name}" needs ${usage}.`)
   if (positionals.length > most) {
     const extra = positionals[most] as string
-    throw new Unusable(`"${command.name}" does not take "${extra}".`)
+    throw new Unusable(`"${command.name}" does not take "${withoutSecret(extra)}".`)
   }
   return { values: withAbsent(options, values), positionals } as Arguments
 }

@@ -1,15 +1,14 @@
 /** Checks that the certificates and keys named in gateway.yaml exist and belong together. */
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import type { ConfigFiles } from '../files.js'
 import type { UnplacedProblem } from '../problem.js'
 import type { Gateway } from '../schema/gateway.js'
 import { urlsOf } from '../schema/upstream.js'
+import { certificatesOf, isAuthority } from './pem.js'
 
 /** Reads a file; `fault` is a sentence that says why it failed. */
 type ReadText = ConfigFiles['text']
-
-const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 /** The settings, with each certificate's path resolved by `beside`. */
 export function resolveCertificates(gateway: Gateway, beside: (named: string) => string): Gateway {
@@ -27,7 +26,10 @@ export function resolveCertificates(gateway: Gateway, beside: (named: string) =>
 }
 
 /** What is wrong with the files of a resolved gateway.yaml. */
-export function checkCertificates({ listen, upstreams }: Gateway, read: ReadText): UnplacedProblem[] {
+export function checkCertificates(
+  { listen, upstreams }: Pick<Gateway, 'listen' | 'upstreams'>,
+  read: ReadText,
+): UnplacedProblem[] {
   const faults: UnplacedProblem[] = []
   if (listen.tls !== undefined) {
     const cert = certificatesIn(listen.tls.cert, read)
@@ -45,8 +47,8 @@ export function checkCertificates({ listen, upstreams }: Gateway, read: ReadText
     }
   }
   if (listen.tls?.clientCa !== undefined) {
-    const ca = certificatesIn(listen.tls.clientCa, read)
-    if ('fault' in ca) faults.push({ path: ['listen', 'tls', 'clientCa'], message: ca.fault })
+    const message = authorityFault(listen.tls.clientCa, read)
+    if (message !== undefined) faults.push({ path: ['listen', 'tls', 'clientCa'], message })
   } else if (listen.tls?.clientAuth === 'require') {
     const message =
       'Clients can only be required to send a certificate where "clientCa" says who issues them.'
@@ -78,17 +80,24 @@ function contextFault(file: string, files: SecureContextOptions): string | undef
 function certificatesIn(
   file: string,
   read: ReadText,
-): { text: string; first: X509Certificate } | { fault: string } {
+):
+  | { readonly text: string; readonly first: X509Certificate; readonly all: readonly X509Certificate[] }
+  | { readonly fault: string } {
   const content = read(file)
   if ('fault' in content) return { fault: `${file}: ${content.fault}` }
-  const blocks = content.text.match(CERTIFICATES) ?? []
-  const fault = `${file} holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).`
-  try {
-    const [first] = blocks.map(block => new X509Certificate(block))
-    return first === undefined ? { fault } : { first, text: content.text }
-  } catch {
-    return { fault }
-  }
+  const found = certificatesOf(content.text)
+  if ('fault' in found) return { fault: `${file} ${found.fault}.` }
+  const { certificates: all } = found
+  return { text: content.text, first: all[0], all }
+}
+
+/** What is wrong with the authorities of clients' certificates. */
+function authorityFault(file: string, read: ReadText): string | undefined {
+  const found = certificatesIn(file, read)
+  if ('fault' in found) return found.fault
+  const other = found.all.findIndex(one => !isAuthority(one))
+  if (other === -1) return undefined
+  return `${file} has a certificate of no authority: number ${other + 1} in it is neither marked CA:TRUE nor issued by itself. Name the certificate of who issued it.`
 }
 
 function privateKeyIn(file: string, read: ReadText): { text: string; key: KeyObject } | { fault: string } {

@@ -3,6 +3,7 @@
 import type { UnknownProject } from '../../config/words/words.js'
 import type { CredentialHeader, Identifier, WrongCredential } from '../plugin.js'
 import type { CredentialCheck, Facts, Log, Project } from '../types.js'
+import { strippedFrom } from './stripped.js'
 import { Unchecked, UncheckedCredential } from './unchecked.js'
 import { UnknownHosts, unknownCallers } from './unknown.js'
 
@@ -216,18 +217,12 @@ class Asking {
   #stripped(): readonly string[] {
     if (this.#stripping.length === 0) return NONE
     return this.#stripping
-      .filter(one => !this.#silent?.includes(one))
-      .map(({ strips }) => strippedFrom(this.#facts, strips as string | CredentialHeader))
+      .map(one => {
+        const isSilent = this.#silent?.includes(one) === true
+        return strippedFrom(this.#facts, one.strips as string | CredentialHeader, isSilent)
+      })
       .filter(header => header !== undefined)
   }
-}
-
-/** The header, if a credential is in it. */
-function strippedFrom(facts: Facts, strips: string | CredentialHeader): string | undefined {
-  const { header, scheme } = typeof strips === 'string' ? { header: strips, scheme: undefined } : strips
-  const before = scheme === undefined ? '' : `${scheme.toLowerCase()} `
-  const begins = facts.header(header)?.slice(0, before.length).toLowerCase()
-  return begins === before ? header : undefined
 }
 
 function isWrong(said: Project | WrongCredential): said is WrongCredential {

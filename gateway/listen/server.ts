@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { ServerConnections, type ServerHandlers } from '../http1/server-connections.js'
 import type { Http2Handlers } from '../http2/server/connections.js'
+import type { CertificatePair } from './certificate.js'
 import { clientBehind } from './client.js'
 import { createDoor, type DoorSettings } from './connection-cap.js'
 import { createHttp2Listener, type Http2ListenerSettings } from './http2.js'
@@ -21,8 +22,8 @@ export interface Listener {
   drain(deadlineMs: number): Promise<void>
   /** Number of open client connections. */
   readonly connections: number
-  /** Reads the certificate's files again, for new connections; existing ones continue. */
-  reloadCertificate(): void
+  /** For new connections; existing ones continue. */
+  replaceCertificate(pair: CertificatePair): void
 }
 
 /** The data port: a strict HTTP server that rejects invalid HTTP by itself. With `tls` it accepts TLS only. */
@@ -81,6 +82,6 @@ export function createListener(handlers: Handlers, settings: ListenerSettings, t
     get connections() {
       return door.connections
     },
-    reloadCertificate: () => front?.reloadCertificate(),
+    replaceCertificate: pair => front?.replaceCertificate(pair),
   }
 }

@@ -7,7 +7,7 @@ import { closeLingering } from '../http1/lingering-close.js'
 import { refusalText } from '../http1/refusal.js'
 import type { Arrival, Fingerprints } from '../message.js'
 import type { Log } from '../types.js'
-import { Certificate, type CertificateFiles } from './certificate.js'
+import { Certificate, type CertificatePair } from './certificate.js'
 import { certificateOf } from './client-certificate.js'
 import { fingerprintsOf, peekHello } from './fingerprint.js'
 
@@ -18,11 +18,12 @@ const LAST_HANDSHAKE_MS = 1_000
 const HTTP2 = 'h2'
 const HTTP1 = 'http/1.1'
 
-export interface TlsSettings extends CertificateFiles {
+export interface TlsSettings {
+  readonly certificate: CertificatePair
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
   /** TLS 1.2 ciphers, by OpenSSL's names. */
   readonly ciphers: readonly string[]
-  /** Whether clients must send a certificate of `clientCa`, or may. */
+  /** Whether clients must send a certificate of the authorities, or may; where there are any. */
   readonly clientAuth: 'request' | 'require'
   readonly log: Log
 }
@@ -40,8 +41,8 @@ export interface Protocols {
 export interface TlsFront {
   /** Takes a new TCP connection of the client at this address. */
   accept(socket: Socket, address: string): void
-  /** Reads certificate and key again, for new connections. */
-  reloadCertificate(): void
+  /** For new connections. */
+  replaceCertificate(pair: CertificatePair): void
   /** Closes the connection that has gone longest without completing its handshake. False if there is none. */
   closeLongest(): boolean
   /** From now on, handshakes that are not completed soon end their connections. */
@@ -58,10 +59,10 @@ interface Connection {
 }
 
 /**
- * Terminates TLS 1.2 and 1.3 with one certificate (RFC 9325). Throws if the certificate's files cannot be used.
+ * Terminates TLS 1.2 and 1.3 with one certificate (RFC 9325). Throws if it cannot be used.
  */
 export function createTlsFront(
-  { log, minVersion, ciphers, clientAuth, ...files }: TlsSettings,
+  { log, minVersion, ciphers, clientAuth, certificate: first }: TlsSettings,
   protocols: Protocols,
 ): TlsFront {
   /** Keyed by endpoints, because Node does not tell which TCP connection a finished handshake belongs to. */
@@ -69,11 +70,11 @@ export function createTlsFront(
   /** Those that have not completed their handshake, the oldest first. */
   const greeting = new Set<Connection>()
 
-  const { clientCa } = files
+  const asksClients = first.ca !== undefined
   const secure = createServer({
     ALPNProtocols: [HTTP2, HTTP1],
     handshakeTimeout: HANDSHAKE_MS,
-    requestCert: clientCa !== undefined,
+    requestCert: asksClients,
     rejectUnauthorized: clientAuth === 'require',
   })
   const terms: SecureContextOptions = {
@@ -82,7 +83,9 @@ export function createTlsFront(
     // Renegotiation costs the server far more than the client.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   }
-  const certificate = new Certificate(files, log, pair => secure.setSecureContext({ ...pair, ...terms }))
+  const certificate = new Certificate(first, log, ({ cert, key, ca }) =>
+    secure.setSecureContext({ cert, key, ca, ...terms }),
+  )
   secure.on('secureConnection', socket => {
     const connection = open.get(endpointsOf(socket))
     // The client has reset the connection meanwhile, so its address is no longer known.
@@ -100,7 +103,7 @@ export function createTlsFront(
     const arrival = {
       address,
       fingerprints,
-      certificate: clientCa === undefined ? undefined : certificateOf(socket),
+      certificate: asksClients ? certificateOf(socket) : undefined,
     }
     if (socket.alpnProtocol === HTTP2) protocols.http2(socket, arrival)
     else protocols.http1(socket, arrival)
@@ -142,7 +145,7 @@ export function createTlsFront(
 
   return {
     accept,
-    reloadCertificate: () => certificate.reload(),
+    replaceCertificate: pair => certificate.replace(pair),
     closeLongest() {
       const [longest] = greeting
       if (longest === undefined) return false

@@ -14,6 +14,7 @@ import { CATALOGUE } from '../errors.js'
 import { explain } from '../explain/explain.js'
 import { type Inspection, inspect } from '../explain/inspect.js'
 import { UnknownHosts } from '../identify/unknown.js'
+import type { CertificatePair } from '../listen/certificate.js'
 import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
 import { createListener } from '../listen/server.js'
@@ -36,6 +37,8 @@ import { version } from './version.js'
 export interface CoreOptions {
   /** The configuration to start with. */
   readonly first: Configuration
+  /** The certificate in force; undefined without TLS. */
+  readonly certificate: CertificatePair | undefined
   /** An embedded service; starts it when asked for the first time. */
   embedded(name: string): Promise<EmbeddedService>
   /** Key of the hashes that replace personal data. */
@@ -73,15 +76,15 @@ export interface Core {
 
 /** A configuration that is ready to be activated. */
 export interface Prepared {
-  /** Activates it, in one step that cannot fail. */
-  commit(): void
+  /** Activates it with the certificate in force by then, in one step that cannot fail. */
+  commit(certificate: CertificatePair | undefined): void
   /** Releases it unused. */
   discard(): void
 }
 
 /** Opens everything but the listener; the counter store may be unavailable. */
 export async function openCore(options: CoreOptions): Promise<Core> {
-  const { first, workers, log } = options
+  const { first, certificate, workers, log } = options
   const { listen, redis, store: storeSettings } = first.config.gateway
   const metrics = new Metrics(version())
   const tracing = await openTracing(first.config.gateway.tracing, log)
@@ -164,7 +167,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
           'A connection from trustedProxies was closed, because it does not begin with the PROXY protocol: let the balancer send it, or set listen.proxyProtocol to false',
         ),
     },
-    listen.tls && { ...listen.tls, log },
+    listen.tls && certificate && { ...listen.tls, certificate, log },
   )
   watchVitals(metrics.series, {
     connections: () => listener.connections,
@@ -208,10 +211,10 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     async prepare(loaded) {
       const next = await openGeneration(loaded, lasting, options)
       return {
-        commit() {
+        commit(certificate) {
           inForce.retire()
           inForce = next
-          listener.reloadCertificate()
+          if (certificate !== undefined) listener.replaceCertificate(certificate)
         },
         discard: () => next.retire(),
       }

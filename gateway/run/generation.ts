@@ -91,7 +91,7 @@ export class Generation implements InForce {
     loaded.compiled.start()
     this.trustedProxies = new TrustedProxies(gateway.trustedProxies)
     this.#lasting = lasting
-    this.#held = lasting.upstreams.hold(upstreamSettings(loaded.config, serviceOf))
+    this.#held = lasting.upstreams.hold(upstreamSettings(loaded, serviceOf))
     const redactor = new Redactor(lasting.secret, loaded.compiled.policy.words)
     this.#decisions = decisionLog(gateway.log.decisions, redactor, lasting.log)
     this.#access = accessLog(gateway.log.access, redactor, lasting.log)

@@ -8,6 +8,7 @@ import type { StepCounts } from '../observe/live/live.js'
 import type { Metrics } from '../observe/metrics.js'
 import type { UntrustedForwarding } from '../observe/untrusted-forwarding.js'
 import { type OpenOverrides, openOverrides } from '../overrides/open.js'
+import { certificateOf, nextCertificate } from './certificate.js'
 import { type CoreOptions, openCore } from './core.js'
 import type { InForce } from './generation.js'
 import type { KeyUses } from './key-list.js'
@@ -15,7 +16,7 @@ import type { AnsweredParts } from './live/live-data.js'
 import type { ProcessPart } from './live/part.js'
 import type { BackendState } from './upstreams.js'
 
-export type HostOptions = Omit<CoreOptions, 'workers' | 'openRuntime' | 'reportForwarding'>
+export type HostOptions = Omit<CoreOptions, 'certificate' | 'workers' | 'openRuntime' | 'reportForwarding'>
 
 type MaybePromise<T> = T | Promise<T>
 
@@ -60,9 +61,12 @@ export interface Host {
 /** This process takes the requests. */
 export async function processHost(options: HostOptions): Promise<Host> {
   const { first, log } = options
+  const { listen } = first.config.gateway
+  let certificate = certificateOf(listen, first.contents)
   let opened: OpenOverrides | undefined
   const core = await openCore({
     ...options,
+    certificate,
     workers: 1,
     async openRuntime(unanswered) {
       opened = await openOverrides(first.config.gateway.redis, log, { unanswered })
@@ -89,7 +93,8 @@ export async function processHost(options: HostOptions): Promise<Host> {
     trouble: undefined,
     async replace(loaded) {
       const { commit } = await core.prepare(loaded)
-      commit()
+      certificate = nextCertificate(listen, loaded.contents, certificate, log)
+      commit(certificate)
     },
     listen: core.listen,
     drain: core.drain,

@@ -2,8 +2,7 @@
  * Connections to the upstreams: opened when a configuration names an upstream, shared by all that do, closed after the
  * last.
  */
-import { readFileSync } from 'node:fs'
-import type { Config } from '../../config/load.js'
+import { ConfigFiles } from '../../config/files.js'
 import { urlsOf } from '../../config/schema/upstream.js'
 import type { Configuration } from '../configured/load.js'
 import type { BackendEvents } from '../forward/backend.js'
@@ -194,10 +193,12 @@ export async function startEmbedded(
 
 /** The settings of every upstream; `serviceOf` returns an embedded service by its name. */
 export function upstreamSettings(
-  config: Config,
+  { config, contents }: Pick<Configuration, 'config' | 'contents'>,
   serviceOf: (name: string) => EmbeddedService,
 ): UpstreamSettings[] {
   const { upstreams, fingerprintHeaders } = config.gateway
+  // Not from the disk: a worker may start when a file is gone.
+  const files = new ConfigFiles(contents)
   const { proxyHeaders, countedHeaders } = callerFields(config)
   const headers = { fingerprintHeaders, proxyHeaders, countedHeaders }
   return Object.entries(upstreams).map(([name, written]): UpstreamSettings => {
@@ -216,7 +217,7 @@ export function upstreamSettings(
     return {
       name,
       urls: urlsOf(written),
-      ca: ca === undefined ? undefined : readFileSync(ca, 'utf8'),
+      ca: ca === undefined ? undefined : authorityIn(files, ca),
       protocol,
       connections,
       maxBody,
@@ -227,6 +228,12 @@ export function upstreamSettings(
       ...headers,
     }
   })
+}
+
+function authorityIn(files: ConfigFiles, file: string): string {
+  const content = files.text(file)
+  if ('fault' in content) throw new Error(`${file}: ${content.fault}`)
+  return content.text
 }
 
 function timeoutsOf({

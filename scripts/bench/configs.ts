@@ -1,5 +1,5 @@
 /** Writes the contestants' configuration files to a folder of the benchmark. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Http2Wire } from '../../config/words/words.js'
 import { makeCertificate } from '../../test/helpers/certificates.js'
@@ -92,6 +92,8 @@ events { worker_connections 4096; }
 export function upstreamConfig(folder: string, port: number): string {
   const body = JSON.stringify({ ok: true, pad: 'x'.repeat(280) })
   written(folder, 'big', 'x'.repeat(100_000))
+  // Workers of nginx are another user.
+  chmodSync(folder, 0o755)
   return written(
     folder,
     'upstream.conf',

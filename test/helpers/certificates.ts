@@ -1,6 +1,6 @@
 /** Certificates for tests, made when needed: the repository has none that could expire. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { reportMissing } from './missing.js'
@@ -46,4 +46,55 @@ export function makeCertificate(
     cert: readFileSync(certFile, 'utf8'),
     key: readFileSync(keyFile, 'utf8'),
   }
+}
+
+/** A certificate with its key, as a client shows them. */
+export interface Identity {
+  readonly cert: Buffer
+  readonly key: Buffer
+}
+
+/** A certificate of the authority, with these alternative names. */
+export function issueCertificate(
+  folder: string,
+  authority: { certFile: string; keyFile: string },
+  name: string,
+  names: string,
+  days = '2',
+): Identity {
+  const at = (end: string) => join(folder, `${name}.${end}`)
+  const run = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' })
+  writeFileSync(at('ext'), names === '' ? '' : `subjectAltName=${names}\n`)
+  run(
+    'req',
+    '-new',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-subj',
+    `/CN=${name}`,
+    '-keyout',
+    at('key'),
+    '-out',
+    at('csr'),
+  )
+  run(
+    'x509',
+    '-req',
+    '-in',
+    at('csr'),
+    '-CA',
+    authority.certFile,
+    '-CAkey',
+    authority.keyFile,
+    '-days',
+    days,
+    '-extfile',
+    at('ext'),
+    '-out',
+    at('crt'),
+  )
+  return { cert: readFileSync(at('crt')), key: readFileSync(at('key')) }
 }

@@ -90,6 +90,50 @@ t.test('--project narrows what is revoked and rotated', async t => {
   t.equal(ofProject('acme').filter(({ revoked }) => revoked).length, 1, 'the one that was rotated')
 })
 
+t.test('a key may be given whole, or as any beginning from its prefix on', async t => {
+  const { keys, listed } = start(t)
+  const make = async (name: string) => (await keys('add', '--project', 'acme', '--name', name)).out.trim()
+  const states = () => listed().map(({ name, revoked }) => `${name} ${revoked ? 'revoked' : 'active'}`)
+  const [whole, part, visible, other] = [await make('a'), await make('b'), await make('c'), await make('d')]
+  t.match(await keys('revoke', whole), { code: 0, out: /\(a of acme\) is revoked/ })
+  t.match(await keys('revoke', part.slice(0, 20)), { code: 0, out: /\(b of acme\) is revoked/ })
+  t.match(await keys('revoke', visible.slice(0, 15)), { code: 0, out: /\(c of acme\) is revoked/ })
+  t.match(await keys('rotate', other), { code: 0, err: /\(d of acme\)/ })
+  t.same(states(), ['a revoked', 'b revoked', 'c revoked', 'd revoked', 'd active'])
+
+  const next = (await keys('rotate', 'd')).out.trim()
+  const wrong = `${next.slice(0, -1)}${next.endsWith('x') ? 'y' : 'x'}`
+  for (const action of ['revoke', 'rotate']) {
+    for (const given of [wrong, `${next}x`]) {
+      t.match(await keys(action, given), { code: 1, err: /That is another key than .* \(d of acme\)/ })
+    }
+  }
+  t.equal(states().at(-1), 'd active')
+})
+
+t.test('no message has more of a key than its visible prefix', async t => {
+  const { keys } = start(t)
+  const key = (await keys('add', '--project', 'acme', '--name', 'ci')).out.trim()
+  const gone = `sluice_00000000_${key.slice(16)}`
+  for (const args of [
+    ['revoke', gone],
+    ['rotate', gone],
+    ['revoke', ` ${key}`],
+    ['revoke', `Api-Key ${key}`],
+    ['revoke', key.slice(0, -1).concat('!')],
+    ['revoke', 'ci', key],
+    ['revoke', 'nobody', '--project', key],
+    ['rotate', 'ci', '--expires', key],
+    ['add', '--project', key, '--name', 'x'],
+    ['add', '--project', 'acme', '--name', 'x', '--scope', `"${key}`],
+    [key],
+  ]) {
+    const { code, out, err } = await keys(...args)
+    t.not(code, 0, err)
+    t.notMatch(out + err, key.slice(16, 24), args.join(' '))
+  }
+})
+
 t.test('an option that an action does not know is refused', async t => {
   const { keys } = start(t)
   for (const [args, option] of [

@@ -5,7 +5,15 @@ import { readSetting } from '../../config/one-setting.js'
 import { listProblems } from '../../config/problem.js'
 import { parseDuration } from '../../config/schema/duration.js'
 import { Failure } from '../../gateway/errors.js'
-import { type ApiKey, isKeyName, isScope, newKey, stateOf } from '../../gateway/identify/api-keys/key-file.js'
+import {
+  type ApiKey,
+  isKey,
+  isKeyName,
+  isScope,
+  newKey,
+  stateOf,
+  withoutSecret,
+} from '../../gateway/identify/api-keys/key-file.js'
 import { type Arguments, CONFIG, defineCommand, Unusable } from '../command.js'
 import type { Io } from '../io.js'
 import { printable } from '../text.js'
@@ -45,7 +53,7 @@ export const keys = defineCommand({
   summary: 'Make, list, revoke and rotate the API keys of projects',
   operands: { usage: 'add | list | revoke KEY | rotate KEY', least: 1, most: 2 },
   options: OPTIONS,
-  details: `KEY is the id of a key, its name or its beginning. The file is the one that "apiKeys" of gateway.yaml names; it holds
+  details: `KEY is the id of a key, its name, its beginning or the whole of it. The file is the one that "apiKeys" of gateway.yaml names; it holds
 hashes, so a key is shown once, when it is made. Running gateways read the file again within seconds.`,
   example: 'sluice keys add --project acme --name ci --expires 90d',
   async run(args, io) {
@@ -98,7 +106,7 @@ function checkProject(path: string, project: string, { env }: Io): void {
   const projects = settingIn(gatewayFile, 'projects', env)
   const list = settingIn(besideOf(gatewayFile, { projects }, 'projects', 'projects.yaml'), 'projects', env)
   const isListed = Array.isArray(list) && list.some(one => one?.id === project)
-  if (!isListed) throw new Failure(`There is no project "${printable(project)}" in projects.yaml.`)
+  if (!isListed) throw new Failure(`There is no project "${shown(project)}" in projects.yaml.`)
 }
 
 function settingIn(file: string, key: string, env: Io['env']): unknown {
@@ -113,7 +121,7 @@ const add: Act = ({ values }, io) => {
     throw new Unusable('"keys add" needs --project and --name.')
   if (!isKeyName(name)) throw new Unusable('A name has up to 64 letters, digits, spaces, ".", "_" and "-".')
   const wrong = scope.find(one => !isScope(one))
-  if (wrong !== undefined) throw new Unusable(`"${wrong}" is no scope.`)
+  if (wrong !== undefined) throw new Unusable(`"${shown(wrong)}" is no scope.`)
   checkProject(values.config, project, io)
   const now = new Date()
   const made = newKey({ project, name, scopes: [...scope], ...ending(values.expires, now) }, now)
@@ -177,26 +185,33 @@ function show({ key, entry }: ReturnType<typeof newKey>, io: Io, json: boolean |
   }
 }
 
-/** By id, by the beginning of the key, or by a name that only one active key has; of one project or of all. */
+/** By id, by the key or its beginning, or by a name that only one active key has; of one project or of all. */
 function find(all: readonly ApiKey[], named: string, project: string | undefined, now: Date): ApiKey {
   const keys = all.filter(one => project === undefined || one.project === project)
-  const exact = keys.find(({ id, prefix }) => id === named || prefix === named)
+  const exact = keys.find(one => one.id === named || isKey(named, one))
+  if (exact !== undefined && isKey(named, exact) === 'another') {
+    const { id, project: of, name, prefix } = exact
+    throw new Failure(
+      `That is another key than ${id} (${name} of ${of}), though both begin with ${prefix}: nothing was changed.`,
+    )
+  }
   const found = exact ? [exact] : keys.filter(one => one.name === named && isActive(one, now))
   const [key] = found
   if (key === undefined) {
-    const of = project === undefined ? '' : ` of ${printable(project)}`
-    throw new Failure(
-      `No key${of} that works is called "${printable(named)}": "sluice keys list" shows them.`,
-    )
+    const of = project === undefined ? '' : ` of ${shown(project)}`
+    throw new Failure(`No key${of} that works is called "${shown(named)}": "sluice keys list" shows them.`)
   }
   if (found.length > 1) {
     const projects = new Set(found.map(one => one.project))
     const help = projects.size > 1 ? 'give its --project, or the id of one' : 'give the id of one'
-    throw new Failure(`${found.length} keys are called "${printable(named)}": ${help}.`)
+    throw new Failure(`${found.length} keys are called "${shown(named)}": ${help}.`)
   }
   if (!isActive(key, now)) throw new Failure(`Key ${key.id} is ${stateOf(key, now.getTime())} already.`)
   return key
 }
+
+/** What was given, for a message: somebody may give a key where none belongs. */
+const shown = (given: string): string => printable(withoutSecret(given))
 
 const isActive = (key: ApiKey, now: Date): boolean => stateOf(key, now.getTime()) === 'active'
 const earlier = (one: string | undefined, other: string): string =>
@@ -225,6 +240,6 @@ function msOf(text: string, option: string): number {
     if (ms > parseDuration(LONGEST)) throw new RangeError(`"${text}" is too long: at most ${LONGEST}.`)
     return ms
   } catch (error) {
-    throw new Unusable(`${option}: ${(error as Error).message}`)
+    throw new Unusable(`${option}: ${(error as Error).message.replace(text, shown(text))}`)
   }
 }

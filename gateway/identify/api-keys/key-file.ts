@@ -35,6 +35,8 @@ export const isScope = (text: string): boolean => SCOPE.test(text)
 const matches = (pattern: RegExp) => (value: unknown) => typeof value === 'string' && pattern.test(value)
 const isTime = (value: unknown) => matches(TIME)(value) && !Number.isNaN(Date.parse(value as string))
 const prefixOf = (id: unknown): string => `sluice_${id}`
+/** In characters: a prefix, "_", and 32 bytes in base64url. */
+const WHOLE_KEY = 'sluice_12345678_'.length + 43
 
 interface Member {
   is(value: unknown, key: { readonly id?: unknown }): boolean
@@ -141,6 +143,17 @@ export function newKey(
   const prefix = prefixOf(id)
   const key = `${prefix}_${randomBytes(32).toString('base64url').replaceAll(/[-_]/g, '0')}`
   return { key, entry: { id, ...entry, prefix, hash: hashOf(key), created: now.toISOString() } }
+}
+
+/** Whether a text that somebody gives is this key, or its beginning; `another` if a whole key begins like it. */
+export function isKey(text: string, { prefix, hash }: Pick<ApiKey, 'prefix' | 'hash'>): boolean | 'another' {
+  if (text !== prefix && !text.startsWith(`${prefix}_`)) return false
+  return text.length < WHOLE_KEY || hashOf(text) === hash || 'another'
+}
+
+/** The text with no more of a key in it than its prefix. */
+export function withoutSecret(text: string): string {
+  return text.replace(/(sluice_.{8}).+/is, '$1…')
 }
 
 export type KeyState = 'active' | 'expired' | 'revoked'

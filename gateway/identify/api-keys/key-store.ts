@@ -2,6 +2,7 @@
 import { readFileSync, type Stats, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '../../types.js'
+import { areFilesChecked } from '../checked.js'
 import { type InUse, Shared } from '../shared.js'
 import {
   type ApiKey,
@@ -170,8 +171,6 @@ export function readKeys(file: string): readonly ApiKey[] {
 const stores = new Shared<KeyStore>()
 /** Texts of files of keys that another process of this gateway knows, by path. */
 const known = new Map<string, string>()
-/** That process has checked the configuration which this one begins with. */
-let isChecked = false
 
 /** The keys in force whose file may say something else by now: what a new process has to know. */
 export function keysInForce(): [file: string, text: string][] {
@@ -183,12 +182,11 @@ export function keysInForce(): [file: string, text: string][] {
 /** What another process knows, before this one reads any file of keys: it need not be readable any more. */
 export function learnKeys(files: readonly (readonly [file: string, text: string])[]): void {
   for (const [file, text] of files) known.set(file, text)
-  isChecked = true
 }
 
 /** @throws a sentence that says why the file of keys cannot be used */
 export function checkKeys(file: string): void {
-  if (isChecked) return
+  if (areFilesChecked()) return
   try {
     // To read many keys at once would stop the requests of a running gateway at each reload.
     if (stores.get(file)?.isCurrent !== true) readKeys(file)
@@ -199,7 +197,6 @@ export function checkKeys(file: string): void {
 
 /** The keys of a file for one more user, who must release them. */
 export function useKeys(file: string, log: Log): InUse<KeyStore> {
-  isChecked = false
   return stores.use(file, () => {
     const store = new KeyStore(file, log, known.get(file))
     known.delete(file)

@@ -5,12 +5,14 @@ import { Type } from 'typebox'
 import { Duration } from '../../../config/schema/duration.js'
 import { Word, when } from '../../../config/schema/fields.js'
 import { definePlugin, type WrongCredential } from '../../plugin.js'
+import { areFilesChecked } from '../checked.js'
 import { namesListedOnly } from '../named-project.js'
 import type { InUse } from '../shared.js'
 import { UncheckedCredential } from '../unchecked.js'
 import { projectReader } from './claims.js'
-import { type KeySet, useKeySet } from './key-set.js'
-import { isUrl, keySetFrom, sourceFault } from './key-source.js'
+import type { KeySet } from './key-set.js'
+import { isUrl, keySetFrom, nameOf, type ReadSet, sourceFault } from './key-source.js'
+import { useKeySet } from './shared-key-sets.js'
 import { fitsAny, type Keys, WrongToken } from './token.js'
 import { Verifier } from './verifier.js'
 
@@ -96,7 +98,7 @@ export const jwt = definePlugin({
     if (fault !== undefined) throw new Error(fault)
     const jwks = isUrl(config.jwks) ? config.jwks : resolve(tools.folder, config.jwks)
     // An issuer may be away for a while; a file that is wrong stays so.
-    if (!isUrl(jwks)) checkFile(jwks, config)
+    if (!isUrl(jwks) && !areFilesChecked()) checkFile(jwks, config)
     let keys: InUse<KeySet> | undefined
     const verifier = new Verifier(
       config,
@@ -107,6 +109,14 @@ export const jwt = definePlugin({
       projectReader(config, tools),
     )
     const forget = () => verifier.forget()
+    const { algorithms } = config
+    const warnIfUseless = (set: Keys) => {
+      if (fitsAny(set, algorithms)) return
+      tools.log.warn(
+        { jwks: nameOf(jwks), algorithms },
+        'A key set has no key for one of "algorithms": no token is accepted until it has one',
+      )
+    }
     return {
       identify(facts) {
         const field = facts.header('authorization')
@@ -118,9 +128,11 @@ export const jwt = definePlugin({
       start() {
         keys = useKeySet(jwks, allowPrivate, tools.log)
         keys.value.onRemoved.add(forget)
+        keys.value.onReplaced.add(warnIfUseless)
       },
       async close() {
         keys?.value.onRemoved.delete(forget)
+        keys?.value.onReplaced.delete(warnIfUseless)
         keys?.release()
         keys = undefined
       },
@@ -139,13 +151,19 @@ function checkFile(
   } catch (error) {
     throw new Error(`The file ${jwks} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
-  let keys: Keys
+  let read: ReadSet
   try {
-    keys = keySetFrom(text)
+    read = keySetFrom(text)
   } catch (error) {
     throw new Error(`The file ${jwks} is no key set: ${(error as Error).message}.`)
   }
-  if (fitsAny(keys, algorithms)) return
+  const secret = read.skipped.find(({ isPrivate }) => isPrivate)
+  if (secret !== undefined) {
+    throw new Error(
+      `The file ${jwks} has a private key, keys[${secret.index}]: a key set holds public keys only.`,
+    )
+  }
+  if (fitsAny(read.set, algorithms)) return
   throw new Error(`No key of the file ${jwks} is for one of "algorithms" (${algorithms.join(', ')}).`)
 }
 

@@ -1,10 +1,11 @@
 /**
  * The keys of an issuer, kept up to date: read when the configuration comes into force, then every ten minutes, and when a
- * token names a key that is not among them. While the issuer cannot be reached, the last good set stays.
+ * token names a key that is not among them. Whatever is a key set replaces the last one, even if it has no key; while there is
+ * none to be read, the last one stays.
  */
 import type { Log } from '../../types.js'
-import { type InUse, Shared } from '../shared.js'
-import { type KeySource, keySource, nameOf } from './key-source.js'
+import type { KeySource } from './key-source.js'
+import type { SkippedKey } from './public-keys.js'
 import { isUnknownKey, type KeyOf, type Keys, keyFinder, WrongToken } from './token.js'
 
 /** Times in milliseconds. */
@@ -18,31 +19,40 @@ const [LONGEST_WAIT, MOST_WAITING] = [1000, 500]
 /** Until there is a first set: doubled with each failure. */
 const [FIRST_RETRY, LAST_RETRY] = [500, 30_000]
 
+/** Skipped keys in one line of the log. */
+const MOST_SHOWN = 10
+
 export class KeySet {
   readonly #source: KeySource
   readonly #name: string
   readonly #log: Log
-  readonly #onChanged: (keys: Keys) => void
+  readonly #onRead: (keys: Keys, begun: number) => void
   /** Called when a key that was trusted no longer is. */
   readonly onRemoved = new Set<() => void>()
+  /** Called when another set was read here. */
+  readonly onReplaced = new Set<(keys: Keys) => void>()
   #keys: Keys['keys'] = []
+  /** When the read that gave them began. */
+  #begun = Number.NEGATIVE_INFINITY
   #find: KeyOf | undefined
   #reading: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #failures = 0
+  /** What is wrong with the keys that were skipped. */
+  #skipped = ''
   #waiting = 0
   #askedForUnknown = Number.NEGATIVE_INFINITY
   #isClosed = false
 
   /**
    * @param name for logs
-   * @param onChanged called when another set was read
+   * @param onRead called with a set that was read here, and when the read began
    */
-  constructor(source: KeySource, name: string, log: Log, onChanged: (keys: Keys) => void) {
+  constructor(source: KeySource, name: string, log: Log, onRead: (keys: Keys, begun: number) => void) {
     this.#source = source
     this.#name = name
     this.#log = log
-    this.#onChanged = onChanged
+    this.#onRead = onRead
   }
 
   start(): void {
@@ -54,11 +64,16 @@ export class KeySet {
     clearTimeout(this.#timer)
   }
 
-  /** Another process has read the set. False if it is the same. */
-  learn({ keys }: Keys): boolean {
+  /**
+   * The set is known from a read that began at this time, here or in another process. An answer that comes late must not
+   * bring back a key that has left since. False if the same keys are in force, or newer ones.
+   */
+  learn({ keys }: Keys, begun: number): boolean {
+    if (begun < this.#begun) return false
+    this.#begun = begun
     const [before, after] = [this.#keys, keys].map(list => new Set(list.map(key => JSON.stringify(key))))
     const isRemoved = [...(before as Set<string>)].some(key => !after?.has(key))
-    if (!isRemoved && before?.size === after?.size) return false
+    if (this.#find !== undefined && !isRemoved && before?.size === after?.size) return false
     this.#find = keyFinder({ keys })
     this.#keys = keys
     if (isRemoved) for (const notify of this.onRemoved) notify()
@@ -70,39 +85,40 @@ export class KeySet {
    * set.
    */
   readonly keyOf: KeyOf = async (header, token) => {
-    if (this.#find === undefined && this.#reading !== undefined) await this.#waitFor(this.#reading)
-    if (this.#find === undefined) throw new Error(`there is no key set of ${this.#name} yet`)
-    try {
-      return await this.#find(header, token)
-    } catch (error) {
-      if (!isUnknownKey(error)) throw error
-    }
-    // A key that is newer than the set is not told from one that is made up.
-    const mayBeRight = !(await this.#refreshedForUnknown())
-    try {
-      return await this.#find(header, token)
-    } catch (error) {
-      throw isUnknownKey(error) ? new WrongToken('unknown key', { mayBeRight }) : error
+    const came = sharedClock()
+    const deadline = came + LONGEST_WAIT
+    if (this.#find === undefined && this.#reading !== undefined) await this.#waitFor(this.#reading, deadline)
+    for (let mayWait = true; ; ) {
+      if (this.#find === undefined) throw new Error(`there is no key set of ${this.#name} yet`)
+      const begun = this.#begun
+      try {
+        return await this.#find(header, token)
+      } catch (error) {
+        if (!isUnknownKey(error)) throw error
+      }
+      // A read that began before the token came proves nothing: its key may be newer.
+      const mayBeRight = begun < came
+      if (!mayBeRight || !mayWait) throw new WrongToken('unknown key', { mayBeRight })
+      const reading = this.#reading ?? this.#readForUnknown()
+      mayWait = reading !== undefined && (await this.#waitFor(reading, deadline))
     }
   }
 
-  /** Reads the set again for a key that is not in it. False if that was done just now, or failed. */
-  async #refreshedForUnknown(): Promise<boolean> {
-    if (this.#reading === undefined) {
-      const now = performance.now()
-      if (now - this.#askedForUnknown < UNKNOWN_KEY) return false
-      this.#askedForUnknown = now
-    }
-    return (await this.#waitFor(this.#read())) && this.#failures === 0
+  /** Reads the set again for a key that is not in it; undefined if that was done just now. */
+  #readForUnknown(): Promise<void> | undefined {
+    const now = performance.now()
+    if (now - this.#askedForUnknown < UNKNOWN_KEY) return undefined
+    this.#askedForUnknown = now
+    return this.#read()
   }
 
   /** True if it ended in time. */
-  async #waitFor(reading: Promise<void>): Promise<boolean> {
+  async #waitFor(reading: Promise<void>, deadline: number): Promise<boolean> {
     if (this.#waiting >= MOST_WAITING) return false
     this.#waiting += 1
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<boolean>(resolve => {
-      timer = setTimeout(resolve, LONGEST_WAIT, false)
+      timer = setTimeout(resolve, deadline - sharedClock(), false)
     })
     try {
       return await Promise.race([reading.then(() => true), late])
@@ -121,12 +137,15 @@ export class KeySet {
   }
 
   async #replace(): Promise<void> {
+    const begun = sharedClock()
     try {
-      const set = await this.#source.read()
-      const isChanged = this.learn(set)
+      const { set, skipped } = await this.#source.read()
+      const isChanged = this.learn(set, begun)
       if (this.#failures > 0) this.#log.info({ jwks: this.#name }, 'the key set can be read again')
       this.#failures = 0
-      if (isChanged) this.#onChanged(set)
+      this.#onRead(set, begun)
+      this.#warnOf(skipped)
+      if (isChanged) for (const notify of this.onReplaced) notify(set)
     } catch (error) {
       this.#failures += 1
       const kept = this.#find === undefined ? 'tokens cannot be checked' : 'the last good one stays'
@@ -135,6 +154,16 @@ export class KeySet {
         this.#log.warn({ err: error, jwks: this.#name }, `a key set cannot be read: ${kept}`)
       }
     }
+  }
+
+  /** Once, and again when others are skipped. */
+  #warnOf(skipped: readonly SkippedKey[]): void {
+    const keys = skipped.slice(0, MOST_SHOWN).map(({ index, fault }) => `keys[${index}] ${fault}`)
+    const shown = keys.join()
+    if (shown !== '' && shown !== this.#skipped) {
+      this.#log.warn({ jwks: this.#name, keys }, `Keys of a key set are skipped: ${skipped.length}`)
+    }
+    this.#skipped = shown
   }
 
   #schedule(): void {
@@ -152,39 +181,8 @@ export class KeySet {
   }
 }
 
-const sets = new Shared<KeySet>()
-
-/** A set that a process has read: others of the same gateway learn it, so that all trust the same keys. */
-export interface ReadKeySet {
-  /** The same in all of them. */
-  readonly id: string
-  readonly set: Keys
-}
-
-/** Sets that others have read and that are not used here yet, by id. */
-const known = new Map<string, Keys>()
-let tellOthers: (read: ReadKeySet) => void = () => undefined
-
-/** @param tell passes a set that was read here on to the other processes of this gateway */
-export function shareKeySets(tell: (read: ReadKeySet) => void): void {
-  tellOthers = tell
-}
-
-export function learnKeySet({ id, set }: ReadKeySet): void {
-  const used = sets.get(id)
-  if (used === undefined) known.set(id, set)
-  else used.learn(set)
-}
-
-/** The keys at an address for one more user, who must release them. */
-export function useKeySet(jwks: string, allowPrivate: boolean, log: Log): InUse<KeySet> {
-  const id = `${jwks} ${allowPrivate}`
-  return sets.use(id, () => {
-    const set = new KeySet(keySource(jwks, allowPrivate), nameOf(jwks), log, set => tellOthers({ id, set }))
-    const learned = known.get(id)
-    if (learned !== undefined) set.learn(learned)
-    known.delete(id)
-    set.start()
-    return set
-  })
+/** In ms, the same in all processes of a machine; it never goes back. */
+function sharedClock(): number {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1000 + nanoseconds / 1e6
 }

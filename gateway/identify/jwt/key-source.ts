@@ -4,6 +4,7 @@ import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { isPublicAddress, publicLookup } from './public-address.js'
+import { publicKeys, type SkippedKey } from './public-keys.js'
 import type { Keys } from './token.js'
 
 /** A set of the largest issuers has a few dozen keys, and some 50 kB. */
@@ -11,9 +12,16 @@ const MOST_BYTES = 1024 * 1024
 const MOST_KEYS = 1000
 const DEADLINE_MS = 5000
 
+/** A set as it was read. */
+export interface ReadSet {
+  /** The keys for signatures, of which it may have none. */
+  readonly set: Keys
+  readonly skipped: readonly SkippedKey[]
+}
+
 export interface KeySource {
-  /** Rejects, with a sentence, if there is no usable set. */
-  read(): Promise<Keys>
+  /** Rejects, with a sentence, if there is no set. */
+  read(): Promise<ReadSet>
   /** True when it may have changed since the last `read`; absent where only reading it can tell. */
   hasChanged?(): Promise<boolean>
 }
@@ -70,8 +78,8 @@ export function nameOf(jwks: string): string {
   return origin + pathname
 }
 
-/** The keys for signatures. @throws a sentence */
-export function keySetFrom(text: string): Keys {
+/** @throws a sentence if the text is no key set */
+export function keySetFrom(text: string): ReadSet {
   if (text.length > MOST_BYTES) throw new Error(`a key set of more than ${MOST_BYTES} bytes`)
   let parsed: { keys?: unknown } | null
   try {
@@ -82,11 +90,8 @@ export function keySetFrom(text: string): Keys {
   const list: unknown = parsed?.keys
   if (!Array.isArray(list) || list.length > MOST_KEYS)
     throw new Error(`it is not a list of up to ${MOST_KEYS} "keys"`)
-  const keys = list.filter(
-    (key): key is Keys['keys'][number] => typeof key?.kty === 'string' && key.kty !== 'oct',
-  )
-  if (keys.length === 0) throw new Error('it has no public key')
-  return { keys }
+  const { keys, skipped } = publicKeys<Keys['keys'][number]>(list)
+  return { set: { keys }, skipped }
 }
 
 /** Follows no redirect: it could lead to an address that was not checked. */

@@ -58,11 +58,12 @@ const KEY_FOR: Readonly<Record<string, string>> = {
 
 /** True if tokens that are signed by one of these algorithms can have been by one of the keys. */
 export function fitsAny({ keys }: Keys, algorithms: readonly string[]): boolean {
-  return keys.some(({ kty, crv, alg, use = 'sig' }) =>
+  return keys.some(({ kty, crv, alg, use = 'sig', key_ops = ['verify'] }) =>
     algorithms.some(algorithm => {
       const type = KEY_FOR[algorithm] ?? KEY_FOR[algorithm.slice(0, 2)]
       const isOfType = type === (kty === 'RSA' ? kty : `${kty} ${crv}`)
-      return isOfType && use === 'sig' && (alg === undefined || alg === algorithm)
+      const verifies = use === 'sig' && Array.isArray(key_ops) && key_ops.includes('verify')
+      return isOfType && verifies && (alg === undefined || alg === algorithm)
     }),
   )
 }
@@ -139,6 +140,9 @@ function unescaped(quoted: string): string | undefined {
   }
 }
 
+/** Errors of a token whose signature is right. */
+const CLAIM_ERRORS = [errors.JWTClaimValidationFailed, errors.JWTExpired, errors.JWTInvalid]
+
 /** The claims, if one of the keys that fit has signed them and they hold now. */
 async function verified(token: string, keyOf: KeyOf, settings: TokenSettings): Promise<Claims> {
   const { issuer, algorithms, clockTolerance } = settings
@@ -156,8 +160,8 @@ async function verified(token: string, keyOf: KeyOf, settings: TokenSettings): P
         return (await jwtVerify(token, key, options)).payload
       } catch (error) {
         tried += 1
-        const isAnothers = error instanceof errors.JWSSignatureVerificationFailed
-        if (!isAnothers || tried === MOST_KEYS_TRIED) throw error
+        if (CLAIM_ERRORS.some(one => error instanceof one)) throw error
+        if (tried === MOST_KEYS_TRIED) break
       }
     }
     throw new WrongToken('signature')

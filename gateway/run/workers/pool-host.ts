@@ -7,10 +7,11 @@ import cluster from 'node:cluster'
 import type { Configuration } from '../../configured/load.js'
 import { Failure } from '../../errors.js'
 import { keysInForce } from '../../identify/api-keys/key-store.js'
-import type { ReadKeySet } from '../../identify/jwt/key-set.js'
+import { NewestKeySets, type ReadKeySet } from '../../identify/jwt/shared-key-sets.js'
 import { Metrics } from '../../observe/metrics.js'
 import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
 import { watchWorkers } from '../../observe/watched.js'
+import { certificateOf, nextCertificate } from '../certificate.js'
 import type { InForce } from '../generation.js'
 import type { Host, HostOptions } from '../host.js'
 import { startEmbedded } from '../upstreams.js'
@@ -18,9 +19,6 @@ import { version } from '../version.js'
 import { PushedOverrides } from './overrides.js'
 import { changeAll, WorkerQuestions } from './questions.js'
 import { type Member, WorkerPool } from './worker-pool.js'
-
-/** Of reloads one after another, each with other issuers, the first are forgotten. */
-const MOST_KEY_SETS = 100
 
 export interface PoolOptions extends HostOptions {
   /** More than one. */
@@ -41,8 +39,13 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
   const { first, workers, secret, configPath, embedded, countWrongCredential, hopeless, log } = options
   const { listen, redis, store, tracing } = first.config.gateway
   const metrics = new Metrics(version())
-  let active = { loaded: first, loadedAt: new Date(), change: 0 }
-  const keySets = new Map<string, ReadKeySet>()
+  let active = {
+    loaded: first,
+    certificate: certificateOf(listen, first.contents),
+    loadedAt: new Date(),
+    change: 0,
+  }
+  const keySets = new NewestKeySets()
   let changing: Promise<unknown> = Promise.resolve()
 
   /** Changes of what workers run wait for each other. */
@@ -54,23 +57,27 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
 
   async function replace(loaded: Configuration): Promise<void> {
     await startEmbedded(loaded, embedded)
-    await changeAll(pool, loaded.contents)
-    active = { loaded, loadedAt: new Date(), change: active.change + 1 }
+    const { contents } = loaded
+    const certificate = nextCertificate(listen, contents, active.certificate, log)
+    await changeAll(pool, { contents, certificate })
+    active = { loaded, certificate, loadedAt: new Date(), change: active.change + 1 }
     await loaded.compiled.close()
   }
 
   function keySetRead(read: ReadKeySet): void {
-    keySets.delete(read.id)
-    keySets.set(read.id, read)
-    const [oldest = ''] = keySets.keys()
-    if (keySets.size > MOST_KEY_SETS) keySets.delete(oldest)
+    if (!keySets.add(read)) return
     for (const { channel } of pool.members) channel.ask('learnKeySet', read).catch(() => undefined)
   }
 
   async function admit(member: Member, change: number, join: () => void): Promise<void> {
     // Restarting it instead would never end while changes follow each other faster than a worker starts.
-    if (change !== active.change) await changeAll({ members: [member] }, active.loaded.contents)
+    if (change !== active.change) {
+      const { loaded, certificate } = active
+      await changeAll({ members: [member] }, { contents: loaded.contents, certificate })
+    }
     join()
+    // Those read since it got its orders.
+    for (const read of keySets.all) member.channel.ask('learnKeySet', read).catch(() => undefined)
     await overrides.pushTo(member)
   }
 
@@ -89,10 +96,11 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
         secret: secret.toString('base64'),
         started: { listen, redis, store, tracing },
         contents: active.loaded.contents,
+        certificate: active.certificate,
         change: active.change,
         overrides: overrides.texts,
         keys: keysInForce(),
-        keySets: [...keySets.values()],
+        keySets: keySets.all,
         supervisor: process.pid,
       }),
     },

@@ -11,6 +11,7 @@ import type { Configuration } from '../../configured/load.js'
 import type { Slots } from '../../decide/held-slots.js'
 import { Unreachable } from '../../errors.js'
 import { MOST_SLOTS, policyOf, type Reset } from '../../explain/inspect.js'
+import type { CertificatePair } from '../../listen/certificate.js'
 import type { StepCounts } from '../../observe/live/live.js'
 import { type MetricsSnapshot, mergeSnapshots } from '../../observe/series.js'
 import type { Texts } from '../../overrides/stored-form.js'
@@ -135,6 +136,13 @@ export class WorkerQuestions implements Inspected {
 const PREPARE_MS = 30_000
 const COMMIT_MS = 5_000
 
+/** What changes in every worker. */
+export interface Change {
+  readonly contents: FileContents
+  /** Undefined without TLS. */
+  readonly certificate: CertificatePair | undefined
+}
+
 /**
  * First every worker opens the new configuration, then all activate it. Rejects, with nothing changed, when one cannot,
  * or does not answer. A worker that ends meanwhile is left out: its successor starts with the configuration in force by
@@ -142,7 +150,7 @@ const COMMIT_MS = 5_000
  */
 export async function changeAll(
   { members }: Pick<WorkerPool, 'members'>,
-  contents: FileContents,
+  { contents, certificate }: Change,
 ): Promise<void> {
   const silent = members.find(({ answers }) => !answers())
   if (silent !== undefined) {
@@ -156,11 +164,10 @@ export async function changeAll(
   const failed = prepared.find(
     (one): one is PromiseRejectedResult => one.status === 'rejected' && !(one.reason instanceof Disconnected),
   )
-  const finish = failed === undefined ? 'commit' : 'discard'
+  const finish = ({ channel }: Member) =>
+    failed === undefined ? channel.ask('commit', certificate ?? null) : channel.ask('discard')
   // Neither can fail in a live worker; a busy one does it later.
-  const finished = members.map(member =>
-    within(COMMIT_MS, member.channel.ask(finish), member).catch(() => undefined),
-  )
+  const finished = members.map(member => within(COMMIT_MS, finish(member), member).catch(() => undefined))
   await Promise.all(finished)
   if (failed !== undefined) throw failed.reason
 }

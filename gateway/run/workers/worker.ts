@@ -6,7 +6,9 @@ import type { Gateway } from '../../../config/schema/gateway.js'
 import { type Configuration, type InvalidConfiguration, load, loadOrFail } from '../../configured/load.js'
 import type { Slots } from '../../decide/held-slots.js'
 import { keyUses, learnKeys } from '../../identify/api-keys/key-store.js'
-import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/key-set.js'
+import { trustChecks } from '../../identify/checked.js'
+import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/shared-key-sets.js'
+import type { CertificatePair } from '../../listen/certificate.js'
 import type { ClosableLog } from '../../observe/log.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
@@ -29,12 +31,14 @@ export interface Orders {
   readonly started: Pick<Gateway, 'listen' | 'redis' | 'store' | 'tracing'>
   /** The configuration in force: the files may have changed since, or be invalid. */
   readonly contents: FileContents
+  /** The certificate in force; absent without TLS. */
+  readonly certificate?: CertificatePair | undefined
   /** Number of the change that put this configuration in force. */
   readonly change: number
   readonly overrides: Texts
   /** Files of API keys that may say something else than what is in force, with what is. */
   readonly keys: readonly (readonly [file: string, text: string])[]
-  /** Key sets of issuers, who may be away by now. */
+  /** Key sets that were read: their issuers may be away by now, and their files gone. */
   readonly keySets: readonly ReadKeySet[]
   /** Process id of the supervisor. */
   readonly supervisor: number
@@ -80,7 +84,8 @@ export interface WorkerCalls extends Pick<Core, 'live' | 'history' | 'explain' |
   learnKeySet(read: ReadKeySet): void
   /** Opens the configuration in `contents`, for `commit` or `discard`. */
   prepare(contents: FileContents): Promise<void>
-  commit(): Promise<void>
+  /** Null without TLS. */
+  commit(certificate: CertificatePair | null): Promise<void>
   discard(): Promise<void>
   /** Ends the process. */
   drain(): Promise<void>
@@ -106,6 +111,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   const { workers, secret, started, contents, change } = orders
   endWith(orders.supervisor)
   const log = openLog(process.pid)
+  trustChecks()
   learnKeys(orders.keys)
   for (const read of orders.keySets) learnKeySet(read)
   shareKeySets(read => void supervisor.ask('keySetRead', read).catch(() => undefined))
@@ -115,6 +121,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   let suspectRedis = (): void => {}
   const core = await openCore({
     first: asStarted(loaded, started),
+    certificate: orders.certificate,
     workers,
     embedded: name => supervisor.ask('embedded', name),
     countWrongCredential: (client, credential) =>
@@ -184,7 +191,7 @@ function callsOf(
       next = open(contents)
       await next
     },
-    commit: async () => (await next)?.commit(),
+    commit: async certificate => (await next)?.commit(certificate ?? undefined),
     discard: async () => (await next)?.discard(),
     async drain() {
       await core.drain()

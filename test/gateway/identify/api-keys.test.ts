@@ -8,6 +8,7 @@ import type { KeyList } from '../../../gateway/admin/key-list.js'
 import { sluice } from '../../helpers/command.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { send, startApp } from '../../helpers/http.js'
+import { rawClient } from '../../helpers/raw.js'
 import { inProject } from '../../helpers/root.js'
 import { waitUntil } from '../../helpers/wait.js'
 
@@ -78,6 +79,26 @@ t.test(
     t.match((await get({ authorization: 'Bearer abc' })).body, /Bearer abc/)
   },
 )
+
+t.test('strip hides a key that is not where it belongs, too', async t => {
+  const { add, url } = await start(t, {
+    plugin: ', header: authorization, scheme: Api-Key, strip: true',
+    routeSettings: 'auth: optional',
+  })
+  const key = await add('--project', 'acme', '--name', 'ci')
+  const { port } = new URL(url)
+  for (const fields of [
+    `Authorization: Bearer abc\r\nAuthorization: Api-Key ${key}\r\n`,
+    `Authorization: Api-Key ${key}\r\nAuthorization: Bearer abc\r\n`,
+    `Authorization: Api-Key\t${key}\r\n`,
+  ]) {
+    const client = await rawClient(Number(port))
+    const { line, body } = await client.send(`GET / HTTP/1.1\r\nHost: a\r\n${fields}\r\n`).message()
+    t.match(line, / 200 /)
+    t.match(body, / undefined undefined$/, fields)
+    t.notMatch(body, key)
+  }
+})
 
 t.test('scopes of a key are those it was made with', async t => {
   const { add, get } = await start(t, { routeSettings: 'auth: required, scopes: [read]' })

@@ -1,12 +1,15 @@
 /** Certificates that name projects, over HTTP/1.1 and HTTP/2, through a whole gateway. */
-import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { Agent, request as requestHttps } from 'node:https'
-import { join } from 'node:path'
 import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import { alternativeNames } from '../../../gateway/listen/client-certificate.js'
-import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
+import {
+  canMakeCertificates,
+  type Identity,
+  issueCertificate,
+  makeCertificate,
+} from '../../helpers/certificates.js'
 import { testGateway } from '../../helpers/gateway.js'
 import { startApp } from '../../helpers/http.js'
 import { temporaryFolder } from '../../helpers/scope.js'
@@ -17,56 +20,6 @@ projects:
   - { id: CapCo, plan: scale, environment: staging }
   - { id: "prod:api", plan: scale, environment: staging }
 `
-
-interface Identity {
-  readonly cert: Buffer
-  readonly key: Buffer
-}
-
-/** A certificate of the authority, with these alternative names. */
-function issue(
-  folder: string,
-  authority: { certFile: string; keyFile: string },
-  name: string,
-  names: string,
-  days = '2',
-): Identity {
-  const at = (end: string) => join(folder, `${name}.${end}`)
-  const run = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' })
-  writeFileSync(at('ext'), names === '' ? '' : `subjectAltName=${names}\n`)
-  run(
-    'req',
-    '-new',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:prime256v1',
-    '-nodes',
-    '-subj',
-    `/CN=${name}`,
-    '-keyout',
-    at('key'),
-    '-out',
-    at('csr'),
-  )
-  run(
-    'x509',
-    '-req',
-    '-in',
-    at('csr'),
-    '-CA',
-    authority.certFile,
-    '-CAkey',
-    authority.keyFile,
-    '-days',
-    days,
-    '-extfile',
-    at('ext'),
-    '-out',
-    at('crt'),
-  )
-  return { cert: readFileSync(at('crt')), key: readFileSync(at('key')) }
-}
 
 async function start(t: Test, { auth = 'request', identify = '{ plugin: client-certificate }' } = {}) {
   const folder = temporaryFolder(t, 'mtls')
@@ -104,9 +57,10 @@ async function start(t: Test, { auth = 'request', identify = '{ plugin: client-c
   return {
     ...gateway,
     ca: served.cert,
+    authority,
     get,
-    issue: (name: string, names: string) => issue(folder, authority, name, names),
-    foreign: (name: string, names: string) => issue(folder, stranger, name, names),
+    issue: (name: string, names: string) => issueCertificate(folder, authority, name, names),
+    foreign: (name: string, names: string) => issueCertificate(folder, stranger, name, names),
   }
 }
 
@@ -132,6 +86,19 @@ t.test('the project may be in the common name, or in a URI', async t => {
   const uri = await start(t, { identify: '{ plugin: client-certificate, project: san-uri }' })
   t.match(await uri.get(uri.issue('spiffe', 'URI:spiffe://acme.test/prod/api')), { body: 'prod:api scale' })
   t.match(await uri.get(uri.issue('urn', 'URI:urn:machine:7')), { body: 'urn:machine:7 developer' })
+})
+
+t.test('a file of authorities that was cut off is refused, and those in force stay', async t => {
+  if (!canMakeCertificates(t)) return
+  const { authority, get, issue, reloader } = await start(t)
+  const { certFile, cert } = authority
+  writeFileSync(certFile, cert.repeat(2).slice(0, -100))
+  t.match(await reloader.reload('admin'), {
+    result: 'refused',
+    problems: [{ path: 'listen.tls.clientCa', message: /is cut off/ }],
+  })
+  writeFileSync(certFile, cert)
+  t.match(await get(issue('one', 'DNS:acme')), { status: 200 })
 })
 
 t.test('where certificates are required, a handshake without a valid one fails', async t => {

@@ -137,6 +137,17 @@ t.test(
     t.strictSame(await stripped([finds, late], 'Bearer abc'), [])
     t.strictSame(await stripped([finds, late]), [])
     t.strictSame(await stripped([finds, strips('authorization', undefined)], 'Bearer abc'), ['authorization'])
+    for (const hidden of [
+      'Bearer abc, Api-Key abc',
+      'Bearer abc,api-key\tabc',
+      'Api-Key\tabc',
+      'Api-Key: abc',
+    ]) {
+      t.strictSame(await stripped([finds, late], hidden), ['authorization'], hidden)
+      t.strictSame(await stripped([late, finds], hidden), ['authorization'], `${hidden}, not found`)
+    }
+    t.strictSame(await stripped([late, finds], 'Bearer abc, Api-Keys abc'), [])
+    t.strictSame(await stripped([late, finds], 'Api-Key abc'), [], 'not its own')
     const silent = strips('authorization', undefined)
     t.strictSame(await stripped([silent, finds], 'Bearer abc'), [], 'asked, it says that none is its own')
   },

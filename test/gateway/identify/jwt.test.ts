@@ -246,6 +246,22 @@ t.test('a key of a later set is found at once; made-up key ids are one request t
   t.equal(issuer.asked - before, 1)
 })
 
+t.test('a right token that comes while an older read is under way is not counted as wrong', async t => {
+  const { get, issuer } = await start(t, { keys: [key] })
+  await get(await token(key))
+  const next = await newKey('next')
+  issuer.delay = 800
+  const madeUp = get(await token({ ...next, kid: 'made-up' }))
+  const before = issuer.asked
+  await waitUntil('a read', () => issuer.asked > before)
+  issuer.keys = [key, next]
+  const right = await Promise.all(Array.from({ length: 30 }, (_, i) => token(next, { claims: { jti: i } })))
+  const statuses = await Promise.all(right.map(async one => (await get(one)).status))
+  t.equal((await madeUp).status, 401)
+  t.same([...new Set(statuses)], [401])
+  t.match(await get('abc'), { status: 401 }, 'so that the next wrong one is the first')
+})
+
 t.test('a key that leaves the set is no longer trusted, not even for a token that was seen', async t => {
   const folder = temporaryFolder(t, 'jwks')
   const jwks = join(folder, 'jwks.json')
@@ -258,7 +274,43 @@ t.test('a key that leaves the set is no longer trusted, not even for a token tha
   write(next)
   await waitUntil('the file is read again', async () => (await get(seen)).status === 401)
   t.equal((await get(await token(next))).status, 200)
-  writeFileSync(jwks, '{"keys":[]}')
+  writeFileSync(jwks, '<html>')
   await sleep(2500)
-  t.equal((await get(await token(next))).status, 200, 'an empty set replaces no good one')
+  t.equal((await get(await token(next))).status, 200, 'what is no key set replaces none')
+})
+
+t.test('a key set without a key for one of "algorithms" replaces the last one, and is told', async t => {
+  const { get, issuer, lines } = await start(t, { keys: [key] })
+  const other = await newKey('other')
+  const useless = {
+    none: [],
+    'only a shared secret': [{ kty: 'oct', k: 'AAAA', kid: 'one' }],
+    'only for encryption': [{ ...key.jwk, use: 'enc', alg: undefined }],
+    'only of another algorithm': [(await newKey('one', 'PS256')).jwk],
+  }
+  const folder = temporaryFolder(t, 'jwks')
+  for (const [name, keys] of Object.entries(useless)) {
+    const jwks = join(folder, `${name}.json`)
+    writeFileSync(jwks, JSON.stringify({ keys: [key.jwk] }))
+    const file = await start(t, { jwks })
+    t.equal((await file.get(await token(key))).status, 200)
+    writeFileSync(jwks, JSON.stringify({ keys }))
+    await waitUntil(name, async () => (await file.get(await token(key))).status === 401)
+    const told = () => file.lines.filter(({ msg }) => String(msg).startsWith('A key set has no key for'))
+    t.match(told(), [{ level: 'warn', jwks, algorithms: ['RS256', 'ES256'] }], name)
+    t.match(await file.reloader.reload('admin'), {
+      problems: [{ message: /No key of the file .*\.json is for one of "algorithms"/ }],
+    })
+  }
+
+  issuer.keys = []
+  t.equal((await get(await token(other))).status, 401)
+  t.equal((await get(await token(key))).status, 401, 'of an issuer, too')
+  t.equal(lines.filter(({ msg }) => String(msg).startsWith('A key set has no key for')).length, 1)
+})
+
+t.test('an issuer whose first key set is empty refuses every token', async t => {
+  const { get, lines } = await start(t)
+  await waitUntil('the set', async () => (await get(await token(key))).status === 401)
+  t.match(lines, [{ level: 'warn', msg: /^A key set has no key for/ }])
 })

@@ -20,7 +20,7 @@ const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' 
 /** Starts a listener that answers each request with the facts it has read. */
 export async function listenTls(
   t: Test,
-  { certFile, keyFile }: TestCertificate,
+  { certFile: file, cert, key }: TestCertificate,
   trusted: string[] = [],
   limits: Partial<ListenerSettings> = {},
 ) {
@@ -40,7 +40,7 @@ export async function listenTls(
       refused: code => refused.push(code),
     },
     wideDoor(limits),
-    { cert: certFile, key: keyFile, ...USUAL_TERMS, log },
+    { certificate: { file, cert, key }, ...USUAL_TERMS, log },
   )
   const { port } = await listener.start('127.0.0.1', 0)
   t.teardown(() => listener.drain(0))

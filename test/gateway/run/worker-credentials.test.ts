@@ -1,46 +1,14 @@
 /** A worker that takes another's place knows the keys in force, though their file or their issuer cannot be read any more. */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { sluice } from '../../helpers/command.js'
-import { type GatewayProcess, gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
-import { send, startApp } from '../../helpers/http.js'
-import { oneBucket } from '../../helpers/policies.js'
-import { redisUrl } from '../../helpers/redis.js'
-import { waitUntil } from '../../helpers/wait.js'
+import type { GatewayProcess } from '../../helpers/gateway-process.js'
+import { send } from '../../helpers/http.js'
+import { temporaryFolder } from '../../helpers/scope.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
 import { AUDIENCE, ISSUER, newKey, startIssuer, token } from '../identify/jwt/issuer.js'
-
-async function start(t: Test, settings: object) {
-  const redis = await redisUrl(t)
-  if (redis === undefined) return undefined
-  const upstream = await startApp(t, (_req, res) => res.end('done'))
-  const gateway = {
-    listen: { workers: 2 },
-    redis,
-    ...settings,
-    upstreams: { app: { url: upstream } },
-    routes: [{ path: '/**', upstream: 'app', auth: 'required' }],
-  }
-  const folder = writeConfig(t, gateway, { 'limits.yaml': oneBucket(10_000) })
-  return { folder, gateway: await gatewayProcess(t, folder) }
-}
-
-const workersOf = async ({ adminUrl }: GatewayProcess) =>
-  (await send(`${adminUrl}/state`)).json<{ workers: { pid: number }[] }>().workers.map(({ pid }) => pid)
-
-/** Kills the older worker, and waits until another has taken its place. */
-async function replaceWorker(gateway: GatewayProcess): Promise<void> {
-  const [killed = 0] = await workersOf(gateway)
-  process.kill(killed, 'SIGKILL')
-  await waitUntil(
-    'a new worker',
-    async () => {
-      const now = await workersOf(gateway)
-      return now.length === 2 && !now.includes(killed)
-    },
-    20_000,
-  )
-}
+import { replaceWorker, twoWorkers } from './workers.js'
 
 /** Each over a connection of its own, so that both workers get some. */
 async function statusesOf({ url }: GatewayProcess, headers: Readonly<Record<string, string>>) {
@@ -51,7 +19,7 @@ async function statusesOf({ url }: GatewayProcess, headers: Readonly<Record<stri
 t.test(
   'API keys stay in force while their file is broken, or gone, whichever worker is replaced',
   async t => {
-    const started = await start(t, { apiKeys: 'api-keys.json', identify: [{ plugin: 'api-key' }] })
+    const started = await twoWorkers(t, { apiKeys: 'api-keys.json', identify: [{ plugin: 'api-key' }] })
     if (started === undefined) return
     const { folder, gateway } = started
     const file = join(folder, 'api-keys.json')
@@ -94,7 +62,7 @@ t.test('tokens stay valid while their issuer is away, and all workers trust the 
     allowPrivate: true,
     project: 'azp',
   }
-  const started = await start(t, { identify: [jwt] })
+  const started = await twoWorkers(t, { identify: [jwt] })
   if (started === undefined) return
   const { gateway } = started
   const bearer = async (of: typeof key) => ({ authorization: `Bearer ${await token(of)}` })
@@ -122,4 +90,70 @@ t.test('tokens stay valid while their issuer is away, and all workers trust the 
     async () => (await statusesOf(gateway, await bearer(next))).join() === '200',
   )
   t.notOk((await statusesOf(gateway, headers)).includes(200), 'neither trusts the one that has left')
+})
+
+t.test(
+  'a file of token keys stays in force while it is broken, or gone, whichever worker is replaced',
+  async t => {
+    const key = await newKey('first')
+    const jwks = join(temporaryFolder(t, 'jwks'), 'jwks.json')
+    const text = (...keys: (typeof key)[]) => JSON.stringify({ keys: keys.map(({ jwk }) => jwk) })
+    writeFileSync(jwks, text(key))
+    const jwt = { plugin: 'jwt', issuer: ISSUER, audience: AUDIENCE, jwks, project: 'azp' }
+    const started = await twoWorkers(t, { identify: [jwt] })
+    if (started === undefined) return
+    const { gateway } = started
+    const headersOf = async (of: typeof key) => ({ authorization: `Bearer ${await token(of)}` })
+    const headers = await headersOf(key)
+    await waitUntil('in both workers', async () => (await statusesOf(gateway, headers)).join() === '200')
+
+    writeFileSync(jwks, '{bro')
+    await replaceWorker(gateway)
+    await replaceWorker(gateway)
+    t.same(await statusesOf(gateway, headers), [200], 'broken, and no worker of before is left')
+
+    rmSync(jwks)
+    await replaceWorker(gateway)
+    t.same(await statusesOf(gateway, headers), [200], 'gone')
+    const refused = await send(`${gateway.adminUrl}/reload`, { method: 'POST' })
+    t.match(refused.body, /jwks\.json cannot be read/, 'a reload checks it')
+
+    const next = await newKey('second')
+    writeFileSync(jwks, text(next))
+    const isNew = async () => (await statusesOf(gateway, await headersOf(next))).join() === '200'
+    await waitUntil('the file counts again', isNew)
+    t.notOk((await statusesOf(gateway, headers)).includes(200))
+  },
+)
+
+t.test('an answer of the issuer that comes late brings no key back that has left since', async t => {
+  const [old, next] = [await newKey('old'), await newKey('next')]
+  const issuer = await startIssuer(t, [old])
+  const jwt = { plugin: 'jwt', issuer: ISSUER, audience: AUDIENCE, jwks: issuer.url, project: 'azp' }
+  const started = await twoWorkers(t, { identify: [{ ...jwt, allowPrivate: true }] })
+  if (started === undefined) return
+  const { gateway } = started
+  const headersOf = async (of: typeof old) => ({ authorization: `Bearer ${await token(of)}` })
+  const statuses = async (of: typeof old) => statusesOf(gateway, await headersOf(of))
+  await waitUntil('in both workers', async () => (await statuses(old)).join() === '200')
+  const before = issuer.asked
+
+  issuer.delay = 4000
+  const slow = send(gateway.url, { headers: await headersOf(next) })
+  await waitUntil('one worker asks', () => issuer.asked === before + 1)
+  const answered = performance.now() + issuer.delay
+  issuer.keys = [next]
+  issuer.delay = 0
+  await waitUntil('the other worker asks', async () => {
+    await statuses(next)
+    return issuer.asked === before + 2
+  })
+  await waitUntil('both trust the new key', async () => (await statuses(next)).join() === '200')
+  t.notOk((await statuses(old)).includes(200))
+  t.ok(performance.now() < answered, 'the first answer is still to come')
+
+  await sleep(answered - performance.now() + 500)
+  await slow
+  t.notOk((await statuses(old)).includes(200))
+  t.same(await statuses(next), [200])
 })

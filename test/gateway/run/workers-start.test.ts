@@ -45,7 +45,7 @@ routes: [{ path: /**, upstream: app }]
     const openRuntime = async () => (await openOverrides('', log)).runtime
     const secret = Buffer.from('test')
     const core = await openCore({
-      ...{ first, workers: 4, embedded, secret, openRuntime, log },
+      ...{ first, certificate: undefined, workers: 4, embedded, secret, openRuntime, log },
       countWrongCredential: async () => undefined,
     })
     const url = await core.listen()

@@ -1,8 +1,8 @@
 /** Tokens that are made to be expensive, to be mistaken for others, or to get others refused. */
-import { createHash } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { base64url, CompactSign } from 'jose'
+import { base64url, CompactSign, exportJWK } from 'jose'
 import t, { type Test } from 'tap'
 import { VerifiedTokens } from '../../../../gateway/identify/jwt/verified-tokens.js'
 import { Verifier } from '../../../../gateway/identify/jwt/verifier.js'
@@ -178,4 +178,32 @@ t.test('a file of keys none of which is for one of the algorithms is a fault whe
   await t.rejects(start(t, [], { jwks }), /No key of the file .* is for one of "algorithms" \(RS256, ES256\)/)
   writeFileSync(jwks, JSON.stringify({ keys: [{ ...key.jwk, alg: undefined }] }))
   t.equal(await (await start(t, [], { jwks })).get(await token(key)), 200)
+})
+
+t.test('a private key in a file is a fault; while the gateway runs it is skipped, and told', async t => {
+  const jwks = join(temporaryFolder(t, 'jwks'), 'jwks.json')
+  const write = (...keys: object[]) => writeFileSync(jwks, JSON.stringify({ keys }))
+  const secret = await exportJWK(key.privateKey)
+  write(key.jwk, { ...secret, kid: 'k2' })
+  await t.rejects(start(t, [], { jwks }), /has a private key, keys\[1\]: a key set holds public keys only/)
+  write(key.jwk)
+  const { get, lines } = await start(t, [], { jwks })
+  t.equal(await get(await token(key)), 200)
+  write({ ...secret, kid: key.kid })
+  await waitUntil('it is skipped', async () => (await get(await token(key))) === 401)
+  const told = lines.filter(({ msg }) => String(msg).startsWith('Keys of a key set are skipped'))
+  t.match(told, [{ level: 'warn', jwks, keys: ['keys[0] is a private key'] }])
+  t.notMatch(JSON.stringify(lines), secret.d as string)
+})
+
+t.test('a key that cannot be used stands in the way of no other that fits', async t => {
+  const rsa = await newKey('one', 'RS256')
+  const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })
+  const useless = [weak, { kty: 'RSA', e: 'AQAB' }, { kty: 'RSA', n: 7, e: 'AQAB' }, { kty: 'made-up' }, {}]
+  const others = await Promise.all([1, 2, 3].map(async () => (await newKey('one', 'RS256')).jwk))
+  const keys = [...useless, ...others, rsa.jwk].map(one => ({ ...one, kid: 'one' }))
+  const { get } = await start(t, keys)
+  t.equal(await get(await token(rsa)), 200)
+  t.equal(await get(await token(rsa, { expires: 1 })), 401)
+  t.equal(await get(await token(rsa, { header: { kid: undefined } })), 200)
 })

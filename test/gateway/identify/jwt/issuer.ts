@@ -46,12 +46,15 @@ export async function startIssuer(t: Scope, keys: readonly Key[]) {
     /** What it answers in place of its keys. */
     body: undefined as string | undefined,
     status: 200,
+    /** In ms, from when it is asked until it answers what it has when it is asked. */
+    delay: 0,
     url: '',
   }
   const url = await startApp(t, (_req, res) => {
     issuer.asked += 1
     res.statusCode = issuer.status
-    res.end(issuer.body ?? JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }))
+    const body = issuer.body ?? JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) })
+    setTimeout(() => res.end(body), issuer.delay)
   })
   issuer.url = `${url}/jwks.json`
   return issuer
