@@ -60,7 +60,7 @@ export interface Contestant {
   /** How it knows callers, where that is what is measured. */
   readonly knows?: CallerKind
   /** The kind of scenario that it is a row of, if not of all that suit it. */
-  readonly only?: 'http2' | 'flood'
+  readonly only?: 'http2' | 'flood' | 'idle'
   /** True when it calls Redis. */
   readonly redis?: boolean
   /** True when it can terminate TLS. */
@@ -173,6 +173,7 @@ export const CONTESTANTS: readonly Contestant[] = [
     only: 'http2',
     start: peer('node-http2'),
   },
+  { name: 'tls', label: 'Node TLS sockets', counts: false, only: 'idle', start: peer('tls') },
   { name: 'echo', label: 'Node sockets that answer', counts: false, only: 'flood', start: peer('echo') },
   {
     name: 'memory-key',

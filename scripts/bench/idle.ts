@@ -19,7 +19,10 @@ export async function idleConnections({ pid, port }: { pid: number; port: number
   const sockets: TLSSocket[] = []
   const open = async (count: number) => {
     for (let i = 0; i < count; i++) {
-      const socket = connect({ port, host: '127.0.0.1', ALPNProtocols: ['h2'], rejectUnauthorized: false })
+      // From many clients, of which each may have a limit.
+      const localAddress = `127.0.1.${1 + (sockets.length % 250)}`
+      const address = { port, host: '127.0.0.1', localAddress }
+      const socket = connect({ ...address, ALPNProtocols: ['h2'], rejectUnauthorized: false })
       sockets.push(socket)
       await once(socket, 'secureConnect')
       socket.write(OPENING)

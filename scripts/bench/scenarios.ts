@@ -156,7 +156,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'idle',
     title: '1000 connections without a request, HTTPS with HTTP/2',
     settings: { limits: 'roomy', tls: true },
-    who: ({ tls, only }) => tls || only === 'http2',
+    who: ({ tls, only }) => tls || only === 'http2' || only === 'idle',
     measure: ({ running }) => idleConnections(running),
   },
   ...[1, 2].map(
