@@ -59,8 +59,8 @@ export class ContentReceiver<Stream extends ContentStream> {
     this.#writer.windowUpdate(0, this.#windowSize - DEFAULT_WINDOW)
   }
 
-  /** A DATA frame begins. @throws {ConnectionError} @throws {StreamError} */
-  onData(id: number, length: number, content: number, endsStream: boolean): void {
+  /** A DATA frame begins. False if its content is dropped. @throws {ConnectionError} @throws {StreamError} */
+  onData(id: number, length: number, content: number, endsStream: boolean): boolean {
     if (!this.#window.take(length)) throw new ConnectionError(FLOW_CONTROL_ERROR, 'more content than allowed')
     this.#current = undefined
     this.#currentEnds = endsStream
@@ -69,7 +69,9 @@ export class ContentReceiver<Stream extends ContentStream> {
     } finally {
       if (this.#current === undefined) this.#consume(length)
     }
-    if (this.#current !== undefined && length > content) this.onConsumed(this.#current, length - content)
+    if (this.#current === undefined) return false
+    if (length > content) this.onConsumed(this.#current, length - content)
+    return true
   }
 
   onContent(bytes: Buffer): void {

@@ -59,6 +59,10 @@ export class FrameHandler<Stream extends NumberedSender & ContentStream> impleme
   readonly #events: ConnectionEvents
   readonly #decoder = new HeaderDecoder()
   readonly #blocks = new HeaderBlocks()
+  /** Frames so far. */
+  #frames = 0
+  /** Their number when the header block that is open began. */
+  #blockBegan = 0
   /** The stream of the current DATA frame. */
   #dataStream = 0
   /** The peer's first frame, SETTINGS, has come. */
@@ -76,12 +80,17 @@ export class FrameHandler<Stream extends NumberedSender & ContentStream> impleme
     this.#events = events
   }
 
-  /** True while a header block has arrived in part. */
-  get isWithinHead(): boolean {
-    return this.#blocks.isOpen
+  /**
+   * What has arrived in part, as a number of its own: a header block, or else the frame that the reader is within.
+   * Undefined if nothing has.
+   */
+  partOf(isWithinFrame: boolean): number | undefined {
+    if (this.#blocks.isOpen) return this.#blockBegan
+    return isWithinFrame ? this.#frames : undefined
   }
 
   onFrame(type: number, flags: number, stream: number, bytes: Buffer, at: number, end: number): void {
+    this.#frames += 1
     try {
       this.#handle(type, flags, stream, bytes, at, end)
     } catch (error) {
@@ -90,13 +99,15 @@ export class FrameHandler<Stream extends NumberedSender & ContentStream> impleme
   }
 
   onData(flags: number, stream: number, length: number, content: number): void {
+    this.#frames += 1
     this.#dataStream = stream
     try {
       this.#checkOrder()
       checkPlace(stream !== 0, true)
       const endsStream = (flags & END_STREAM) !== 0
       if (content === 0 && !endsStream) this.#floods.countIdle()
-      this.#messages.content.onData(stream, length, content, endsStream)
+      // What comes on a stream that was reset is dropped.
+      if (!this.#messages.content.onData(stream, length, content, endsStream)) this.#floods.countIdle()
     } catch (error) {
       this.#onError(stream, error)
     }
@@ -119,6 +130,8 @@ export class FrameHandler<Stream extends NumberedSender & ContentStream> impleme
     const length = end - at
     switch (type) {
       case HEADERS:
+        checkPlace(stream !== 0, true)
+        this.#blockBegan = this.#frames
         this.#onBlock(this.#blocks.begin(flags, stream, bytes, at, end))
         break
       case CONTINUATION:
@@ -142,6 +155,7 @@ export class FrameHandler<Stream extends NumberedSender & ContentStream> impleme
         break
       case GOAWAY:
         checkPlace(stream === 0, length >= 8)
+        this.#floods.countIdle()
         this.#events.onGoaway(uint32At(bytes, at) & MAX_31_BITS, uint32At(bytes, at + 4))
         break
       case WINDOW_UPDATE:
@@ -177,8 +191,8 @@ export class FrameHandler<Stream extends NumberedSender & ContentStream> impleme
     const { stream, bytes, endsStream, dependsOnItself } = block
     // In any case, because the tables of both sides must remain equal.
     const list = this.#decode(bytes, this.#messages.limitsOf(stream))
-    if (dependsOnItself) throw new StreamError(PROTOCOL_ERROR, 'a stream that depends on itself')
     this.#messages.onHeaders(stream, list, endsStream)
+    if (dependsOnItself) throw new StreamError(PROTOCOL_ERROR, 'a stream that depends on itself')
   }
 
   #decode(bytes: Buffer, limits: BlockLimits): DecodedBlock {
@@ -195,10 +209,12 @@ export class FrameHandler<Stream extends NumberedSender & ContentStream> impleme
   #onPriority(stream: number, length: number, bytes: Buffer, at: number): void {
     checkPlace(stream !== 0, true)
     this.#floods.countIdle()
-    if (length !== 5) throw new StreamError(FRAME_SIZE_ERROR, 'a priority of the wrong size')
-    if ((uint32At(bytes, at) & MAX_31_BITS) === stream) {
-      throw new StreamError(PROTOCOL_ERROR, 'a stream that depends on itself')
-    }
+    const dependsOnItself = length === 5 && (uint32At(bytes, at) & MAX_31_BITS) === stream
+    if (length === 5 && !dependsOnItself) return
+    // Only a stream that has begun can be reset.
+    this.#messages.streams.checkNotIdle(stream)
+    if (dependsOnItself) throw new StreamError(PROTOCOL_ERROR, 'a stream that depends on itself')
+    throw new StreamError(FRAME_SIZE_ERROR, 'a priority of the wrong size')
   }
 
   #onSettings(flags: number, stream: number, bytes: Buffer, at: number, end: number): void {

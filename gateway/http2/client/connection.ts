@@ -183,7 +183,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
         // Responses that were whole before an error are whole.
         this.#messages.content.onReadEnd()
       }
-      this.#headLimit.onReadEnd(this.#reader.isWithinFrame || this.#handler.isWithinHead, this.#heardAt)
+      this.#headLimit.onReadEnd(this.#handler.partOf(this.#reader.isWithinFrame), this.#heardAt)
       this.deadline = Math.min(this.deadline, this.#headLimit.ends)
     } catch (error) {
       const code = error instanceof ConnectionError ? error.code : PROTOCOL_ERROR

@@ -192,10 +192,7 @@ export class Http2ServerConnection implements Timed {
       this.#reader.push(bytes)
       this.#streams.onReadEnd()
       this.#streams.content.onReadEnd()
-      this.#headLimit.onReadEnd(
-        this.#reader.isWithinFrame || this.#handler.isWithinHead,
-        this.#all.deadlines.now(),
-      )
+      this.#headLimit.onReadEnd(this.#handler.partOf(this.#reader.isWithinFrame), this.#all.deadlines.now())
       this.deadline = Math.min(this.deadline, this.#headLimit.ends)
     } catch (error) {
       if (error instanceof ConnectionError) this.#fail(error)

@@ -113,7 +113,6 @@ export class ServerStreams implements StreamOwner, Messages<ServerStream> {
    * and so counts as one (CVE-2025-8671). @throws {ConnectionError}
    */
   onMalformed(id: number, { code }: StreamError): void {
-    this.streams.last = Math.max(this.streams.last, id)
     this.#countReset()
     this.streams.reset(id, code)
     const stream = this.streams.get(id)

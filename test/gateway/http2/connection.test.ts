@@ -140,6 +140,21 @@ t.test('a connection ends when', async t => {
     })
   }
 
+  t.test('but not when each read ends within a frame that the next one completes', async t => {
+    const clock = holdClocks(t, Date.now())
+    const client = await FakeClient.open(t)
+    const ping = frame(PING, 0, 0, Buffer.alloc(8))
+    await client.send(post(1), ping.subarray(0, 5))
+    for (let i = 0; i < 12; i++) {
+      clock.ms += 1_000
+      await client.send(ping.subarray(5), ping.subarray(0, 5))
+    }
+    await new Promise(resolve => setTimeout(resolve, 120))
+    t.same(client.ofType(GOAWAY), [])
+    clock.ms += 10_100
+    await waitUntil('its end', () => client.ofType(GOAWAY)[0])
+  })
+
   t.test('a further head does not become whole', async t => {
     const clock = holdClocks(t, Date.now())
     const client = await FakeClient.open(t)

@@ -63,6 +63,15 @@ const WHAT: readonly (readonly [what: string, flood: Flood, bytes: Buffer])[] = 
     Buffer.concat([post(1), times(2_100, frame(DATA, 0x8, 1, padded(9)))]),
   ],
   [
+    'DATA frames of a stream that was reset',
+    'idle-frames',
+    Buffer.concat([
+      post(1, '1'),
+      frame(DATA, 0, 1, Buffer.alloc(2)),
+      times(2_100, frame(DATA, 0, 1, Buffer.alloc(1))),
+    ]),
+  ],
+  [
     'empty CONTINUATION frames',
     'continuations',
     Buffer.concat([frame(HEADERS, END_STREAM, 1, requestFields('/')), times(9, frame(CONTINUATION, 0, 1))]),

@@ -1,11 +1,13 @@
 /** Frames that cost a client nothing, by the thousand: each kind ends its connection, and others are served meanwhile. */
 import t from 'tap'
+import { sleep, waitUntil } from '../../helpers/wait.js'
 import {
   ACK,
   code,
   DATA,
   ENHANCE_YOUR_CALM,
   frame,
+  GOAWAY,
   getFrame,
   INITIAL_WINDOW_SIZE,
   PADDED,
@@ -77,6 +79,21 @@ const FLOODS: readonly Flood[] = [
 ]
 
 onBothWires(t, (t, { wire, certificate }) => {
+  t.test('a flood of GOAWAY while a request is in progress', async t => {
+    const place = await target(t, certificate, wire)
+    const client = await place.hostile(t)
+    client.send(getFrame(1, '/never'))
+    const goaways = Buffer.concat(Array(200).fill(frame(GOAWAY, 0, 0, Buffer.alloc(8))))
+    for (let i = 0; i < 100 && !client.closed; i++) {
+      client.send(goaways)
+      await sleep(2)
+    }
+    await place.serve()
+    if (wire === 'node') return
+    await waitUntil('the end of the connection', () => client.closed)
+    t.equal(client.goaway, ENHANCE_YOUR_CALM)
+  })
+
   t.test('a flood', async t => {
     const place = await target(t, certificate, wire)
     for (const { what, nodeSurvives = false, ...attack } of FLOODS) {

@@ -59,6 +59,17 @@ const WRONG: readonly Wrong[] = [
     codes: [PROTOCOL_ERROR],
     nodeMayIgnore: true,
   },
+  {
+    what: 'PRIORITY of 4 bytes, of an idle stream',
+    frames: [frame(PRIORITY, 0, 99, bytes(4))],
+    codes: [PROTOCOL_ERROR, FRAME_SIZE_ERROR],
+    nodeMayIgnore: true,
+  },
+  {
+    what: 'HEADERS of no stream that depends on itself',
+    frames: [frame(HEADERS, 0x25, 0, Buffer.concat([dependency(0), head]))],
+    codes: [PROTOCOL_ERROR],
+  },
   { what: 'RST_STREAM of no stream', frames: [frame(RST_STREAM, 0, 0, code(8))], codes: [PROTOCOL_ERROR] },
   { what: 'CONTINUATION of no stream', frames: [frame(CONTINUATION, 4, 0, head)], codes: [PROTOCOL_ERROR] },
   { what: 'SETTINGS of a stream', frames: [open, frame(SETTINGS, 0, 1)], codes: [PROTOCOL_ERROR] },
