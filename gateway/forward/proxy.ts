@@ -188,6 +188,23 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     } else this.#exchange.fail(codeOf(fault, responseBegan), causeOf(error))
   }
 
+  onCrash(error: Error): void {
+    const { res } = this.#exchange
+    const cause = `the gateway failed to handle the response: ${causeOf(error)}`
+    this.#finish()
+    if (this.#clientLeft || res.closed) return
+    try {
+      if (res.status === 0) {
+        this.#exchange.fail('upstream-invalid', cause)
+        return
+      }
+      this.#exchange.onCut(cause)
+    } catch {
+      // Not even that works: the client at least must not wait.
+    }
+    res.cut()
+  }
+
   /** Counts failures against the backend. A failed connect has already been reported to it. */
   #judgeBackend(fault: ConnectionFault, error: Error, responseBegan: boolean): void {
     if (responseBegan) return

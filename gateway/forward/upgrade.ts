@@ -167,6 +167,11 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
     else this.#open(next)
   }
 
+  onCrash(error: Error): void {
+    this.#exchange.onCut(`the gateway failed to handle the response: ${causeOf(error)}`)
+    this.cut()
+  }
+
   /** Interim responses are dropped: they have no meaning before a switch. */
   onInterim(): void {}
 

@@ -94,7 +94,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
   /** Gives `handler` a place; only while there is room. */
   take(handler: ResponseHandler): void {
     this.#places += 1
-    if (this.#isOpen) handler.onConnection(new ClientStream(this))
+    if (this.#isOpen) new ClientStream(this).offer(handler)
     else this.#waiting.push(handler)
   }
 
@@ -166,7 +166,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.#rest()
     const waiting = this.#waiting
     this.#waiting = []
-    for (const handler of waiting) handler.onConnection(new ClientStream(this))
+    for (const handler of waiting) new ClientStream(this).offer(handler)
   }
 
   onBytes(bytes: Buffer): void {

@@ -1,12 +1,13 @@
 import type { Deadlines, Timed } from '../../http1/deadlines.js'
 import { MAX_INTERIM } from '../../http1/response-limits.js'
 import type { BodyReader, Fields } from '../../message.js'
-import type {
-  ConnectionFault,
-  OutgoingRequest,
-  RequestFraming,
-  ResponseHandler,
-  WaitingTimes,
+import {
+  type ConnectionFault,
+  type OutgoingRequest,
+  type RequestFraming,
+  type ResponseHandler,
+  tell,
+  type WaitingTimes,
 } from '../../outgoing-request.js'
 import type { ContentStream } from '../content-receiver.js'
 import { malformed } from '../field-rules.js'
@@ -84,6 +85,11 @@ export class ClientStream
   /** Only from `ask` on. */
   get queue(): SendQueue {
     return this.#queue as SendQueue
+  }
+
+  /** Gives the place to `handler`. */
+  offer(handler: ResponseHandler): void {
+    this.#tell(one => one.onConnection(this), handler)
   }
 
   ask(handler: ResponseHandler, method: string, head: string, framing: RequestFraming): void {
@@ -166,7 +172,7 @@ export class ClientStream
       this.deadline = NEVER
       this.body = new ReceivedBody(length, this)
       this.#owner.onHead(this)
-      this.#handler?.onHead(head)
+      this.#tell(handler => handler.onHead(head))
       if (this.closed) return
       this.body.read(this)
       if (this.#isPaused) this.body.pause()
@@ -192,7 +198,7 @@ export class ClientStream
     this.#isBlocked = false
     if (this.#isSent) return
     if (this.body === undefined) this.deadline = NEVER
-    this.#handler?.onSendable()
+    this.#tell(handler => handler.onSendable())
   }
 
   onBodyWanted(): void {}
@@ -202,13 +208,13 @@ export class ClientStream
   }
 
   onData(chunk: Buffer): void {
-    this.#handler?.onData(chunk)
+    this.#tell(handler => handler.onData(chunk))
   }
 
   onEnd(trailers: readonly string[]): void {
     const handler = this.#handler
     this.close()
-    handler?.onEnd(trailers)
+    this.#tell(one => one.onEnd(trailers), handler)
   }
 
   /** What has broken the body off reports it. */
@@ -218,7 +224,7 @@ export class ClientStream
   fail(fault: ConnectionFault, error: Error, responseBegan = this.#responseBegan): void {
     const handler = this.#handler
     this.close()
-    handler?.onFault(fault, error, responseBegan)
+    this.#tell(one => one.onFault(fault, error, responseBegan), handler)
   }
 
   /** Nothing more is sent, nor reported. */
@@ -236,7 +242,7 @@ export class ClientStream
     if (this.#interim > MAX_INTERIM) throw malformed('too many interim responses')
     if (status === 101) throw malformed('a switch of protocols')
     if (ends) throw malformed('an interim response that ends the stream')
-    if (status !== 100) this.#handler?.onInterim(status, fields)
+    if (status !== 100) this.#tell(handler => handler.onInterim(status, fields))
   }
 
   /** What has arrived was handed over, unless the reader is paused. */
@@ -244,7 +250,12 @@ export class ClientStream
     if (this.#handler === undefined || this.body === undefined) return
     if (!this.#isPaused && !this.closed)
       this.deadline = this.#owner.deadlines.now() + this.#owner.times.idleMs
-    this.#handler.onReadEnd()
+    this.#tell(handler => handler.onReadEnd())
+  }
+
+  /** What the handler throws ends its request, and neither the connection nor any other request. */
+  #tell(call: (handler: ResponseHandler) => void, handler = this.#handler): void {
+    if (handler !== undefined) tell(handler, call, () => this.abort())
   }
 
   /** The upstream has the whole request, or takes no more of it for now. */
