@@ -41,7 +41,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
   readonly #headLimit: HeadLimit
   /** Who wait for the connection to open. */
   #waiting: ResponseHandler[] = []
-  /** Places that are taken, by those who wait and by streams. */
+  /** Places that are taken, by those who wait and by requests whose response was not yet handed over. */
   #places = 0
   #isOpen = false
   #isLeaving = false
@@ -65,7 +65,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
       onUnread: () => this.#socket.destroy(new Error('the upstream reads no replies')),
     })
     this.#writer = new FrameWriter(this.#output, floods)
-    this.#messages = new ClientStreams(this.#writer, floods, () => this.#onPlaceFree())
+    this.#messages = new ClientStreams(this.#writer, floods)
     this.#handler = new FrameHandler(this.#writer, floods, this.#messages, {
       onPing: () => floods.countIdle(),
       onGoaway: (lastStream, code) => this.#onGoaway(lastStream, code),
@@ -105,14 +105,11 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
 
   open(stream: ClientStream): SendQueue | undefined {
     const { streams } = this.#messages
-    if (this.#isOver || this.#isLeaving) {
-      this.#onPlaceFree()
-      return undefined
-    }
+    if (this.#isOver || this.#isLeaving) return undefined
     streams.last = streams.last === 0 ? 1 : streams.last + 2
     stream.id = streams.last
     streams.add(stream)
-    if (streams.count === 1) this.deadline = this.deadlines.now() + LOOK_MS
+    if (this.#places === 1) this.deadline = this.deadlines.now() + LOOK_MS
     return new SendQueue(stream.id, this.#writer, streams.initialWindow)
   }
 
@@ -219,7 +216,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
       this.#end('invalid', new Error('a head took too long'), PROTOCOL_ERROR)
     } else if (next === 'give-up' || now - stalledSince >= headMs) {
       this.#end('silent', new Error('the upstream is gone, or reads nothing'))
-    } else if (this.#messages.streams.count === 0) {
+    } else if (this.#places === 0) {
       this.#end('gone', new Error('the connection was idle'))
     } else {
       this.deadline = Math.min(now + LOOK_MS, this.#headLimit.ends)

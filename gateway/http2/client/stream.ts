@@ -45,7 +45,7 @@ export interface ClientStreamOwner {
   onAborted(stream: ClientStream): void
   /** The upstream was silent for too long, which ends the stream. */
   onSilent(stream: ClientStream): void
-  /** The place was not used. */
+  /** The place is free: nothing of its response is held any more. */
   onReleased(): void
 }
 
@@ -68,6 +68,8 @@ export class ClientStream
   #method = ''
   /** The whole request was handed over. */
   #isSent = false
+  /** Kept until the response was handed over, because what it holds counts against the window of the connection. */
+  #hasPlace = true
   /** `send` has returned false. */
   #isBlocked = false
   #isPaused = false
@@ -109,7 +111,7 @@ export class ClientStream
 
   release(): void {
     this.closed = true
-    this.#owner.onReleased()
+    this.#giveBack()
   }
 
   send(chunk: Buffer): boolean {
@@ -235,6 +237,13 @@ export class ClientStream
     this.#owner.deadlines.delete(this)
     this.#queue?.clear()
     this.body?.abort()
+    this.#giveBack()
+  }
+
+  #giveBack(): void {
+    if (!this.#hasPlace) return
+    this.#hasPlace = false
+    this.#owner.onReleased()
   }
 
   #onInterim({ status, fields }: { readonly status: number; readonly fields: Fields }, ends: boolean): void {
