@@ -17,7 +17,14 @@ import { CANCEL, MAX_31_BITS, NO_ERROR, PREFACE, PROTOCOL_ERROR } from '../proto
 import { SendQueue } from '../send-queue.js'
 import type { Http2ConnectionOwner } from './connection-owner.js'
 import { CLIENT_SETTINGS, MOST_IDLE_FRAMES } from './limits.js'
-import { connectFault, isHttp1, isHttp2Agreed, NO_ALPN, SPEAKS_HTTP1 } from './other-protocol.js'
+import {
+  connectFault,
+  FirstBytes,
+  isHttp2Agreed,
+  NO_ALPN,
+  NO_SETTINGS,
+  NO_STREAMS,
+} from './other-protocol.js'
 import type { Scheme } from './request-fields.js'
 import { ClientStream, type ClientStreamOwner } from './stream.js'
 import { ClientStreams } from './streams.js'
@@ -27,6 +34,8 @@ const NEVER = Number.POSITIVE_INFINITY
 export class Http2ClientConnection implements ClientStreamOwner, SocketReader, Timed {
   deadline: number
   answered = 0
+  /** How many requests the upstream allows at a time, and at most MAX_STREAMS. */
+  maxStreams = MAX_STREAMS
   readonly deadlines: Deadlines
   readonly times: WaitingTimes
   readonly scheme: Scheme
@@ -39,10 +48,11 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
   readonly #reader: FrameReader
   readonly #liveness: Liveness
   readonly #headLimit: HeadLimit
-  /** Who wait for the connection to open. */
-  #waiting: ResponseHandler[] = []
-  /** Places that are taken, by those who wait and by requests whose response was not yet handed over. */
+  /** Places that are taken, by requests whose response was not yet handed over. */
   #places = 0
+  /** Until the upstream's SETTINGS have come. */
+  #firstBytes: FirstBytes | undefined = new FirstBytes()
+  /** The socket is open. */
   #isOpen = false
   #isLeaving = false
   #isOver = false
@@ -70,7 +80,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
       onPing: () => floods.countIdle(),
       onGoaway: (lastStream, code) => this.#onGoaway(lastStream, code),
       onMaxStreams: value => {
-        owner.maxStreams = Math.min(value, MAX_STREAMS)
+        this.maxStreams = Math.min(value, MAX_STREAMS)
       },
     })
     this.#reader = new FrameReader(this.#handler, false)
@@ -81,26 +91,20 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     deadlines.add(this)
   }
 
-  /** True until the connection is open. */
-  get isOpening(): boolean {
-    return !this.#isOpen && !this.#isOver
-  }
-
   /** True if it can carry another request now. */
   get hasRoom(): boolean {
-    return !this.#isLeaving && !this.#isOver && this.#places < this.#owner.maxStreams && !this.#isWornOut
+    return !this.#isLeaving && !this.#isOver && this.#places < this.maxStreams && !this.#isWornOut
   }
 
   /** Gives `handler` a place; only while there is room. */
   take(handler: ResponseHandler): void {
     this.#places += 1
-    if (this.#isOpen) new ClientStream(this).offer(handler)
-    else this.#waiting.push(handler)
+    new ClientStream(this).offer(handler)
   }
 
   /** Closes the connection and reports a fault of all its requests. */
   cut(): void {
-    this.#end(this.#isOpen ? 'gone' : 'no-connection', new Error('the connection was closed here'))
+    this.#end('gone', new Error('the connection was closed here'))
   }
 
   open(stream: ClientStream): SendQueue | undefined {
@@ -156,30 +160,29 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
       return
     }
     this.#isOpen = true
-    this.#heardAt = this.deadlines.now()
     this.#output.preface(PREFACE)
     this.#writer.settings(CLIENT_SETTINGS)
     this.#messages.content.announce()
-    this.#rest()
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const handler of waiting) new ClientStream(this).offer(handler)
   }
 
   onBytes(bytes: Buffer): void {
     if (this.#isOver) return
     this.#heardAt = this.deadlines.now()
     this.#liveness.onSeen()
+    const allowed = this.maxStreams
     try {
-      if (!this.#handler.hasSettings && isHttp1(bytes)) {
-        throw new ConnectionError(PROTOCOL_ERROR, SPEAKS_HTTP1)
-      }
       try {
-        this.#reader.push(bytes)
+        this.#reader.push(this.#firstBytes?.add(bytes) ?? bytes)
       } finally {
         // Responses that were whole before an error are whole.
         this.#messages.content.onReadEnd()
       }
+      if (this.#isOver) return
+      if (this.#firstBytes !== undefined) {
+        if (this.#handler.hasSettings) this.#onReady()
+        return
+      }
+      if (this.maxStreams !== allowed) this.#onRoom()
       this.#headLimit.onReadEnd(this.#reader.isWithinFrame || this.#handler.isWithinHead, this.#heardAt)
       this.deadline = Math.min(this.deadline, this.#headLimit.ends)
     } catch (error) {
@@ -189,7 +192,8 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
   }
 
   onFin(): void {
-    this.#end('gone', this.#reason ?? new Error('the upstream closed the connection'))
+    const text = this.#firstBytes === undefined ? 'the upstream closed the connection' : NO_SETTINGS
+    this.#end('gone', this.#reason ?? new Error(text))
   }
 
   /** Writes report their own ends. */
@@ -197,12 +201,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
 
   onGone(error: NodeJS.ErrnoException): void {
     if (this.#isOver) return
-    if (this.#isOpen) this.#end('gone', this.#reason ?? error)
-    else {
-      const why = connectFault(error)
-      this.#owner.onUnreachable(why)
-      this.#end('no-connection', why)
-    }
+    this.#end('gone', this.#reason ?? (this.#isOpen ? error : connectFault(error)))
   }
 
   onDeadline(): void {
@@ -210,8 +209,9 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     const { connectMs, headMs } = this.times
     const { stalledSince = now } = this.#output
     const next = this.#liveness.look(now)
-    if (!this.#isOpen) {
-      this.onGone(Object.assign(new Error(`no connection within ${connectMs} ms`), { code: 'ETIMEDOUT' }))
+    if (this.#firstBytes !== undefined) {
+      const missing = this.#isOpen ? 'no SETTINGS, the beginning of HTTP/2,' : 'no connection'
+      this.onGone(Object.assign(new Error(`${missing} within ${connectMs} ms`), { code: 'ETIMEDOUT' }))
     } else if (now >= this.#headLimit.ends) {
       this.#end('invalid', new Error('a head took too long'), PROTOCOL_ERROR)
     } else if (next === 'give-up' || now - stalledSince >= headMs) {
@@ -231,11 +231,29 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     return this.#messages.streams.last > MAX_31_BITS - 2 * MAX_STREAMS
   }
 
+  /** The SETTINGS of the upstream have come, and what it sent with them. */
+  #onReady(): void {
+    if (this.maxStreams === 0) {
+      this.#end('gone', new Error(NO_STREAMS))
+      return
+    }
+    this.#firstBytes = undefined
+    this.#rest()
+    this.#owner.onReady(this)
+  }
+
   #onPlaceFree(): void {
     this.#places -= 1
-    if (this.#places > 0 || this.#isOver) return
-    if (this.#isLeaving || this.#isWornOut) this.#end('gone', new Error('the connection has ended'))
-    else this.#rest()
+    if (this.#isOver) return
+    if (this.#places === 0) this.#rest()
+    this.#onRoom()
+  }
+
+  /** A place has become free, or the upstream has changed how many there are. */
+  #onRoom(): void {
+    const takesNone = this.#isLeaving || this.#isWornOut || this.maxStreams === 0
+    if (this.#places === 0 && takesNone) this.#end('gone', new Error('the connection has ended'))
+    else this.#owner.onRoom(this)
   }
 
   /** No request is in progress. */
@@ -268,10 +286,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.#output.finish()
     if (this.#isOpen && fault !== 'silent') closeLingering(this.#socket)
     else this.#socket.destroy()
-    this.#owner.onClosed(this)
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const handler of waiting) handler.onFault(fault, error, false)
+    this.#owner.onClosed(this, error)
     for (const stream of [...this.#messages.streams.all()]) {
       this.#messages.forget(stream)
       if (fault === 'invalid') stream.fail(fault, error, true)
