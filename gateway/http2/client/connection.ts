@@ -79,6 +79,10 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.#handler = new FrameHandler(this.#writer, floods, this.#messages, {
       onPing: () => floods.countIdle(),
       onGoaway: (lastStream, code) => this.#onGoaway(lastStream, code),
+      onEnablePush: value => {
+        // RFC 9113 section 6.5.2
+        if (value === 1) throw new ConnectionError(PROTOCOL_ERROR, 'ENABLE_PUSH of an upstream')
+      },
       onMaxStreams: value => {
         this.maxStreams = Math.min(value, MAX_STREAMS)
       },

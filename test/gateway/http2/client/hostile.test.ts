@@ -202,6 +202,7 @@ t.test('the connection ends, and its requests get 502, for', async t => {
     'a window of more than 31 bits': [frame(WINDOW_UPDATE, 0, 0, code(0x7fff_ffff))],
     'an increment of 0': [frame(WINDOW_UPDATE, 0, 0, code(0))],
     'an initial window that is too large': [settings([4, 0x8000_0000])],
+    'permission to push, which only a client gives': [settings([2, 1])],
     'a header block that cannot be decoded': [
       frame(HEADERS, END_HEADERS, 1, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff])),
     ],
