@@ -160,7 +160,7 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
       this.cut()
       return
     }
-    if (fault === 'silent' || (fault === 'gone' && !heard)) this.#backend?.failed(error)
+    if (fault !== 'no-connection') this.#backend?.failed(error)
     // A handshake that a backend may have received is not sent to another: it could be what broke the first.
     const next = fault === 'no-connection' ? this.#backends.chooseAfter(this.#tried) : undefined
     if (next === undefined) this.#fail(codeOf(fault, heard), causeOf(error))

@@ -50,7 +50,7 @@ export class ClientStreams implements Messages<ClientStream> {
     const error = new Error(`the upstream has reset the stream: ${errorName(code)}`)
     // A reset is a reaction to the request, unless the upstream says that it has not looked at it.
     if (isRefused) stream.fail('refused', error)
-    else stream.fail('gone', error, true)
+    else stream.fail('reset', error, true)
   }
 
   onMalformed(id: number, error: StreamError): void {
