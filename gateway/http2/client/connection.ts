@@ -288,7 +288,8 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.#reader.stop()
     if (this.#isOpen) this.#writer.goaway(0, code)
     this.#output.finish()
-    if (this.#isOpen && fault !== 'silent') closeLingering(this.#socket)
+    // Nothing is lost with a connection that has carried no request.
+    if (this.#firstBytes === undefined && fault !== 'silent') closeLingering(this.#socket)
     else this.#socket.destroy()
     this.#owner.onClosed(this, error)
     for (const stream of [...this.#messages.streams.all()]) {
