@@ -122,6 +122,13 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
       this.#finish()
       return
     }
+    if (this.#upload?.begun) {
+      // It was refused before, and meanwhile something of the body came that was on its way.
+      connection.release()
+      this.#giveUp('upstream-unreachable', 'the upstream has refused the request, and its body was begun')
+      this.#finish()
+      return
+    }
     this.#connection = connection
     this.#reused = connection.requests > 0
     connection.ask(this, this.#exchange.req.method, this.#request.head, this.#request.framing)

@@ -20,7 +20,7 @@ export interface UploadEvents {
 export class Upload implements BodyReader, Timed {
   /** Set only while the upstream could take more than the client sends. */
   deadline = NEVER
-  /** Something of the body, or its end, was passed on: it cannot begin again. */
+  /** Something of the body, or its end, was taken: it cannot begin again. */
   begun = false
   readonly #body: IncomingBody
   readonly #head: Fields
@@ -88,8 +88,8 @@ export class Upload implements BodyReader, Timed {
   }
 
   onData(chunk: Buffer): void {
-    if (this.#connection === undefined) return
     this.begun = true
+    if (this.#connection === undefined) return
     this.#bytesLeft -= chunk.length
     this.#rate.moved(chunk.length, this.#deadlines.now())
     if (this.#bytesLeft < 0) this.#events.onFailure('body-too-large')
