@@ -16,10 +16,10 @@ export interface ResponseHead {
 }
 
 /**
- * How a request can fail: no connection, the upstream says that it has not looked at the request, the connection broke, a
- * timeout, or a response that is not valid HTTP.
+ * How a request can fail: no connection, the upstream says that it has not looked at the request, it has broken this
+ * request off, the connection broke, a timeout, or a response that is not valid HTTP.
  */
-export type ConnectionFault = 'no-connection' | 'refused' | 'gone' | 'silent' | 'invalid'
+export type ConnectionFault = 'no-connection' | 'refused' | 'reset' | 'gone' | 'silent' | 'invalid'
 
 /** Limits in ms: to connect, from the end of the request to the response head, and between bytes of its body. */
 export interface WaitingTimes {
@@ -71,6 +71,22 @@ export interface ResponseHandler {
   onSwitch?(head: ResponseHead, takeover: Takeover): void
   /** `responseBegan` is true when at least one byte of the response has arrived. */
   onFault(fault: ConnectionFault, error: Error, responseBegan: boolean): void
+  /** One of these calls has thrown `error`. The request was broken off, and the exchange must end; this never throws. */
+  onCrash(error: Error): void
+}
+
+/** Calls a handler. What it throws ends its own exchange, and no other; `end` breaks its request off. */
+export function tell(
+  handler: ResponseHandler,
+  call: (handler: ResponseHandler) => void,
+  end: () => void,
+): void {
+  try {
+    call(handler)
+  } catch (error) {
+    end()
+    handler.onCrash(error as Error)
+  }
 }
 
 /** The connections to one address of an upstream. The caller limits how many requests are in progress. */

@@ -34,6 +34,7 @@ export class Backend {
   /** Open WebSockets, including those in their handshake. */
   tunnels = 0
   readonly #events: BackendEvents
+  #lastFailure: Error | undefined
   /** Undefined for an upstream's only backend, as there is no other to use instead. */
   readonly #ejection: Ejection | undefined
 
@@ -88,6 +89,9 @@ export class Backend {
 
   /** A request got no response, possibly through the backend's fault. */
   failed(error: Error): void {
+    // Many requests that share a connection fail by one and the same event.
+    if (error === this.#lastFailure) return
+    this.#lastFailure = error
     if (this.#ejection?.failed(performance.now())) this.#events.ejected?.(this, error)
   }
 

@@ -12,7 +12,9 @@ export function codeOf(fault: ConnectionFault, responseBegan: boolean): ErrorCod
 
 /** The cause in a few words, for logs; it may name an address. */
 export function causeOf(error: Error): string {
-  return (error.message || ((error as NodeJS.ErrnoException).code ?? error.name)).slice(0, LONGEST_CAUSE)
+  const { message, code, name }: { message: string; code?: unknown; name: string } = error
+  // Errors of HTTP/2 have a number as their code.
+  return (message || (typeof code === 'string' ? code : name)).slice(0, LONGEST_CAUSE)
 }
 
 /** True for a method that may be sent again when the outcome is unknown (RFC 9110 section 9.2.2). */

@@ -1,5 +1,6 @@
 /** Which fields are passed on and which are added, on the way to an upstream and back. */
 import { HOP_BY_HOP_FIELDS } from '../../config/words/words.js'
+import { trimBlanks } from '../http1/grammar.js'
 import { lowerName } from '../http1/names.js'
 import { takesTrailers } from '../http1/request-head.js'
 import type { Fields, IncomingBody, RequestHead } from '../message.js'
@@ -157,7 +158,7 @@ function oneLess(hops: string): string {
 function namedByConnection(fields: Fields): Set<string> | undefined {
   const connection = fields.get('connection')
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined
-  return new Set(connection.split(',').map(name => name.trim().toLowerCase()))
+  return new Set(connection.split(',').map(name => trimBlanks(name).toLowerCase()))
 }
 
 /** The requested authority; that of an absolute-form target wins over Host (RFC 9112 section 3.2.2). */

@@ -40,6 +40,8 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   #connection: OutgoingRequest | undefined
   #reused = false
   #resent = false
+  /** The final head of a response has come. */
+  #hasHead = false
   #relay: Relay | undefined
   /** The client has left, or has got the response of a failed request. */
   #clientLeft = false
@@ -120,6 +122,13 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
       this.#finish()
       return
     }
+    if (this.#upload?.begun) {
+      // It was refused before, and meanwhile something of the body came that was on its way.
+      connection.release()
+      this.#giveUp('upstream-unreachable', 'the upstream has refused the request, and its body was begun')
+      this.#finish()
+      return
+    }
     this.#connection = connection
     this.#reused = connection.requests > 0
     connection.ask(this, this.#exchange.req.method, this.#request.head, this.#request.framing)
@@ -139,6 +148,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   }
 
   onHead({ status, reason, fields }: ResponseHead): void {
+    this.#hasHead = true
     this.#attempts.backend.answered()
     this.#exchange.onAnswer(status, fields)
     if (this.#clientLeft) return
@@ -188,34 +198,62 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     } else this.#exchange.fail(codeOf(fault, responseBegan), causeOf(error))
   }
 
+  onCrash(error: Error): void {
+    const { res } = this.#exchange
+    const cause = `the gateway failed to handle the response: ${causeOf(error)}`
+    this.#finish()
+    if (this.#clientLeft || res.closed) return
+    try {
+      if (res.status === 0) {
+        this.#exchange.fail('upstream-invalid', cause)
+        return
+      }
+      this.#exchange.onCut(cause)
+    } catch {
+      // Not even that works: the client at least must not wait.
+    }
+    res.cut()
+  }
+
   /** Counts failures against the backend. A failed connect has already been reported to it. */
   #judgeBackend(fault: ConnectionFault, error: Error, responseBegan: boolean): void {
-    if (responseBegan) return
-    // Until the client has sent everything, the silence may be its own fault.
-    const silent = fault === 'silent' && this.#upload?.complete !== false
-    if (silent || (fault === 'gone' && !this.#reused)) this.#attempts.backend.failed(error)
+    if (this.#hasHead || fault === 'no-connection') return
+    // An idle connection may have been closed by the upstream, and whatever has not sent everything may be to blame itself.
+    const isExcused =
+      fault === 'gone'
+        ? this.#reused && !responseBegan
+        : fault !== 'invalid' && this.#upload?.complete === false
+    if (!isExcused) this.#attempts.backend.failed(error)
   }
 
   /**
    * A request that was never sent may go to another backend; one that was sent is sent once more, if that is safe, or if
-   * the upstream has not looked at it.
+   * the upstream has not looked at it and none of its body was taken.
    */
   #triesAgain(fault: ConnectionFault, responseBegan: boolean): boolean {
     if (responseBegan || this.#clientLeft) return false
     if (fault === 'no-connection') return this.#movesOn()
+    if (fault === 'refused') return this.#asksElsewhere()
     if (this.#resent || this.#upload !== undefined) return false
-    if (fault === 'refused') {
-      this.#resent = true
-      this.#connection = undefined
-      this.#attempts.backend.pool.take(this)
-      return true
-    }
     if (fault !== 'gone' || !isSafe(this.#exchange.req.method)) return false
     this.#resent = true
     if (!this.#reused) return this.#movesOn()
     // The upstream has closed the idle connection, which is not a failure of the backend.
     this.#connection = undefined
     this.#attempts.backend.pool.takeNew(this)
+    return true
+  }
+
+  /** The upstream has not looked at the request: it goes to another backend, or once more to this one. */
+  #asksElsewhere(): boolean {
+    // What was taken of the body is gone.
+    if (this.#upload?.begun) return false
+    this.#upload?.stop()
+    if (this.#movesOn()) return true
+    if (this.#resent) return false
+    this.#resent = true
+    this.#connection = undefined
+    this.#attempts.backend.pool.take(this)
     return true
   }
 

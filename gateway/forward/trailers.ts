@@ -1,4 +1,5 @@
 /** Trailers: fields after the body, too late for most purposes of a field. */
+import { trimBlanks } from '../http1/grammar.js'
 import { lowerName } from '../http1/names.js'
 import type { Fields } from '../message.js'
 import { lettersOf, type RequestFields } from './request-fields.js'
@@ -32,7 +33,7 @@ export function announcedTrailers(
 ): readonly string[] {
   const names = announced.get('trailer')
   if (names === undefined || trailers.length === 0) return []
-  const passing = new Set(names.split(',').map(name => name.trim().toLowerCase()))
+  const passing = new Set(names.split(',').map(name => trimBlanks(name).toLowerCase()))
   return chosen(trailers, name => passing.has(name) && mayPass(name) && heads.fateOf(name) === 'passes')
 }
 

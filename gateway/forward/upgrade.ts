@@ -160,11 +160,16 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
       this.cut()
       return
     }
-    if (fault === 'silent' || (fault === 'gone' && !heard)) this.#backend?.failed(error)
+    if (fault !== 'no-connection') this.#backend?.failed(error)
     // A handshake that a backend may have received is not sent to another: it could be what broke the first.
     const next = fault === 'no-connection' ? this.#backends.chooseAfter(this.#tried) : undefined
     if (next === undefined) this.#fail(codeOf(fault, heard), causeOf(error))
     else this.#open(next)
+  }
+
+  onCrash(error: Error): void {
+    this.#exchange.onCut(`the gateway failed to handle the response: ${causeOf(error)}`)
+    this.cut()
   }
 
   /** Interim responses are dropped: they have no meaning before a switch. */

@@ -20,6 +20,8 @@ export interface UploadEvents {
 export class Upload implements BodyReader, Timed {
   /** Set only while the upstream could take more than the client sends. */
   deadline = NEVER
+  /** Something of the body, or its end, was taken: it cannot begin again. */
+  begun = false
   readonly #body: IncomingBody
   readonly #head: Fields
   readonly #fields: RequestFields
@@ -58,7 +60,10 @@ export class Upload implements BodyReader, Timed {
     return this.#connection === undefined ? undefined : this.#rate.waitsSince
   }
 
-  /** Starts to read the body, which makes the listener send a 100 to a client that expects one. */
+  /**
+   * Starts to read the body, which makes the listener send a 100 to a client that expects one. Until something was taken
+   * of it, it can be stopped and started again.
+   */
   start(connection: OutgoingRequest): void {
     this.#connection = connection
     this.#deadlines.add(this)
@@ -83,6 +88,7 @@ export class Upload implements BodyReader, Timed {
   }
 
   onData(chunk: Buffer): void {
+    this.begun = true
     if (this.#connection === undefined) return
     this.#bytesLeft -= chunk.length
     this.#rate.moved(chunk.length, this.#deadlines.now())
@@ -98,6 +104,7 @@ export class Upload implements BodyReader, Timed {
 
   onEnd(trailers: readonly string[]): void {
     const connection = this.#connection
+    this.begun = true
     this.#rest()
     connection?.finish(announcedTrailers(trailers, this.#head, this.#fields))
   }

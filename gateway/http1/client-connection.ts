@@ -1,11 +1,12 @@
 /** One connection to an upstream, and the requests it carries, one after another. */
 import type { Socket } from 'node:net'
 import type { Fields } from '../message.js'
-import type {
-  ConnectionFault,
-  OutgoingRequest,
-  RequestFraming,
-  ResponseHandler,
+import {
+  type ConnectionFault,
+  type OutgoingRequest,
+  type RequestFraming,
+  type ResponseHandler,
+  tell,
 } from '../outgoing-request.js'
 import type { ConnectionOwner } from './connection-owner.js'
 import type { Connector, SocketReader } from './connector.js'
@@ -122,7 +123,7 @@ export class ClientConnection implements OutgoingRequest, Timed, SocketReader, R
     if (this.#isClosed) return
     this.#isOpen = true
     this.deadline = NEVER
-    this.#handler?.onConnection(this)
+    this.#tell(handler => handler.onConnection(this))
   }
 
   onBytes(bytes: Buffer, more: boolean): void {
@@ -153,7 +154,7 @@ export class ClientConnection implements OutgoingRequest, Timed, SocketReader, R
   onDrain(): void {
     if (this.#isClosed || this.#isSent) return
     if (this.#reader.head === undefined) this.deadline = NEVER
-    this.#handler?.onSendable()
+    this.#tell(handler => handler.onSendable())
   }
 
   onGone(error: Error): void {
@@ -167,16 +168,16 @@ export class ClientConnection implements OutgoingRequest, Timed, SocketReader, R
   }
 
   onInterim(status: number, fields: Fields): void {
-    this.#handler?.onInterim(status, fields)
+    this.#tell(handler => handler.onInterim(status, fields))
   }
 
   onHead(head: ParsedResponse): void {
     this.deadline = NEVER
-    this.#handler?.onHead(head)
+    this.#tell(handler => handler.onHead(head))
   }
 
   onData(chunk: Buffer): void {
-    this.#handler?.onData(chunk)
+    this.#tell(handler => handler.onData(chunk))
   }
 
   onSwitch(head: ParsedResponse, rest: Buffer): void {
@@ -190,7 +191,7 @@ export class ClientConnection implements OutgoingRequest, Timed, SocketReader, R
 
   #onReadEnd(): void {
     if (!this.#isPaused) this.#awaitBody()
-    this.#handler?.onReadEnd()
+    this.#tell(handler => handler.onReadEnd())
   }
 
   /** `mayStay`: nothing came after the response. `more` as in `onBytes`. */
@@ -209,7 +210,7 @@ export class ClientConnection implements OutgoingRequest, Timed, SocketReader, R
     else if (isDoubtful) this.#awaitSilence(answer)
     else if (more) setImmediate(() => this.#free(answer))
     else this.#free(answer)
-    handler.onEnd(this.#reader.trailers)
+    this.#tell(one => one.onEnd(this.#reader.trailers), handler)
   }
 
   /** Waits for the body that a faulty upstream may send: it must not become another client's response. */
@@ -227,7 +228,7 @@ export class ClientConnection implements OutgoingRequest, Timed, SocketReader, R
   #fail(fault: ConnectionFault, error: Error): void {
     const handler = this.#handler
     this.abort()
-    handler?.onFault(fault, error, this.#responseBegan)
+    this.#tell(one => one.onFault(fault, error, this.#responseBegan), handler)
   }
 
   /** The upstream has the whole request, or takes no more of it for now. */
@@ -238,6 +239,11 @@ export class ClientConnection implements OutgoingRequest, Timed, SocketReader, R
 
   #awaitBody(): void {
     this.deadline = this.#owner.deadlines.now() + this.#owner.times.idleMs
+  }
+
+  /** What the handler throws ends its request, and the connection with it. */
+  #tell(call: (handler: ResponseHandler) => void, handler = this.#handler): void {
+    if (handler !== undefined) tell(handler, call, () => this.abort())
   }
 
   #leaveOwner(): void {

@@ -1,6 +1,6 @@
 /** The field lines of a head, `name: value` (RFC 9112 section 5). */
 import { Fields } from '../message.js'
-import { COLON, isBlank, isLineEnd, skip, TEXT, TOKEN } from './grammar.js'
+import { COLON, isBlank, isLineEnd, skip, TEXT, TOKEN, trimBlanks } from './grammar.js'
 import { WireError } from './message.js'
 import { lowerName } from './names.js'
 
@@ -41,5 +41,5 @@ export function listHas(value: string, option: string): boolean {
   if (value.length < option.length) return false
   const list = value.toLowerCase()
   if (list === option) return true
-  return list.includes(option) && list.split(',').some(item => item.trim() === option)
+  return list.includes(option) && list.split(',').some(item => trimBlanks(item) === option)
 }

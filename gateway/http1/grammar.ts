@@ -46,6 +46,15 @@ export function isLineEnd(text: string, at: number): boolean {
   return text.charCodeAt(at) === CR && text.charCodeAt(at + 1) === LF
 }
 
+/** The text without the blanks around it. Not `trim()`, which also takes bytes of values away, such as 0xA0. */
+export function trimBlanks(text: string): string {
+  let from = 0
+  let to = text.length
+  while (from < to && isBlank(text.charCodeAt(from))) from++
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to--
+  return text.slice(from, to)
+}
+
 export function isBlank(code: number): boolean {
   return code === SPACE || code === TAB
 }

@@ -12,7 +12,7 @@ export const TRAILER_LIMITS: BlockLimits = { fields: MAX_TRAILER_FIELDS, bytes: 
 export function checkField({ name, value, kind }: HeaderField): void {
   if (kind === 'ordinary') return
   if (kind === 'te' && value.toLowerCase() === 'trailers') return
-  throw malformed(name)
+  throw malformed(name === '' ? 'an empty field name' : `the field ${name}`)
 }
 
 /** Trailers as a flat list. @throws {StreamError} */

@@ -11,6 +11,7 @@ import {
   ACK,
   COMPRESSION_ERROR,
   CONTINUATION,
+  ENABLE_PUSH,
   END_STREAM,
   FRAME_SIZE_ERROR,
   GOAWAY,
@@ -48,6 +49,8 @@ export interface ConnectionEvents {
   onPing(isReply: boolean): void
   /** The peer will begin no further streams, and handles ours up to `lastStream` only. */
   onGoaway(lastStream: number, code: number): void
+  /** Whether the peer takes pushes: 0 or 1. @throws {ConnectionError} */
+  onEnablePush?(value: number): void
   /** How many streams the peer allows at a time. */
   onMaxStreams?(value: number): void
 }
@@ -228,6 +231,7 @@ export class FrameHandler<Stream extends NumberedSender & ContentStream> impleme
     readSettings(bytes, at, end, (setting, value) => {
       if (setting === INITIAL_WINDOW_SIZE) this.#messages.streams.onInitialWindow(value)
       else if (setting === HEADER_TABLE_SIZE) this.#writer.encoder.resize(value)
+      else if (setting === ENABLE_PUSH) this.#events.onEnablePush?.(value)
       else this.#events.onMaxStreams?.(value)
     })
     this.#writer.settingsAck()

@@ -19,7 +19,7 @@ const SETTING_BYTES = 6
 const MOST_IN_A_FRAME = 32
 const LARGEST_FRAME_SIZE = 16_777_215
 
-const MATTERING = new Set([INITIAL_WINDOW_SIZE, HEADER_TABLE_SIZE, MAX_CONCURRENT_STREAMS])
+const MATTERING = new Set([ENABLE_PUSH, INITIAL_WINDOW_SIZE, HEADER_TABLE_SIZE, MAX_CONCURRENT_STREAMS])
 
 /** Calls `onSetting` for each setting of a frame that matters here. @throws {ConnectionError} */
 export function readSettings(

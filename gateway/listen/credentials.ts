@@ -1,4 +1,5 @@
 /** What makes a request `authenticated`: it carries a credential, whether or not that is valid. */
+import { trimBlanks } from '../http1/grammar.js'
 import type { Fields } from '../message.js'
 
 export interface CredentialNames {
@@ -19,8 +20,8 @@ export function createCredentials({
     if (patterns.length === 0) return undefined
     for (const pair of fields.get('cookie')?.split(';') ?? []) {
       const end = pair.indexOf('=')
-      if (end === -1 || pair.slice(end + 1).trim() === '') continue
-      const name = pair.slice(0, end).trim().toLowerCase()
+      if (end === -1 || trimBlanks(pair.slice(end + 1)) === '') continue
+      const name = trimBlanks(pair.slice(0, end)).toLowerCase()
       const found = patterns.find(({ pieces }) => matches(pieces, name))
       if (found !== undefined) return `cookie ${found.pattern}`
     }

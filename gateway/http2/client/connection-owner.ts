@@ -10,10 +10,12 @@ export interface Http2ConnectionOwner {
   readonly scheme: Scheme
   /** Time for which a connection without a request is kept. */
   readonly idleMs: number
-  /** How many streams the upstream allows on a connection, as far as is known. */
-  maxStreams: number
-  onUnreachable(error: Error): void
+  /** The connection has opened, and allows at least one request. */
+  onReady(connection: Http2ClientConnection): void
+  /** The connection may have room for another request again. */
+  onRoom(connection: Http2ClientConnection): void
   /** The connection takes no more requests; those it has may go on. */
   onLeaving(connection: Http2ClientConnection): void
-  onClosed(connection: Http2ClientConnection): void
+  /** It is closed, for this reason; without `onReady` before, it could not be opened. */
+  onClosed(connection: Http2ClientConnection, error: Error): void
 }

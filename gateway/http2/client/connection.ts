@@ -17,7 +17,14 @@ import { CANCEL, MAX_31_BITS, NO_ERROR, PREFACE, PROTOCOL_ERROR } from '../proto
 import { SendQueue } from '../send-queue.js'
 import type { Http2ConnectionOwner } from './connection-owner.js'
 import { CLIENT_SETTINGS, MOST_IDLE_FRAMES } from './limits.js'
-import { connectFault, isHttp1, isHttp2Agreed, NO_ALPN, SPEAKS_HTTP1 } from './other-protocol.js'
+import {
+  connectFault,
+  FirstBytes,
+  isHttp2Agreed,
+  NO_ALPN,
+  NO_SETTINGS,
+  NO_STREAMS,
+} from './other-protocol.js'
 import type { Scheme } from './request-fields.js'
 import { ClientStream, type ClientStreamOwner } from './stream.js'
 import { ClientStreams } from './streams.js'
@@ -27,6 +34,8 @@ const NEVER = Number.POSITIVE_INFINITY
 export class Http2ClientConnection implements ClientStreamOwner, SocketReader, Timed {
   deadline: number
   answered = 0
+  /** How many requests the upstream allows at a time, and at most MAX_STREAMS. */
+  maxStreams = MAX_STREAMS
   readonly deadlines: Deadlines
   readonly times: WaitingTimes
   readonly scheme: Scheme
@@ -39,10 +48,11 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
   readonly #reader: FrameReader
   readonly #liveness: Liveness
   readonly #headLimit: HeadLimit
-  /** Who wait for the connection to open. */
-  #waiting: ResponseHandler[] = []
-  /** Places that are taken, by those who wait and by streams. */
+  /** Places that are taken, by requests whose response was not yet handed over. */
   #places = 0
+  /** Until the upstream's SETTINGS have come. */
+  #firstBytes: FirstBytes | undefined = new FirstBytes()
+  /** The socket is open. */
   #isOpen = false
   #isLeaving = false
   #isOver = false
@@ -65,12 +75,16 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
       onUnread: () => this.#socket.destroy(new Error('the upstream reads no replies')),
     })
     this.#writer = new FrameWriter(this.#output, floods)
-    this.#messages = new ClientStreams(this.#writer, floods, () => this.#onPlaceFree())
+    this.#messages = new ClientStreams(this.#writer, floods)
     this.#handler = new FrameHandler(this.#writer, floods, this.#messages, {
       onPing: () => floods.countIdle(),
       onGoaway: (lastStream, code) => this.#onGoaway(lastStream, code),
+      onEnablePush: value => {
+        // RFC 9113 section 6.5.2
+        if (value === 1) throw new ConnectionError(PROTOCOL_ERROR, 'ENABLE_PUSH of an upstream')
+      },
       onMaxStreams: value => {
-        owner.maxStreams = Math.min(value, MAX_STREAMS)
+        this.maxStreams = Math.min(value, MAX_STREAMS)
       },
     })
     this.#reader = new FrameReader(this.#handler, false)
@@ -81,38 +95,29 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     deadlines.add(this)
   }
 
-  /** True until the connection is open. */
-  get isOpening(): boolean {
-    return !this.#isOpen && !this.#isOver
-  }
-
   /** True if it can carry another request now. */
   get hasRoom(): boolean {
-    return !this.#isLeaving && !this.#isOver && this.#places < this.#owner.maxStreams && !this.#isWornOut
+    return !this.#isLeaving && !this.#isOver && this.#places < this.maxStreams && !this.#isWornOut
   }
 
   /** Gives `handler` a place; only while there is room. */
   take(handler: ResponseHandler): void {
     this.#places += 1
-    if (this.#isOpen) handler.onConnection(new ClientStream(this))
-    else this.#waiting.push(handler)
+    new ClientStream(this).offer(handler)
   }
 
   /** Closes the connection and reports a fault of all its requests. */
   cut(): void {
-    this.#end(this.#isOpen ? 'gone' : 'no-connection', new Error('the connection was closed here'))
+    this.#end('gone', new Error('the connection was closed here'))
   }
 
   open(stream: ClientStream): SendQueue | undefined {
     const { streams } = this.#messages
-    if (this.#isOver || this.#isLeaving) {
-      this.#onPlaceFree()
-      return undefined
-    }
+    if (this.#isOver || this.#isLeaving) return undefined
     streams.last = streams.last === 0 ? 1 : streams.last + 2
     stream.id = streams.last
     streams.add(stream)
-    if (streams.count === 1) this.deadline = this.deadlines.now() + LOOK_MS
+    if (this.#places === 1) this.deadline = this.deadlines.now() + LOOK_MS
     return new SendQueue(stream.id, this.#writer, streams.initialWindow)
   }
 
@@ -159,30 +164,29 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
       return
     }
     this.#isOpen = true
-    this.#heardAt = this.deadlines.now()
     this.#output.preface(PREFACE)
     this.#writer.settings(CLIENT_SETTINGS)
     this.#messages.content.announce()
-    this.#rest()
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const handler of waiting) handler.onConnection(new ClientStream(this))
   }
 
   onBytes(bytes: Buffer): void {
     if (this.#isOver) return
     this.#heardAt = this.deadlines.now()
     this.#liveness.onSeen()
+    const allowed = this.maxStreams
     try {
-      if (!this.#handler.hasSettings && isHttp1(bytes)) {
-        throw new ConnectionError(PROTOCOL_ERROR, SPEAKS_HTTP1)
-      }
       try {
-        this.#reader.push(bytes)
+        this.#reader.push(this.#firstBytes?.add(bytes) ?? bytes)
       } finally {
         // Responses that were whole before an error are whole.
         this.#messages.content.onReadEnd()
       }
+      if (this.#isOver) return
+      if (this.#firstBytes !== undefined) {
+        if (this.#handler.hasSettings) this.#onReady()
+        return
+      }
+      if (this.maxStreams !== allowed) this.#onRoom()
       this.#headLimit.onReadEnd(this.#handler.partOf(this.#reader.isWithinFrame), this.#heardAt)
       this.deadline = Math.min(this.deadline, this.#headLimit.ends)
     } catch (error) {
@@ -192,7 +196,8 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
   }
 
   onFin(): void {
-    this.#end('gone', this.#reason ?? new Error('the upstream closed the connection'))
+    const text = this.#firstBytes === undefined ? 'the upstream closed the connection' : NO_SETTINGS
+    this.#end('gone', this.#reason ?? new Error(text))
   }
 
   /** Writes report their own ends. */
@@ -200,12 +205,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
 
   onGone(error: NodeJS.ErrnoException): void {
     if (this.#isOver) return
-    if (this.#isOpen) this.#end('gone', this.#reason ?? error)
-    else {
-      const why = connectFault(error)
-      this.#owner.onUnreachable(why)
-      this.#end('no-connection', why)
-    }
+    this.#end('gone', this.#reason ?? (this.#isOpen ? error : connectFault(error)))
   }
 
   onDeadline(): void {
@@ -213,13 +213,14 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     const { connectMs, headMs } = this.times
     const { stalledSince = now } = this.#output
     const next = this.#liveness.look(now)
-    if (!this.#isOpen) {
-      this.onGone(Object.assign(new Error(`no connection within ${connectMs} ms`), { code: 'ETIMEDOUT' }))
+    if (this.#firstBytes !== undefined) {
+      const missing = this.#isOpen ? 'no SETTINGS, the beginning of HTTP/2,' : 'no connection'
+      this.onGone(Object.assign(new Error(`${missing} within ${connectMs} ms`), { code: 'ETIMEDOUT' }))
     } else if (now >= this.#headLimit.ends) {
       this.#end('invalid', new Error('a head took too long'), PROTOCOL_ERROR)
     } else if (next === 'give-up' || now - stalledSince >= headMs) {
       this.#end('silent', new Error('the upstream is gone, or reads nothing'))
-    } else if (this.#messages.streams.count === 0) {
+    } else if (this.#places === 0) {
       this.#end('gone', new Error('the connection was idle'))
     } else {
       this.deadline = Math.min(now + LOOK_MS, this.#headLimit.ends)
@@ -234,11 +235,29 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     return this.#messages.streams.last > MAX_31_BITS - 2 * MAX_STREAMS
   }
 
+  /** The SETTINGS of the upstream have come, and what it sent with them. */
+  #onReady(): void {
+    if (this.maxStreams === 0) {
+      this.#end('gone', new Error(NO_STREAMS))
+      return
+    }
+    this.#firstBytes = undefined
+    this.#rest()
+    this.#owner.onReady(this)
+  }
+
   #onPlaceFree(): void {
     this.#places -= 1
-    if (this.#places > 0 || this.#isOver) return
-    if (this.#isLeaving || this.#isWornOut) this.#end('gone', new Error('the connection has ended'))
-    else this.#rest()
+    if (this.#isOver) return
+    if (this.#places === 0) this.#rest()
+    this.#onRoom()
+  }
+
+  /** A place has become free, or the upstream has changed how many there are. */
+  #onRoom(): void {
+    const takesNone = this.#isLeaving || this.#isWornOut || this.maxStreams === 0
+    if (this.#places === 0 && takesNone) this.#end('gone', new Error('the connection has ended'))
+    else this.#owner.onRoom(this)
   }
 
   /** No request is in progress. */
@@ -269,12 +288,10 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.#reader.stop()
     if (this.#isOpen) this.#writer.goaway(0, code)
     this.#output.finish()
-    if (this.#isOpen && fault !== 'silent') closeLingering(this.#socket)
+    // Nothing is lost with a connection that has carried no request.
+    if (this.#firstBytes === undefined && fault !== 'silent') closeLingering(this.#socket)
     else this.#socket.destroy()
-    this.#owner.onClosed(this)
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const handler of waiting) handler.onFault(fault, error, false)
+    this.#owner.onClosed(this, error)
     for (const stream of [...this.#messages.streams.all()]) {
       this.#messages.forget(stream)
       if (fault === 'invalid') stream.fail(fault, error, true)

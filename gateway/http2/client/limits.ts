@@ -4,9 +4,10 @@ import { ENABLE_PUSH } from '../protocol.js'
 
 /**
  * Bytes of all responses of a connection that an upstream may send before they are read. Enough for all streams, so
- * that clients that do not read never keep others on the same connection waiting.
+ * that clients that do not read never keep others on the same connection waiting; and twice that, because it is
+ * replenished only when half of it was read.
  */
-export const CONNECTION_WINDOW = MAX_STREAMS * STREAM_WINDOW
+export const CONNECTION_WINDOW = 2 * MAX_STREAMS * STREAM_WINDOW
 /**
  * Frames that change nothing, in a window: WINDOW_UPDATE and PING mostly. More than of a client, because some upstreams
  * send them for each message of a gRPC stream.

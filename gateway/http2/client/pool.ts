@@ -7,6 +7,7 @@ import { MAX_STREAMS } from '../limits.js'
 import { Http2ClientConnection } from './connection.js'
 import type { Http2ConnectionOwner } from './connection-owner.js'
 import type { Scheme } from './request-fields.js'
+import { fail, WaitingRequests } from './waiting.js'
 
 /** Puts requests side by side on as few connections as have room for them. */
 export class Http2ConnectionPool implements RequestPool, Http2ConnectionOwner {
@@ -14,13 +15,14 @@ export class Http2ConnectionPool implements RequestPool, Http2ConnectionOwner {
   readonly deadlines: Deadlines
   readonly scheme: Scheme
   readonly idleMs = IDLE_MS
-  /** Of the latest SETTINGS: a new connection is assumed to have the same. */
-  maxStreams = MAX_STREAMS
   readonly #connector: Connector
   readonly #onUnreachable: (error: Error) => void
   readonly #all = new Set<Http2ClientConnection>()
   /** Connections that take requests, the oldest first: it is filled first, so that those not needed fall idle. */
   readonly #usable = new Set<Http2ClientConnection>()
+  /** Connections that are being opened: at least one while a request waits. */
+  readonly #opening = new Set<Http2ClientConnection>()
+  readonly #waiting: WaitingRequests
   #isClosed = false
 
   /** `onUnreachable` gets the reason why a connection could not be opened. */
@@ -35,6 +37,7 @@ export class Http2ConnectionPool implements RequestPool, Http2ConnectionOwner {
     this.scheme = address.tls === undefined ? 'http' : 'https'
     this.#connector = new Connector(address, 'h2')
     this.#onUnreachable = onUnreachable
+    this.#waiting = new WaitingRequests(deadlines, times.connectMs)
   }
 
   take(handler: ResponseHandler): void {
@@ -43,17 +46,12 @@ export class Http2ConnectionPool implements RequestPool, Http2ConnectionOwner {
       connection.take(handler)
       return
     }
-    this.#takeOpened(handler)
+    this.#wait(handler, false)
   }
 
   /** Those who come together share the new connection. */
   takeNew(handler: ResponseHandler): void {
-    for (const connection of this.#usable) {
-      if (!connection.isOpening || !connection.hasRoom) continue
-      connection.take(handler)
-      return
-    }
-    this.#takeOpened(handler)
+    this.#wait(handler, true)
   }
 
   close(): void {
@@ -61,32 +59,67 @@ export class Http2ConnectionPool implements RequestPool, Http2ConnectionOwner {
     for (const connection of this.#all) connection.cut()
   }
 
-  onUnreachable(error: Error): void {
-    this.#onUnreachable(error)
+  onReady(connection: Http2ClientConnection): void {
+    this.#opening.delete(connection)
+    this.#usable.add(connection)
+    this.#serve(connection, true)
+    const error = this.#openFor(this.#waiting.size)
+    if (error !== undefined) this.#waiting.fail(error)
+  }
+
+  onRoom(connection: Http2ClientConnection): void {
+    this.#serve(connection, false)
   }
 
   onLeaving(connection: Http2ClientConnection): void {
     this.#usable.delete(connection)
   }
 
-  onClosed(connection: Http2ClientConnection): void {
+  onClosed(connection: Http2ClientConnection, error: Error): void {
     this.#all.delete(connection)
+    if (!this.#opening.delete(connection)) return
+    if (!this.#isClosed) this.#onUnreachable(error)
+    if (this.#opening.size === 0) this.#waiting.fail(error)
   }
 
-  #takeOpened(handler: ResponseHandler): void {
-    if (this.#isClosed) {
-      handler.onFault('no-connection', new Error('the upstream is no longer used'), false)
-      return
-    }
-    try {
-      const connection = new Http2ClientConnection(this, this.#connector)
-      this.#all.add(connection)
-      this.#usable.add(connection)
+  #wait(handler: ResponseHandler, needsNew: boolean): void {
+    const error = this.#isClosed
+      ? new Error('the upstream is no longer used')
+      : this.#openFor(this.#waiting.size + 1)
+    if (error === undefined) this.#waiting.add(handler, needsNew)
+    else fail(handler, error)
+  }
+
+  /** Gives waiting requests what room the connection has. */
+  #serve(connection: Http2ClientConnection, isNew: boolean): void {
+    while (this.#waiting.size > 0 && connection.hasRoom) {
+      const handler = this.#waiting.take(isNew)
+      if (handler === undefined) return
       connection.take(handler)
+    }
+  }
+
+  /** Opens as many connections as `requests` will need; the error if none can be opened. */
+  #openFor(requests: number): Error | undefined {
+    const each = this.#expectedStreams
+    try {
+      while (this.#opening.size * each < requests) {
+        const connection = new Http2ClientConnection(this, this.#connector)
+        this.#all.add(connection)
+        this.#opening.add(connection)
+      }
     } catch (error) {
       // For example because the CA certificates cannot be parsed.
-      this.onUnreachable(error as Error)
-      handler.onFault('no-connection', error as Error, false)
+      this.#onUnreachable(error as Error)
+      if (this.#opening.size === 0) return error as Error
     }
+    return undefined
+  }
+
+  /** How many streams a new connection will allow: as many as the latest that is in use, until it says so itself. */
+  get #expectedStreams(): number {
+    let streams = MAX_STREAMS
+    for (const { maxStreams } of this.#usable) streams = maxStreams
+    return Math.max(1, streams)
   }
 }

@@ -2,6 +2,7 @@
  * The fields of a request, from its head in the form of HTTP/1.1: which fields an upstream gets is decided where that
  * head is written, once for all versions.
  */
+import { trimBlanks } from '../../http1/grammar.js'
 import { lowerName } from '../../http1/names.js'
 import { isConnectionField } from '../hpack/header-field.js'
 
@@ -20,7 +21,7 @@ export function requestFields(method: string, head: string, scheme: Scheme): rea
     const colon = head.indexOf(':', at)
     const name = head.slice(at, colon)
     const lower = lowerName(name)
-    const value = head.slice(colon + 1, end).trim()
+    const value = trimBlanks(head.slice(colon + 1, end))
     if (lower === 'host') fields[AUTHORITY_AT] = value
     else if (!isConnectionField(lower)) fields.push(lower, value)
     at = end + LINE_END.length

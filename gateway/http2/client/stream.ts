@@ -1,12 +1,13 @@
 import type { Deadlines, Timed } from '../../http1/deadlines.js'
 import { MAX_INTERIM } from '../../http1/response-limits.js'
 import type { BodyReader, Fields } from '../../message.js'
-import type {
-  ConnectionFault,
-  OutgoingRequest,
-  RequestFraming,
-  ResponseHandler,
-  WaitingTimes,
+import {
+  type ConnectionFault,
+  type OutgoingRequest,
+  type RequestFraming,
+  type ResponseHandler,
+  tell,
+  type WaitingTimes,
 } from '../../outgoing-request.js'
 import type { ContentStream } from '../content-receiver.js'
 import { malformed } from '../field-rules.js'
@@ -44,7 +45,7 @@ export interface ClientStreamOwner {
   onAborted(stream: ClientStream): void
   /** The upstream was silent for too long, which ends the stream. */
   onSilent(stream: ClientStream): void
-  /** The place was not used. */
+  /** The place is free: nothing of its response is held any more. */
   onReleased(): void
 }
 
@@ -67,6 +68,8 @@ export class ClientStream
   #method = ''
   /** The whole request was handed over. */
   #isSent = false
+  /** Kept until the response was handed over, because what it holds counts against the window of the connection. */
+  #hasPlace = true
   /** `send` has returned false. */
   #isBlocked = false
   #isPaused = false
@@ -86,6 +89,11 @@ export class ClientStream
     return this.#queue as SendQueue
   }
 
+  /** Gives the place to `handler`. */
+  offer(handler: ResponseHandler): void {
+    this.#tell(one => one.onConnection(this), handler)
+  }
+
   ask(handler: ResponseHandler, method: string, head: string, framing: RequestFraming): void {
     this.#handler = handler
     this.#method = method
@@ -103,7 +111,7 @@ export class ClientStream
 
   release(): void {
     this.closed = true
-    this.#owner.onReleased()
+    this.#giveBack()
   }
 
   send(chunk: Buffer): boolean {
@@ -166,7 +174,7 @@ export class ClientStream
       this.deadline = NEVER
       this.body = new ReceivedBody(length, this)
       this.#owner.onHead(this)
-      this.#handler?.onHead(head)
+      this.#tell(handler => handler.onHead(head))
       if (this.closed) return
       this.body.read(this)
       if (this.#isPaused) this.body.pause()
@@ -192,7 +200,7 @@ export class ClientStream
     this.#isBlocked = false
     if (this.#isSent) return
     if (this.body === undefined) this.deadline = NEVER
-    this.#handler?.onSendable()
+    this.#tell(handler => handler.onSendable())
   }
 
   onBodyWanted(): void {}
@@ -202,13 +210,13 @@ export class ClientStream
   }
 
   onData(chunk: Buffer): void {
-    this.#handler?.onData(chunk)
+    this.#tell(handler => handler.onData(chunk))
   }
 
   onEnd(trailers: readonly string[]): void {
     const handler = this.#handler
     this.close()
-    handler?.onEnd(trailers)
+    this.#tell(one => one.onEnd(trailers), handler)
   }
 
   /** What has broken the body off reports it. */
@@ -218,7 +226,7 @@ export class ClientStream
   fail(fault: ConnectionFault, error: Error, responseBegan = this.#responseBegan): void {
     const handler = this.#handler
     this.close()
-    handler?.onFault(fault, error, responseBegan)
+    this.#tell(one => one.onFault(fault, error, responseBegan), handler)
   }
 
   /** Nothing more is sent, nor reported. */
@@ -229,6 +237,13 @@ export class ClientStream
     this.#owner.deadlines.delete(this)
     this.#queue?.clear()
     this.body?.abort()
+    this.#giveBack()
+  }
+
+  #giveBack(): void {
+    if (!this.#hasPlace) return
+    this.#hasPlace = false
+    this.#owner.onReleased()
   }
 
   #onInterim({ status, fields }: { readonly status: number; readonly fields: Fields }, ends: boolean): void {
@@ -236,7 +251,7 @@ export class ClientStream
     if (this.#interim > MAX_INTERIM) throw malformed('too many interim responses')
     if (status === 101) throw malformed('a switch of protocols')
     if (ends) throw malformed('an interim response that ends the stream')
-    if (status !== 100) this.#handler?.onInterim(status, fields)
+    if (status !== 100) this.#tell(handler => handler.onInterim(status, fields))
   }
 
   /** What has arrived was handed over, unless the reader is paused. */
@@ -244,7 +259,12 @@ export class ClientStream
     if (this.#handler === undefined || this.body === undefined) return
     if (!this.#isPaused && !this.closed)
       this.deadline = this.#owner.deadlines.now() + this.#owner.times.idleMs
-    this.#handler.onReadEnd()
+    this.#tell(handler => handler.onReadEnd())
+  }
+
+  /** What the handler throws ends its request, and neither the connection nor any other request. */
+  #tell(call: (handler: ResponseHandler) => void, handler = this.#handler): void {
+    if (handler !== undefined) tell(handler, call, () => this.abort())
   }
 
   /** The upstream has the whole request, or takes no more of it for now. */

@@ -17,14 +17,11 @@ export class ClientStreams implements Messages<ClientStream> {
   readonly streams: StreamSet<ClientStream>
   readonly content: ContentReceiver<ClientStream>
   readonly #floods: FloodLimits
-  readonly #onEnd: () => void
 
-  /** @param onEnd a stream is over */
-  constructor(writer: FrameWriter, floods: FloodLimits, onEnd: () => void) {
+  constructor(writer: FrameWriter, floods: FloodLimits) {
     this.streams = new StreamSet(writer)
     this.content = new ContentReceiver(writer, this.streams, CONNECTION_WINDOW)
     this.#floods = floods
-    this.#onEnd = onEnd
   }
 
   limitsOf(id: number): BlockLimits {
@@ -53,7 +50,7 @@ export class ClientStreams implements Messages<ClientStream> {
     const error = new Error(`the upstream has reset the stream: ${errorName(code)}`)
     // A reset is a reaction to the request, unless the upstream says that it has not looked at it.
     if (isRefused) stream.fail('refused', error)
-    else stream.fail('gone', error, true)
+    else stream.fail('reset', error, true)
   }
 
   onMalformed(id: number, error: StreamError): void {
@@ -84,7 +81,7 @@ export class ClientStreams implements Messages<ClientStream> {
   /** The stream is over, both ways. */
   forget(stream: ClientStream): void {
     stream.closed = true
-    if (this.streams.delete(stream)) this.#onEnd()
+    this.streams.delete(stream)
   }
 
   /** The response is whole; an upload that is not is broken off. */

@@ -81,6 +81,13 @@ t.test('a gateway that runs out of file descriptors does not blame the addresses
   t.same(gateway.changes, [`${backend?.origin.port} ejected`])
 })
 
+t.test('an address that answers nonsense three times in a row is ejected', async t => {
+  const { gateway, client, upstreams } = await scene(t, [answering('NONSENSE\r\n\r\n'), answering(OK)])
+  const seen = await statuses(client, GET, 10)
+  t.equal(seen.filter(status => status === '502').length, 3)
+  t.same(gateway.changes, [`${upstreams[0]?.port} ejected`])
+})
+
 t.test('one dead address', async t => {
   t.test('fails no request, and is ejected after a few attempts', async t => {
     const dead = await deadUrl()

@@ -1,5 +1,6 @@
 /** Upstreams that fail, are silent or are full: what their clients get, and what is retried. */
 import t from 'tap'
+import type { Exchange } from '../../../gateway/forward/transport.js'
 import { GET, OK, type RawPeer, rawUpstream, valuesOf } from '../../helpers/raw.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { answering, clientOf, scene } from './gateway.js'
@@ -106,6 +107,23 @@ t.test('a failing upstream', async t => {
       t.equal(gateway.ended, 1)
     })
   }
+
+  t.test('a fault of the gateway at the end of a response cuts it, and nothing else', async t => {
+    const between = async (exchange: Exchange): Promise<Exchange> => ({
+      ...exchange,
+      onUpstreamEnd() {
+        throw new Error('a fault of ours')
+      },
+    })
+    const { client, upstream } = await scene(t, undefined, { between })
+    client.send(GET)
+    const peer = await upstream.connection(0)
+    await peer.message()
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nha')
+    await client.head()
+    peer.send('lf')
+    t.equal(await client.rest(), 'ha')
+  })
 
   t.test('a response that stalls is cut on both sides', async t => {
     const { client, upstream, gateway } = await scene(t, undefined, { idleMs: 200 })

@@ -1,6 +1,6 @@
 /** The listen and forward rooms joined directly, without the rooms between them. */
 import type { Test } from 'tap'
-import type { Http2Wire } from '../../../config/words/words.js'
+import type { Http2Wire, UpstreamProtocol } from '../../../config/words/words.js'
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
 import { Backends } from '../../../gateway/forward/backends.js'
 import { createHttpTransport } from '../../../gateway/forward/proxy.js'
@@ -38,6 +38,8 @@ export interface Options {
   readonly mostStalls?: number
   readonly tls?: TlsSettings
   readonly http2?: Http2Wire
+  /** Spoken with the upstream. */
+  readonly protocol?: UpstreamProtocol
   /** Replaces the rooms in between, such as a look at the body. */
   readonly between?: (exchange: Exchange) => Promise<Exchange>
 }
@@ -71,6 +73,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   const upstream = {
     name: 'upstream',
     urls: [url, ...others],
+    protocol: options.protocol,
     connections,
     maxBody,
     timeouts,

@@ -77,6 +77,10 @@ export class Listener implements ResponseHandler {
     this.over = true
   }
 
+  onCrash(error: Error): void {
+    throw error
+  }
+
   async end(): Promise<this> {
     await waitUntil('the end of an answer', () => this.over)
     return this

@@ -69,6 +69,17 @@ t.test('a malformed response', async t => {
     'with a status behind a field': [block(1, [['x-a', '1'], status])],
     'with a pseudo-header field of requests': [block(1, [status, [':path', '/']])],
     'with a name in capitals': [block(1, [status, ['X-A', '1']])],
+    'with an empty name': [block(1, [status, ['', '1']])],
+    'with an empty name in an interim response': [
+      block(
+        1,
+        [
+          [':status', '103'],
+          ['', '1'],
+        ],
+        0,
+      ),
+    ],
     'with a line break in a value': [block(1, [status, ['x-a', 'a\r\nb']])],
     'with a field about the connection': [block(1, [status, ['connection', 'close']])],
     'with a transfer coding': [block(1, [status, ['transfer-encoding', 'chunked']])],
@@ -116,6 +127,7 @@ t.test('a body that proves malformed is cut for its client', async t => {
     'shorter than announced': announced(data(1, 'ab', END_STREAM)),
     'with trailers that do not end it': [head(1), data(1, 'ab'), block(1, [['x-a', '1']], 0)],
     'with a pseudo-header field in its trailers': [head(1), data(1, 'ab'), block(1, [status])],
+    'with an empty name in its trailers': [head(1), data(1, 'ab'), block(1, [['', '1']])],
     'with a length in its trailers': [head(1), data(1, 'ab'), block(1, [['content-length', '2']])],
     'with too many trailers': [
       head(1),
@@ -190,6 +202,7 @@ t.test('the connection ends, and its requests get 502, for', async t => {
     'a window of more than 31 bits': [frame(WINDOW_UPDATE, 0, 0, code(0x7fff_ffff))],
     'an increment of 0': [frame(WINDOW_UPDATE, 0, 0, code(0))],
     'an initial window that is too large': [settings([4, 0x8000_0000])],
+    'permission to push, which only a client gives': [settings([2, 1])],
     'a header block that cannot be decoded': [
       frame(HEADERS, END_HEADERS, 1, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff])),
     ],

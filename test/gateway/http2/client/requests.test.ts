@@ -226,3 +226,13 @@ t.test('without ALPN the port is asked in the clear, and an empty pool opens one
   t.ok(all.every(({ status }) => status === 200))
   t.equal(upstream.sessions.length, 1)
 })
+
+t.test('bytes above ASCII at the ends of a value arrive, both ways', async t => {
+  const values = { 'x-a': Buffer.from('voilà').toString('latin1'), 'x-b': '\xa0', 'x-c': '\xa0a\xa0' }
+  const { gateway } = await h2cScene(t, (stream, headers) => {
+    const { 'x-a': a, 'x-b': b, 'x-c': c } = headers
+    stream.respond({ 'x-a': a, 'x-b': b, 'x-c': c })
+    stream.end()
+  })
+  t.match((await ask(gateway.url, { headers: values })).headers, values)
+})

@@ -1,8 +1,9 @@
 /** Many requests side by side on one connection to an upstream. */
 import { once } from 'node:events'
 import { Agent, type IncomingMessage } from 'node:http'
-import type { ServerHttp2Stream } from 'node:http2'
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type ServerHttp2Stream } from 'node:http2'
 import t from 'tap'
+import { canMakeCertificates, makeCertificate } from '../../../helpers/certificates.js'
 import { sleep, waitUntil } from '../../../helpers/wait.js'
 import { answerTo, ask, begin } from './http.js'
 import { h2cScene } from './upstream.js'
@@ -148,3 +149,45 @@ t.test('the last stream leaves a connection that is closed when it has been idle
   t.equal((await ask(gateway.url)).status, 200)
   t.equal(upstream.sessions.length, 2)
 })
+
+t.test(
+  'responses that their clients do not read keep their places, and no other request waits for them',
+  async t => {
+    if (!canMakeCertificates(t)) return
+    const { certFile, keyFile } = makeCertificate(t.testdir(), 'gateway')
+    const used: unknown[] = []
+    const { gateway, upstream } = await h2cScene(
+      t,
+      (stream, headers) => {
+        stream.respond({ ':status': 200 })
+        stream.end(headers[':path'] === '/held' ? Buffer.alloc(60_000) : 'ok')
+        used.push(stream.session)
+      },
+      { tls: { certFile, keyFile } },
+    )
+    const connectTo = (initialWindowSize: number): ClientHttp2Session => {
+      const session = connect(gateway.url, { rejectUnauthorized: false, settings: { initialWindowSize } })
+      t.teardown(() => session.destroy())
+      return session.on('error', () => {})
+    }
+    const get = (session: ClientHttp2Session, path: string): ClientHttp2Stream =>
+      session.request({ ':path': path, ':authority': 'acme.localhost' }).on('error', () => {})
+    const reader = connectTo(65_535)
+    const read = async (): Promise<void> => {
+      const stream = get(reader, '/read')
+      const chunks: Buffer[] = []
+      for await (const chunk of stream) chunks.push(chunk)
+      t.equal(Buffer.concat(chunks).toString(), 'ok')
+    }
+    const holder = connectTo(0)
+    const held = Array.from({ length: 100 }, () => get(holder, '/held'))
+    await Promise.all(held.map(stream => once(stream, 'response')))
+    await waitUntil('the upstream has sent them', () => upstream.streams.every(stream => stream.closed))
+    await read()
+    t.equal(upstream.sessions.length, 2, 'the first connection is full')
+    holder.destroy()
+    await sleep(100)
+    await read()
+    t.equal(used.at(-1), upstream.sessions[0], 'once they are given up it takes requests again')
+  },
+)
