@@ -96,6 +96,12 @@ const REASONS: Readonly<Record<string, string>> = {
 /** Paths of files and folders, existing or not, each with its mark from just before it was read. */
 export type Sources = ReadonlyMap<string, string>
 
+/** True if one of them is no longer as it was when it was read. */
+export function hasChanged(sources: Sources): boolean {
+  for (const [path, mark] of sources) if (markOf(path) !== mark) return true
+  return false
+}
+
 /** True for names of files that are read, or probably meant to be. */
 function isPolicyName(name: string): boolean {
   // Names that begin with a dot are an editor's, or the links a Kubernetes volume swaps.

@@ -98,6 +98,7 @@ export async function startGateway(
     reloader,
     async drain() {
       health.draining()
+      reloader.close()
       // The processes still know when keys were used.
       const listClosed = keys.close()
       await host.drain()
