@@ -54,7 +54,10 @@ export async function startGateway(
     first,
     load,
     replace: loaded => host.replace(loaded),
-    onResult: reloaded => metrics.reloaded(reloaded),
+    onResult(reloaded) {
+      metrics.reloaded(reloaded)
+      keys.reloaded()
+    },
     log,
   })
   // The admin port is up before the data port has an address.
