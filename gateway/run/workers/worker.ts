@@ -18,6 +18,7 @@ import { type Core, openCore, type Prepared } from '../core.js'
 import type { KeyUses } from '../key-list.js'
 import { openLog, outliveRejections } from '../process.js'
 import type { BackendState, EmbeddedService } from '../upstreams.js'
+import { countInTime } from './ask-count.js'
 import { Channel, type SentError, sendableError } from './channel.js'
 import { endWith } from './orphan-watch.js'
 import { followSupervisor } from './overrides.js'
@@ -128,8 +129,9 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     certificate: orders.certificate,
     workers,
     embedded: name => supervisor.ask('embedded', name),
-    countWrongCredential: (client, credential) =>
-      supervisor.ask('countWrongCredential', client, credential).catch(() => undefined),
+    countWrongCredential: countInTime((client, credential) =>
+      supervisor.ask('countWrongCredential', client, credential),
+    ),
     secret: Buffer.from(secret, 'base64'),
     async openRuntime(unanswered) {
       suspectRedis = unanswered
