@@ -1,5 +1,5 @@
 /** The configuration's files: their paths and their contents, and whether they have changed since they were read. */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 
 const MAX_FILE_BYTES = 1024 * 1024
@@ -134,12 +134,17 @@ function namesWithin(folder: string, name: string): string[] {
   }
 }
 
+/** A mark that changes when the file does, even if its size and its time of modification are kept. */
+export function markOfFile({ ino, size, mtimeMs, ctimeMs }: Stats): string {
+  return [ino, size, mtimeMs, ctimeMs].join(' ')
+}
+
 /** A mark that changes when the file or folder at `path` does; links are followed. Never throws. */
 export function markOf(path: string): string {
   try {
     const info = statSync(path)
     if (info.isDirectory()) return policyNames(path).join('\n')
-    return [info.ino, info.size, info.mtimeMs, info.ctimeMs].join(' ')
+    return markOfFile(info)
   } catch (error) {
     return (error as NodeJS.ErrnoException).code ?? 'unreadable'
   }

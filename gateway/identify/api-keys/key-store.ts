@@ -4,6 +4,7 @@ import { readFileSync, type Stats, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '../../types.js'
 import { areFilesChecked } from '../checked.js'
+import { checkedMark } from '../credential-file.js'
 import { Newest, type Read, sharedClock } from '../newest.js'
 import { type InUse, Shared } from '../shared.js'
 import {
@@ -210,13 +211,7 @@ export class KeyStore {
   }
 }
 
-function markOf(found: Stats): string {
-  const { mtimeMs, size, ino } = found
-  // To open a FIFO would wait for somebody to write to it.
-  if (!found.isFile()) throw new Error(`It is ${found.isDirectory() ? 'a folder' : 'not a regular file'}.`)
-  if (size > MOST_FILE_BYTES) throw new Error(`The file has more than ${MOST_FILE_BYTES} bytes.`)
-  return `${mtimeMs} ${size} ${ino}`
-}
+const markOf = (found: Stats) => checkedMark(found, MOST_FILE_BYTES)
 
 /** The keys of a file; none if it does not exist. @throws a sentence that says why it cannot be used */
 export function readKeys(file: string): readonly ApiKey[] {
