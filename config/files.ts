@@ -1,5 +1,5 @@
 /** The configuration's files: their paths and their contents, and whether they have changed since they were read. */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 
 const MAX_FILE_BYTES = 1024 * 1024
@@ -96,6 +96,12 @@ const REASONS: Readonly<Record<string, string>> = {
 /** Paths of files and folders, existing or not, each with its mark from just before it was read. */
 export type Sources = ReadonlyMap<string, string>
 
+/** True if one of them is no longer as it was when it was read. */
+export function hasChanged(sources: Sources): boolean {
+  for (const [path, mark] of sources) if (markOf(path) !== mark) return true
+  return false
+}
+
 /** True for names of files that are read, or probably meant to be. */
 function isPolicyName(name: string): boolean {
   // Names that begin with a dot are an editor's, or the links a Kubernetes volume swaps.
@@ -128,12 +134,17 @@ function namesWithin(folder: string, name: string): string[] {
   }
 }
 
+/** A mark that changes when the file does, even if its size and its time of modification are kept. */
+export function markOfFile({ ino, size, mtimeMs, ctimeMs }: Stats): string {
+  return [ino, size, mtimeMs, ctimeMs].join(' ')
+}
+
 /** A mark that changes when the file or folder at `path` does; links are followed. Never throws. */
 export function markOf(path: string): string {
   try {
     const info = statSync(path)
     if (info.isDirectory()) return policyNames(path).join('\n')
-    return [info.ino, info.size, info.mtimeMs, info.ctimeMs].join(' ')
+    return markOfFile(info)
   } catch (error) {
     return (error as NodeJS.ErrnoException).code ?? 'unreadable'
   }

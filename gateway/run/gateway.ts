@@ -54,7 +54,10 @@ export async function startGateway(
     first,
     load,
     replace: loaded => host.replace(loaded),
-    onResult: reloaded => metrics.reloaded(reloaded),
+    onResult(reloaded) {
+      metrics.reloaded(reloaded)
+      keys.reloaded()
+    },
     log,
   })
   // The admin port is up before the data port has an address.
@@ -98,6 +101,7 @@ export async function startGateway(
     reloader,
     async drain() {
       health.draining()
+      reloader.close()
       // The processes still know when keys were used.
       const listClosed = keys.close()
       await host.drain()

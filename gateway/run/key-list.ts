@@ -52,8 +52,13 @@ export class KeyLister {
   constructor(options: KeyListOptions) {
     this.#options = options
     // From the start: workers that begin later learn from it what is in force.
-    this.#storeNow()
+    this.reloaded()
     this.#timer = setInterval(() => void this.#exchange(), EXCHANGE_MS).unref()
+  }
+
+  /** Another configuration is in force, perhaps with another file. */
+  reloaded(): void {
+    this.#storeNow()
   }
 
   async list(project?: string): Promise<KeyList> {

@@ -3,7 +3,7 @@
  * force.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { markOf, type Sources } from '../../config/files.js'
+import { hasChanged, markOf, type Sources } from '../../config/files.js'
 import { problemAt } from '../../config/load.js'
 import { countProblems, formatProblem, listed, type Problem } from '../../config/problem.js'
 import type { Gateway } from '../../config/schema/gateway.js'
@@ -13,9 +13,10 @@ import { isOutdated } from '../configured/third-party/load.js'
 import { Failure } from '../errors.js'
 import { movedCounters } from '../explain/difference/sentences.js'
 import type { Log } from '../types.js'
+import { Retries } from './retries.js'
 
-/** What caused a reload. */
-export type Trigger = 'SIGHUP' | 'watch' | 'admin'
+/** What caused a reload; `retry`: the last one was refused. */
+export type Trigger = 'SIGHUP' | 'watch' | 'admin' | 'retry'
 
 export type Reloaded = ReloadResult<Problem>
 
@@ -34,7 +35,7 @@ export interface ReloaderOptions {
   load(): Promise<Configuration | InvalidConfiguration>
   /** Activates it in one step; rejects, without having changed anything, when that fails. */
   replace(loaded: Configuration): Promise<void>
-  /** Called with each result. */
+  /** Called with each result, but not again with the same refusal when that is tried again. */
   onResult(reloaded: Reloaded): void
   readonly log: Log
 }
@@ -76,6 +77,8 @@ export class Reloader {
   #needsRestart: readonly string[] = []
   #running: Promise<unknown> = Promise.resolve()
   #next: Promise<Reloaded> | undefined
+  /** A refusal may have other causes than `sources`: a file of keys, a worker, a service. */
+  readonly #retries = new Retries(() => this.#retry())
 
   constructor(options: ReloaderOptions) {
     this.#options = options
@@ -125,13 +128,34 @@ export class Reloader {
     return next
   }
 
+  /** A refused reload is not tried again any more. */
+  close(): void {
+    this.#retries.close()
+  }
+
+  #retry(): void {
+    // Files that have changed may not be completely written: the watch reads them when they are.
+    if (hasChanged(this.#sources)) this.#retries.schedule()
+    else void this.reload('retry')
+  }
+
   async #run(trigger: Trigger): Promise<Reloaded> {
     const before = this.#inForce
     const reloaded = await this.#attempt()
+    const isRefused = reloaded.result === 'refused'
+    if (!isRefused || trigger !== 'retry') this.#retries.reset()
+    if (isRefused) this.#retries.schedule()
+    if (trigger === 'retry' && isRefused && this.#isKnown(reloaded)) return reloaded
     this.#last = { ...reloaded, trigger, at: new Date() }
     this.#logResult(reloaded, trigger, before)
     this.#options.onResult(reloaded)
     return reloaded
+  }
+
+  /** True if the last reload was refused for the same problems. */
+  #isKnown(reloaded: Reloaded): boolean {
+    const { trigger, at, ...known } = this.#last ?? {}
+    return isDeepStrictEqual(known, reloaded)
   }
 
   async #attempt(): Promise<Reloaded> {

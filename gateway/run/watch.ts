@@ -2,7 +2,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { markOf, type Sources } from '../../config/files.js'
+import { hasChanged, markOf, type Sources } from '../../config/files.js'
 import type { Log } from '../types.js'
 
 /** File watches miss changes: network file systems, links into other folders, folders created later. */
@@ -75,11 +75,6 @@ export function watchSources({ sources, idle, changed, log, pollMs = POLL_MS }: 
       disarm()
     },
   }
-}
-
-function hasChanged(sources: Sources): boolean {
-  for (const [path, mark] of sources) if (markOf(path) !== mark) return true
-  return false
 }
 
 async function settled(sources: Sources): Promise<void> {

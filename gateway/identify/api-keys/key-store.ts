@@ -1,8 +1,11 @@
 /** The API keys of a file, read again when it changes: a revoked key must not wait for a reload. */
+import { createHash } from 'node:crypto'
 import { readFileSync, type Stats, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '../../types.js'
 import { areFilesChecked } from '../checked.js'
+import { checkedMark } from '../credential-file.js'
+import { Newest, type Read, sharedClock } from '../newest.js'
 import { type InUse, Shared } from '../shared.js'
 import {
   type ApiKey,
@@ -18,10 +21,18 @@ import { atOnce, inSteps } from './steps.js'
 const LOOK_MS = 1000
 /** In place of a file's mark: keys that another process knows. */
 const KNOWN = 'known'
+/** In place of the text of a file that does not exist. */
+const NOTHING = '{"version":1,"keys":[]}'
+
+/** The text of a file that a process has read. */
+export interface ReadKeys extends Read {
+  readonly text: string
+}
 
 export class KeyStore {
   readonly #file: string
   readonly #log: Log
+  readonly #onRead: (read: ReadKeys) => void
   #table: KeyTable | undefined
   #trouble: string | undefined
   /** Why the file with the mark of the last read cannot be used. */
@@ -29,26 +40,52 @@ export class KeyStore {
   /** When each key was last used here, by id; in ms since the epoch. */
   readonly used = new Map<string, number>()
   #mark = ''
+  /** When the newest read known began, here or in another process, and what it found. */
+  #newest = { begun: 0, digest: '' }
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
   /**
    * Reads the file at once: no request may come before its keys are known.
    *
-   * @param known its text as another process knows it, for when it cannot be read
+   * @param onRead called with each text that is put in force here, unless it was learned
+   * @param known the last text known, for when the file cannot be read
    */
-  constructor(file: string, log: Log, known?: string) {
+  constructor(file: string, log: Log, onRead: (read: ReadKeys) => void, known?: ReadKeys) {
     this.#file = file
     this.#log = log
+    this.#onRead = onRead
+    const begun = sharedClock()
     try {
       const found = statSync(file, { throwIfNoEntry: known === undefined ? false : undefined })
       if (found === undefined) this.#table = NO_KEYS
-      else atOnce(this.#replacing(markOf(found), readFileSync(file, 'utf8')))
+      else atOnce(this.#replacing(markOf(found), readFileSync(file, 'utf8'), begun))
     } catch (error) {
-      if (known !== undefined) atOnce(this.#replacing(KNOWN, known))
-      this.#unreadable(error)
+      if (known !== undefined) atOnce(this.#replacing(KNOWN, known.text, known.begun))
+      this.#withoutFile(error as Error)
     }
     this.#schedule()
+  }
+
+  /** What to tell another process of this gateway; undefined while no keys were ever read. */
+  get inForce(): ReadKeys | undefined {
+    if (this.#table === undefined) return undefined
+    const text = JSON.stringify({ version: 1, keys: this.#table.keys })
+    return { id: this.#file, text, begun: this.#newest.begun }
+  }
+
+  /**
+   * Another process has read the file. False if this is known, or something newer; otherwise it will be in force in a
+   * moment.
+   */
+  learn({ text, begun }: ReadKeys): boolean {
+    const digest = digestOf(text)
+    if (begun < this.#newest.begun) return false
+    const isKnown = digest === this.#newest.digest
+    this.#newest = { begun, digest }
+    if (isKnown) return false
+    inSteps(this.#using(text, begun)).catch(error => this.#unreadable(error))
+    return true
   }
 
   /** @throws while no keys were ever read, so that whether this is one cannot be said */
@@ -103,11 +140,12 @@ export class KeyStore {
   }
 
   async #read(): Promise<void> {
+    const begun = sharedClock()
     try {
       const mark = await stat(this.#file).then(markOf, this.#absent)
       if (mark !== this.#mark) {
         const text = mark === '' ? '' : await readFile(this.#file, 'utf8')
-        await inSteps(this.#replacing(mark, text))
+        await inSteps(this.#replacing(mark, text, begun))
       }
       this.#trouble = this.#unusable
     } catch (error) {
@@ -121,18 +159,39 @@ export class KeyStore {
     throw error
   };
 
-  *#replacing(mark: string, text: string): Generator<void, void> {
+  *#replacing(mark: string, text: string, begun: number): Generator<void, void> {
     // A file that cannot be used is not read again until it changes.
     this.#mark = mark
     try {
       yield
-      const table = mark === '' ? NO_KEYS : yield* readingKeys(text)
-      this.#table = table
+      const written = mark === '' ? NOTHING : text
+      const digest = digestOf(written)
+      const isNew = begun >= this.#newest.begun && digest !== this.#newest.digest
+      if (isNew) yield* this.#using(written, begun)
+      if (begun >= this.#newest.begun) this.#newest = { begun, digest }
       this.#unusable = undefined
-      for (const id of this.used.keys()) if (!table.byId.has(id)) this.used.delete(id)
+      // That there is no file revokes no key elsewhere.
+      if (isNew && mark !== '') this.#onRead({ id: this.#file, text: written, begun })
     } catch (error) {
       this.#unusable = (error as Error).message
       throw error
+    }
+  }
+
+  /** Puts the keys of a text in force, unless newer ones have come meanwhile. */
+  *#using(text: string, begun: number): Generator<void, void> {
+    const table = yield* readingKeys(text)
+    if (begun < this.#newest.begun) return
+    this.#table = table
+    for (const id of this.used.keys()) if (!table.byId.has(id)) this.used.delete(id)
+  }
+
+  /** The file cannot be used at the start. */
+  #withoutFile(error: Error): void {
+    try {
+      this.#mark = this.#absent(error)
+    } catch {
+      this.#unreadable(error)
     }
   }
 
@@ -152,36 +211,42 @@ export class KeyStore {
   }
 }
 
-function markOf(found: Stats): string {
-  const { mtimeMs, size, ino } = found
-  // To open a FIFO would wait for somebody to write to it.
-  if (!found.isFile()) throw new Error(`It is ${found.isDirectory() ? 'a folder' : 'not a regular file'}.`)
-  if (size > MOST_FILE_BYTES) throw new Error(`The file has more than ${MOST_FILE_BYTES} bytes.`)
-  return `${mtimeMs} ${size} ${ino}`
-}
+const markOf = (found: Stats) => checkedMark(found, MOST_FILE_BYTES)
 
 /** The keys of a file; none if it does not exist. @throws a sentence that says why it cannot be used */
 export function readKeys(file: string): readonly ApiKey[] {
+  return parseKeyFile(textOf(file)).keys
+}
+
+function textOf(file: string): string {
   const found = statSync(file, { throwIfNoEntry: false })
-  if (found === undefined) return []
+  if (found === undefined) return NOTHING
   markOf(found)
-  return parseKeyFile(readFileSync(file, 'utf8')).keys
+  return readFileSync(file, 'utf8')
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64')
 }
 
 const stores = new Shared<KeyStore>()
-/** Texts of files of keys that another process of this gateway knows, by path. */
-const known = new Map<string, string>()
+/** Texts that were read and are not used here yet. */
+const known = new Newest<ReadKeys>()
+let tellOthers: (read: ReadKeys) => void = () => undefined
 
-/** The keys in force whose file may say something else by now: what a new process has to know. */
-export function keysInForce(): [file: string, text: string][] {
-  return stores.values
-    .filter(store => store.keys.length > 0 && !store.isCurrent)
-    .map(({ file, keys }) => [file, JSON.stringify({ version: 1, keys })])
+/** @param tell passes a text that was read here on to the other processes of this gateway */
+export function shareKeys(tell: (read: ReadKeys) => void): void {
+  tellOthers = tell
 }
 
-/** What another process knows, before this one reads any file of keys: it need not be readable any more. */
-export function learnKeys(files: readonly (readonly [file: string, text: string])[]): void {
-  for (const [file, text] of files) known.set(file, text)
+/** The keys in force whose file may say something else by now: what a new process has to know. */
+export function keysInForce(): ReadKeys[] {
+  return stores.values.flatMap(store => (store.isCurrent ? [] : (store.inForce ?? [])))
+}
+
+/** What another process has read: the file need not be readable any more. False if it is known, or something newer. */
+export function learnKeys(read: ReadKeys): boolean {
+  return stores.get(read.id)?.learn(read) ?? known.add(read)
 }
 
 /** @throws a sentence that says why the file of keys cannot be used */
@@ -189,19 +254,23 @@ export function checkKeys(file: string): void {
   if (areFilesChecked()) return
   try {
     // To read many keys at once would stop the requests of a running gateway at each reload.
-    if (stores.get(file)?.isCurrent !== true) readKeys(file)
+    if (stores.get(file)?.isCurrent !== true) keepChecked(file)
   } catch (error) {
     throw new Error(`${file} cannot be used: ${(error as Error).message}`)
   }
 }
 
+/** What was found right counts, even if the file says something else a moment later. */
+function keepChecked(file: string): void {
+  const begun = sharedClock()
+  const text = textOf(file)
+  parseKeyFile(text)
+  if (stores.get(file) === undefined) known.add({ id: file, text, begun })
+}
+
 /** The keys of a file for one more user, who must release them. */
 export function useKeys(file: string, log: Log): InUse<KeyStore> {
-  return stores.use(file, () => {
-    const store = new KeyStore(file, log, known.get(file))
-    known.delete(file)
-    return store
-  })
+  return stores.use(file, () => new KeyStore(file, log, tellOthers, known.take(file)))
 }
 
 /** When each key was last used in this process, by id; in ms since the epoch. */

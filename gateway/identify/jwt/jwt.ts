@@ -1,5 +1,4 @@
 /** Plugin: the project that a signed token names (JSON Web Token, RFC 7519), sent as `Authorization: Bearer …` (RFC 6750). */
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Type } from 'typebox'
 import { Duration } from '../../../config/schema/duration.js'
@@ -11,7 +10,7 @@ import type { InUse } from '../shared.js'
 import { UncheckedCredential } from '../unchecked.js'
 import { projectReader } from './claims.js'
 import type { KeySet } from './key-set.js'
-import { isUrl, keySetFrom, nameOf, type ReadSet, sourceFault } from './key-source.js'
+import { isUrl, keySetFrom, nameOf, type ReadSet, sourceFault, textOfFile } from './key-source.js'
 import { useKeySet } from './shared-key-sets.js'
 import { fitsAny, type Keys, WrongToken } from './token.js'
 import { Verifier } from './verifier.js'
@@ -147,9 +146,10 @@ function checkFile(
 ): void {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = textOfFile(path)
   } catch (error) {
-    throw new Error(`The file ${jwks} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new Error(`The file ${jwks} cannot be read${code === undefined ? `: ${message}` : ` (${code}).`}`)
   }
   let read: ReadSet
   try {

@@ -4,6 +4,7 @@
  * none to be read, the last one stays.
  */
 import type { Log } from '../../types.js'
+import { sharedClock } from '../newest.js'
 import type { KeySource } from './key-source.js'
 import type { SkippedKey } from './public-keys.js'
 import { isUnknownKey, type KeyOf, type Keys, keyFinder, WrongToken } from './token.js'
@@ -179,10 +180,4 @@ export class KeySet {
     if (changed) await this.#read()
     else this.#schedule()
   }
-}
-
-/** In ms, the same in all processes of a machine; it never goes back. */
-function sharedClock(): number {
-  const [seconds, nanoseconds] = process.hrtime()
-  return seconds * 1000 + nanoseconds / 1e6
 }

@@ -1,8 +1,10 @@
 /** Reads a JSON Web Key Set (RFC 7517) from its URL, or from a file. */
+import { readFileSync, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
+import { checkedMark } from '../credential-file.js'
 import { isPublicAddress, publicLookup } from './public-address.js'
 import { publicKeys, type SkippedKey } from './public-keys.js'
 import type { Keys } from './token.js'
@@ -53,10 +55,7 @@ export function keySource(jwks: string, allowPrivate: boolean): KeySource {
 
 function fileSource(file: string): KeySource {
   let mark = ''
-  const markNow = async () => {
-    const { mtimeMs, size, ino } = await stat(file)
-    return `${mtimeMs} ${size} ${ino}`
-  }
+  const markNow = async () => checkedMark(await stat(file), MOST_BYTES)
   return {
     async read() {
       mark = await markNow()
@@ -64,6 +63,12 @@ function fileSource(file: string): KeySource {
     },
     hasChanged: async () => (await markNow()) !== mark,
   }
+}
+
+/** The text of a file. @throws an error of the file system, or a sentence */
+export function textOfFile(file: string): string {
+  checkedMark(statSync(file), MOST_BYTES)
+  return readFileSync(file, 'utf8')
 }
 
 /** True for a URL, false for the path of a file. */

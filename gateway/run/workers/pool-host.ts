@@ -6,8 +6,9 @@
 import cluster from 'node:cluster'
 import type { Configuration } from '../../configured/load.js'
 import { Failure } from '../../errors.js'
-import { keysInForce } from '../../identify/api-keys/key-store.js'
-import { NewestKeySets, type ReadKeySet } from '../../identify/jwt/shared-key-sets.js'
+import { keysInForce, learnKeys, type ReadKeys, shareKeys } from '../../identify/api-keys/key-store.js'
+import type { ReadKeySet } from '../../identify/jwt/shared-key-sets.js'
+import { Newest } from '../../identify/newest.js'
 import { Metrics } from '../../observe/metrics.js'
 import { latestOf, seldom, warnOf } from '../../observe/untrusted-forwarding.js'
 import { watchWorkers } from '../../observe/watched.js'
@@ -45,7 +46,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     loadedAt: new Date(),
     change: 0,
   }
-  const keySets = new NewestKeySets()
+  const keySets = new Newest<ReadKeySet>()
   let changing: Promise<unknown> = Promise.resolve()
 
   /** Changes of what workers run wait for each other. */
@@ -69,6 +70,15 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     for (const { channel } of pool.members) channel.ask('learnKeySet', read).catch(() => undefined)
   }
 
+  /** This process reads the file, too: of the same text, one report is enough. */
+  function keysRead(read: ReadKeys): void {
+    if (learnKeys(read)) tellKeys(read)
+  }
+
+  function tellKeys(read: ReadKeys): void {
+    for (const { channel } of pool.members) channel.ask('learnKeys', read).catch(() => undefined)
+  }
+
   async function admit(member: Member, change: number, join: () => void): Promise<void> {
     // Restarting it instead would never end while changes follow each other faster than a worker starts.
     if (change !== active.change) {
@@ -78,6 +88,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     join()
     // Those read since it got its orders.
     for (const read of keySets.all) member.channel.ask('learnKeySet', read).catch(() => undefined)
+    for (const read of keysInForce()) member.channel.ask('learnKeys', read).catch(() => undefined)
     await overrides.pushTo(member)
   }
 
@@ -88,6 +99,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
       embedded,
       countWrongCredential,
       keySetRead,
+      keysRead,
       reportForwarding: seldom(warnOf(log)),
       recordOverride: override => overrides.opened.runtime.journal.record(override),
       withdrawOverride: id => overrides.opened.runtime.journal.withdraw(id),
@@ -110,6 +122,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     hopeless,
     log,
   })
+  shareKeys(tellKeys)
   watchWorkers(metrics.series, () => pool.members)
   const inForce = (): InForce => ({ ...active, current: overrides.opened.runtime.inForce(active.loaded) })
   const questions = new WorkerQuestions(pool, () => inForce().current)

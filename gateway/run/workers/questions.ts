@@ -155,7 +155,7 @@ export async function changeAll(
   const silent = members.find(({ answers }) => !answers())
   if (silent !== undefined) {
     throw new Error(
-      `Worker ${silent.pid} does not answer. Unless it recovers it is replaced: try again then.`,
+      `Worker ${silent.pid} does not answer. Unless it recovers it is replaced; the change is tried again by itself.`,
     )
   }
   const prepared = await Promise.allSettled(

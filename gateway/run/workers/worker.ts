@@ -5,7 +5,7 @@ import { listProblems } from '../../../config/problem.js'
 import type { Gateway } from '../../../config/schema/gateway.js'
 import { type Configuration, type InvalidConfiguration, load, loadOrFail } from '../../configured/load.js'
 import type { Slots } from '../../decide/held-slots.js'
-import { keyUses, learnKeys } from '../../identify/api-keys/key-store.js'
+import { keyUses, learnKeys, type ReadKeys, shareKeys } from '../../identify/api-keys/key-store.js'
 import { trustChecks } from '../../identify/checked.js'
 import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/shared-key-sets.js'
 import type { CertificatePair } from '../../listen/certificate.js'
@@ -18,6 +18,7 @@ import { type Core, openCore, type Prepared } from '../core.js'
 import type { KeyUses } from '../key-list.js'
 import { openLog, outliveRejections } from '../process.js'
 import type { BackendState, EmbeddedService } from '../upstreams.js'
+import { countInTime } from './ask-count.js'
 import { Channel, type SentError, sendableError } from './channel.js'
 import { endWith } from './orphan-watch.js'
 import { followSupervisor } from './overrides.js'
@@ -37,7 +38,7 @@ export interface Orders {
   readonly change: number
   readonly overrides: Texts
   /** Files of API keys that may say something else than what is in force, with what is. */
-  readonly keys: readonly (readonly [file: string, text: string])[]
+  readonly keys: readonly ReadKeys[]
   /** Key sets that were read: their issuers may be away by now, and their files gone. */
   readonly keySets: readonly ReadKeySet[]
   /** Process id of the supervisor. */
@@ -53,6 +54,8 @@ export interface SupervisorCalls {
   reportForwarding(seen: UntrustedForwarding): void
   /** The worker has read a key set: the others learn it. */
   keySetRead(read: ReadKeySet): void
+  /** The same of a file of API keys. */
+  keysRead(read: ReadKeys): void
   countWrongCredential(client: string, credential: string): Promise<number | undefined>
   /** @throws {Unreachable} */
   recordOverride(override: StoredOverride): Promise<void>
@@ -82,6 +85,7 @@ export interface WorkerCalls extends Pick<Core, 'live' | 'history' | 'explain' |
   /** Redis has not answered another process. */
   suspectRedis(): void
   learnKeySet(read: ReadKeySet): void
+  learnKeys(read: ReadKeys): void
   /** Opens the configuration in `contents`, for `commit` or `discard`. */
   prepare(contents: FileContents): Promise<void>
   /** Null without TLS. */
@@ -112,7 +116,8 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   endWith(orders.supervisor)
   const log = openLog(process.pid)
   trustChecks()
-  learnKeys(orders.keys)
+  for (const read of orders.keys) learnKeys(read)
+  shareKeys(read => void supervisor.ask('keysRead', read).catch(() => undefined))
   for (const read of orders.keySets) learnKeySet(read)
   shareKeySets(read => void supervisor.ask('keySetRead', read).catch(() => undefined))
   const loaded = await loadOrFail(configPath, process.env, log, { contents })
@@ -124,8 +129,9 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     certificate: orders.certificate,
     workers,
     embedded: name => supervisor.ask('embedded', name),
-    countWrongCredential: (client, credential) =>
-      supervisor.ask('countWrongCredential', client, credential).catch(() => undefined),
+    countWrongCredential: countInTime((client, credential) =>
+      supervisor.ask('countWrongCredential', client, credential),
+    ),
     secret: Buffer.from(secret, 'base64'),
     async openRuntime(unanswered) {
       suspectRedis = unanswered
@@ -141,6 +147,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     overrides: receive,
     suspectRedis,
     learnKeySet,
+    learnKeys: read => void learnKeys(read),
   } satisfies WorkerCalls
   await supervisor.ask('join', change)
   await supervisor.ask('ready', await core.listen())
@@ -160,7 +167,7 @@ function callsOf(
   core: Core,
   log: ClosableLog,
   read: (contents: FileContents) => Promise<Configuration | InvalidConfiguration>,
-): Omit<WorkerCalls, 'overrides' | 'suspectRedis' | 'learnKeySet'> {
+): Omit<WorkerCalls, 'overrides' | 'suspectRedis' | 'learnKeySet' | 'learnKeys'> {
   const { metrics, inspected } = core
   let next: Promise<Prepared> | undefined
 

@@ -1,6 +1,7 @@
 /** API keys as `sluice keys` makes them, while a gateway runs. */
 import { execFile, execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
@@ -222,6 +223,29 @@ t.test('a file that is gone, or is no file, revokes no key', async t => {
   rmSync(file)
   writeFileSync(file, text)
   t.equal((await get({ 'x-api-key': key })).status, 200)
+})
+
+t.test('a file of the same size and time of modification is read again', async t => {
+  const { get, file } = await start(t)
+  const time = new Date('2026-01-01')
+  const entries = ['aaaaaaaa', 'bbbbbbbb'].map(id => ({
+    ...{
+      id,
+      project: 'acme',
+      name: id,
+      prefix: `sluice_${id}`,
+      scopes: [],
+      created: '2026-01-01T00:00:00.000Z',
+    },
+    hash: createHash('sha256').update(`the-key-${id}`).digest('hex'),
+  }))
+  const isIn = async (id: string) => (await get({ 'x-api-key': `the-key-${id}` })).status === 200
+  for (const entry of entries) {
+    writeFileSync(file, JSON.stringify({ version: 1, keys: [entry] }))
+    utimesSync(file, time, time)
+    await waitUntil(entry.id, () => isIn(entry.id))
+  }
+  t.notOk(await isIn('aaaaaaaa'))
 })
 
 t.test('check names a route that nobody can take for lack of a key', async t => {

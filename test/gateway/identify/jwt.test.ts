@@ -1,5 +1,6 @@
 /** Tokens that name projects, through a whole gateway: who is let in, and who is counted as whom. */
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { base64url, SignJWT, UnsecuredJWT } from 'jose'
 import t, { type Test } from 'tap'
@@ -278,6 +279,32 @@ t.test('a key that leaves the set is no longer trusted, not even for a token tha
   await sleep(2500)
   t.equal((await get(await token(next))).status, 200, 'what is no key set replaces none')
 })
+
+t.test(
+  'a FIFO in place of the file holds up neither tokens nor a reload, and the next file counts',
+  async t => {
+    const jwks = join(temporaryFolder(t, 'jwks'), 'jwks.json')
+    const write = ({ jwk }: Key) => writeFileSync(jwks, JSON.stringify({ keys: [jwk] }))
+    write(key)
+    const { get, reloader, lines } = await start(t, { jwks })
+    const seen = await token(key)
+    t.equal((await get(seen)).status, 200)
+    rmSync(jwks)
+    execFileSync('mkfifo', [jwks])
+    await waitUntil('the fault', () =>
+      lines.some(({ err }) => /It is not a regular file/.test(String((err as Error | undefined)?.message))),
+    )
+    t.match(await reloader.reload('admin'), {
+      problems: [{ message: /cannot be read: It is not a regular/ }],
+    })
+    t.equal((await get(seen)).status, 200)
+    rmSync(jwks)
+    const next = await newKey('next')
+    write(next)
+    await waitUntil('the next set', async () => (await get(await token(next))).status === 200)
+    t.equal((await get(seen)).status, 401)
+  },
+)
 
 t.test('a key set without a key for one of "algorithms" replaces the last one, and is told', async t => {
   const { get, issuer, lines } = await start(t, { keys: [key] })

@@ -8,7 +8,7 @@ import { send } from '../../helpers/http.js'
 import { temporaryFolder } from '../../helpers/scope.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { AUDIENCE, ISSUER, newKey, startIssuer, token } from '../identify/jwt/issuer.js'
-import { replaceWorker, twoWorkers } from './workers.js'
+import { replaceWorker, twoWorkers, workersOf } from './workers.js'
 
 /** Each over a connection of its own, so that both workers get some. */
 async function statusesOf({ url }: GatewayProcess, headers: Readonly<Record<string, string>>) {
@@ -48,6 +48,64 @@ t.test(
     writeFileSync(`${file}.new`, revoked)
     renameSync(`${file}.new`, file)
     await waitUntil('the file counts again', async () => !(await statusesOf(gateway, headers)).includes(200))
+  },
+)
+
+const NO_KEYS = '{"version":1,"keys":[]}'
+
+t.test('the keys of another file, and an empty list, stay in force while their file is broken', async t => {
+  const started = await twoWorkers(t, { apiKeys: 'api-keys.json', identify: [{ plugin: 'api-key' }] })
+  if (started === undefined) return
+  const { folder, gateway } = started
+  writeFileSync(join(folder, 'api-keys.json'), NO_KEYS)
+  const { out } = await sluice(['keys', 'add', '--project', 'acme', '--name', 'ci', '--config', folder])
+  const headers = { 'x-api-key': out.trim() }
+  const others = join(folder, 'others.json')
+  renameSync(join(folder, 'api-keys.json'), others)
+  const settings = readFileSync(join(folder, 'gateway.yaml'), 'utf8')
+  writeFileSync(join(folder, 'gateway.yaml'), settings.replace('api-keys.json', 'others.json'))
+  t.match((await send(`${gateway.adminUrl}/reload`, { method: 'POST' })).body, '"loaded"')
+  writeFileSync(others, '{bro')
+  t.same(await statusesOf(gateway, headers), [200])
+  await replaceWorker(gateway)
+  await replaceWorker(gateway)
+  t.same(await statusesOf(gateway, headers), [200], 'no worker of before is left')
+
+  writeFileSync(others, NO_KEYS)
+  await waitUntil('no keys', async () => !(await statusesOf(gateway, headers)).includes(200))
+  await waitUntil('the supervisor knows it', async () => {
+    return (await send(`${gateway.adminUrl}/keys`)).json<{ total: number }>().total === 0
+  })
+  writeFileSync(others, '{bro')
+  await replaceWorker(gateway)
+  await replaceWorker(gateway)
+  const once = await send(gateway.url, { headers: { 'x-api-key': 'another' } })
+  t.equal(once.status, 401, 'an empty list is known, too')
+})
+
+t.test(
+  'a key whose end one worker has read is at its end in all, though the file is broken since',
+  async t => {
+    const started = await twoWorkers(t, { apiKeys: 'api-keys.json', identify: [{ plugin: 'api-key' }] })
+    if (started === undefined) return
+    const { folder, gateway } = started
+    const keys = async (...args: string[]) => (await sluice(['keys', ...args, '--config', folder])).out.trim()
+    const headers = { 'x-api-key': await keys('add', '--project', 'acme', '--name', 'ci') }
+    await waitUntil('in both workers', async () => (await statusesOf(gateway, headers)).join() === '200')
+
+    const [stopped = 0] = await workersOf(gateway)
+    process.kill(stopped, 'SIGSTOP')
+    await keys('revoke', 'ci')
+    await waitUntil('the supervisor knows it', async () => {
+      return (await send(`${gateway.adminUrl}/keys`)).body.includes('"revoked"')
+    })
+    writeFileSync(join(folder, 'api-keys.json'), '{bro')
+    await sleep(1500)
+    process.kill(stopped, 'SIGCONT')
+    await sleep(500)
+    t.notOk((await statusesOf(gateway, headers)).includes(200))
+    await replaceWorker(gateway)
+    t.notOk((await statusesOf(gateway, headers)).includes(200), 'in one that starts later, too')
   },
 )
 

@@ -26,7 +26,8 @@ export async function twoWorkers(
   return { folder, gateway: await gatewayProcess(t, folder) }
 }
 
-const workersOf = async ({ adminUrl }: GatewayProcess) =>
+/** Process ids of the workers, the oldest first. */
+export const workersOf = async ({ adminUrl }: GatewayProcess) =>
   (await send(`${adminUrl}/state`)).json<{ workers: { pid: number }[] }>().workers.map(({ pid }) => pid)
 
 /** Kills the older worker, and waits until another has taken its place. */

@@ -1,9 +1,16 @@
 /** Key sets as issuers should not serve them: each is a sentence, soon, and without holding much of it. */
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { utimesSync, writeFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
-import { keySetFrom, keySource, nameOf, sourceFault } from '../../../../gateway/identify/jwt/key-source.js'
+import {
+  keySetFrom,
+  keySource,
+  nameOf,
+  sourceFault,
+  textOfFile,
+} from '../../../../gateway/identify/jwt/key-source.js'
 import { startApp } from '../../../helpers/http.js'
 import { newKey } from './issuer.js'
 
@@ -59,6 +66,33 @@ t.test('a file is read again when it has changed', async t => {
   t.equal(await source.hasChanged?.(), false)
   writeFileSync(file, `${good}\n`)
   t.equal(await source.hasChanged?.(), true)
+})
+
+t.test('another set of the same size and the same time is a change, too', async t => {
+  const file = join(t.testdir(), 'jwks.json')
+  const time = new Date('2026-01-01')
+  const write = (text: string) => {
+    writeFileSync(file, text)
+    utimesSync(file, time, time)
+  }
+  write(good)
+  const source = keySource(file, false)
+  await source.read()
+  write(good.replace('"a"', '"b"'))
+  t.equal(await source.hasChanged?.(), true)
+})
+
+t.test('what is no regular file is refused at once, as a file that is too large is', async t => {
+  const folder = t.testdir({ large: 'x'.repeat(1024 * 1024 + 1), inner: {} })
+  execFileSync('mkfifo', [join(folder, 'fifo')])
+  for (const [name, sentence] of [
+    ['fifo', /not a regular file/],
+    ['inner', /a folder/],
+    ['large', /more than \d+ bytes/],
+  ] as const) {
+    await t.rejects(keySource(join(folder, name), false).read(), { message: sentence }, name)
+    t.throws(() => textOfFile(join(folder, name)), { message: sentence }, name)
+  }
 })
 
 t.test('a private address, or plain http, is refused unless it is allowed', async t => {
