@@ -191,8 +191,11 @@ t.test(
     const held = Array.from({ length: 100 }, () => get(holder, '/held'))
     await Promise.all(held.map(stream => once(stream, 'response')))
     await waitUntil('the upstream has sent them', () => upstream.streams.every(stream => stream.closed))
+    // And the gateway has received them.
+    await sleep(300)
     await read()
-    t.equal(upstream.sessions.length, 2, 'the first connection is full')
+    t.equal(upstream.sessions.length, 2)
+    t.equal(used.at(-1), upstream.sessions[1], 'the first connection is full')
     holder.destroy()
     await sleep(100)
     await read()
