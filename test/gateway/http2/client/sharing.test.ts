@@ -92,11 +92,17 @@ t.test('the request of a client that leaves is cancelled, and the connection sta
   t.equal(upstream.sessions.length, 1)
 })
 
-t.test('an upstream that takes one stream at a time gets a connection for each', async t => {
+t.test('an upstream that takes one stream at a time gets no two at once on any connection', async t => {
+  const busy = new Set<unknown>()
+  let shared = 0
   const { gateway, upstream } = await h2cScene(
     t,
     async stream => {
+      const { session } = stream
+      if (busy.has(session)) shared += 1
+      busy.add(session)
       await sleep(30)
+      busy.delete(session)
       stream.respond({ ':status': 200 })
       stream.end('ok')
     },
@@ -108,7 +114,9 @@ t.test('an upstream that takes one stream at a time gets a connection for each',
     all.map(({ status }) => status),
     Array(10).fill(200),
   )
-  t.ok(upstream.sessions.length >= 10)
+  t.equal(shared, 0)
+  // Not always ten: one that is answered before the others are open makes room for a request that waits.
+  t.ok(upstream.sessions.length > 1)
 })
 
 t.test('an upload waits for the upstream’s window, and others go on', async t => {
@@ -183,8 +191,11 @@ t.test(
     const held = Array.from({ length: 100 }, () => get(holder, '/held'))
     await Promise.all(held.map(stream => once(stream, 'response')))
     await waitUntil('the upstream has sent them', () => upstream.streams.every(stream => stream.closed))
+    // And the gateway has received them.
+    await sleep(300)
     await read()
-    t.equal(upstream.sessions.length, 2, 'the first connection is full')
+    t.equal(upstream.sessions.length, 2)
+    t.equal(used.at(-1), upstream.sessions[1], 'the first connection is full')
     holder.destroy()
     await sleep(100)
     await read()
