@@ -79,8 +79,12 @@ t.test('the keys of another file, and an empty list, stay in force while their f
   writeFileSync(others, '{bro')
   await replaceWorker(gateway)
   await replaceWorker(gateway)
-  const once = await send(gateway.url, { headers: { 'x-api-key': 'another' } })
-  t.equal(once.status, 401, 'an empty list is known, too')
+  // After many of them the sender has to wait; 503 would say that none can be checked.
+  const wrong = (await statusesOf(gateway, headers)).filter(status => status !== 429)
+  t.ok(
+    wrong.every(status => status === 401),
+    `an empty list is known, too: ${wrong}`,
+  )
 })
 
 t.test(
