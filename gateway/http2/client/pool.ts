@@ -23,6 +23,9 @@ export class Http2ConnectionPool implements RequestPool, Http2ConnectionOwner {
   /** Connections that are being opened: at least one while a request waits. */
   readonly #opening = new Set<Http2ClientConnection>()
   readonly #waiting: WaitingRequests
+  /** Connections that have got room while requests were being given places. */
+  readonly #roomy = new Set<Http2ClientConnection>()
+  #isServing = false
   #isClosed = false
 
   /** `onUnreachable` gets the reason why a connection could not be opened. */
@@ -90,8 +93,28 @@ export class Http2ConnectionPool implements RequestPool, Http2ConnectionOwner {
     else fail(handler, error)
   }
 
-  /** Gives waiting requests what room the connection has. */
+  /**
+   * Gives waiting requests what room the connection has. One whose client has left gives its place back at once, which comes
+   * here again: there may be thousands of those, so that is not done within one another.
+   */
   #serve(connection: Http2ClientConnection, isNew: boolean): void {
+    if (this.#isServing) {
+      this.#roomy.add(connection)
+      return
+    }
+    this.#isServing = true
+    try {
+      this.#fill(connection, isNew)
+      for (const other of this.#roomy) {
+        this.#roomy.delete(other)
+        this.#fill(other, false)
+      }
+    } finally {
+      this.#isServing = false
+    }
+  }
+
+  #fill(connection: Http2ClientConnection, isNew: boolean): void {
     while (this.#waiting.size > 0 && connection.hasRoom) {
       const handler = this.#waiting.take(isNew)
       if (handler === undefined) return
