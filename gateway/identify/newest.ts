@@ -8,8 +8,8 @@ export interface Read {
   readonly begun: number
 }
 
-/** Of reloads one after another, each with other issuers, the first are forgotten. */
-const MOST = 100
+/** Of reloads one after another, each with other issuers, the first are forgotten. A configuration names fewer. */
+const MOST = 10_000
 
 /** What was read last, by its id. */
 export class Newest<T extends Read> {

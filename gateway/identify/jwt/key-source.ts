@@ -58,8 +58,11 @@ function fileSource(file: string): KeySource {
   const markNow = async () => checkedMark(await stat(file), MOST_BYTES)
   return {
     async read() {
-      mark = await markNow()
-      return keySetFrom(await readFile(file, 'utf8'))
+      const found = await markNow()
+      const text = await readFile(file, 'utf8')
+      // Not before: a file that could not be read has still to be read.
+      mark = found
+      return keySetFrom(text)
     },
     hasChanged: async () => (await markNow()) !== mark,
   }

@@ -1,6 +1,6 @@
 /** Key sets as issuers should not serve them: each is a sentence, soon, and without holding much of it. */
 import { execFileSync } from 'node:child_process'
-import { utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, utimesSync, writeFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
@@ -65,6 +65,15 @@ t.test('a file is read again when it has changed', async t => {
   await source.read()
   t.equal(await source.hasChanged?.(), false)
   writeFileSync(file, `${good}\n`)
+  t.equal(await source.hasChanged?.(), true)
+})
+
+t.test('a file that could not be read has still to be read', async t => {
+  // Linux has a file that is regular by its looks, and whose every read fails.
+  const unreadable = '/proc/self/mem'
+  if (!existsSync(unreadable)) return
+  const source = keySource(unreadable, false)
+  await t.rejects(source.read())
   t.equal(await source.hasChanged?.(), true)
 })
 
