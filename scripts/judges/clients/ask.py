@@ -29,6 +29,12 @@ def pieces(size):
         size -= 10_000
 
 
+def body_of(upload, flags):
+    if upload is None:
+        return None
+    return pieces(upload) if "chunked" in flags else b"x" * upload
+
+
 async def with_aiohttp():
     import aiohttp
 
@@ -56,9 +62,7 @@ def with_httpx():
             if "expect" in flags:
                 print(name, "skipped", sep="\t")
                 continue
-            body = None
-            if upload is not None:
-                body = pieces(upload) if "chunked" in flags else b"x" * upload
+            body = body_of(upload, flags)
             try:
                 answer = client.request(
                     method, BASE + path, headers=fields, content=body, follow_redirects="follow" in flags
@@ -79,9 +83,7 @@ def with_requests():
         if "expect" in flags or "interim" in flags:
             print(name, "skipped", sep="\t")
             continue
-        body = None
-        if upload is not None:
-            body = pieces(upload) if "chunked" in flags else b"x" * upload
+        body = body_of(upload, flags)
         try:
             answer = session.request(
                 method, BASE + path, headers=fields, data=body, allow_redirects="follow" in flags, verify=False
