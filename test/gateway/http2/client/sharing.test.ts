@@ -168,7 +168,8 @@ t.test(
       t,
       (stream, headers) => {
         stream.respond({ ':status': 200 })
-        stream.end(headers[':path'] === '/held' ? Buffer.alloc(60_000) : 'ok')
+        if (headers[':path'] === '/held') stream.write(Buffer.alloc(30_000))
+        else stream.end('ok')
         used.push(stream.session)
       },
       { tls: { certFile, keyFile } },
@@ -190,8 +191,10 @@ t.test(
     const holder = connectTo(0)
     const held = Array.from({ length: 100 }, () => get(holder, '/held'))
     await Promise.all(held.map(stream => once(stream, 'response')))
+    // The gateway has passed on what came with the heads, and now pauses; the rest is held.
+    await sleep(300)
+    for (const stream of upstream.streams) stream.end(Buffer.alloc(30_000))
     await waitUntil('the upstream has sent them', () => upstream.streams.every(stream => stream.closed))
-    // And the gateway has received them.
     await sleep(300)
     await read()
     t.equal(upstream.sessions.length, 2)
