@@ -16,10 +16,17 @@ export interface ResponseHead {
 }
 
 /**
- * How a request can fail: no connection, the upstream says that it has not looked at the request, it has broken this
- * request off, the connection broke, a timeout, or a response that is not valid HTTP.
+ * How a request can fail: no connection, the upstream says that it has not looked at the request, it does not accept
+ * what the request is, it has failed at it, the connection broke, a timeout, or a response that is not valid HTTP.
  */
-export type ConnectionFault = 'no-connection' | 'refused' | 'reset' | 'gone' | 'silent' | 'invalid'
+export type ConnectionFault =
+  | 'no-connection'
+  | 'refused'
+  | 'not-accepted'
+  | 'failed'
+  | 'gone'
+  | 'silent'
+  | 'invalid'
 
 /** Limits in ms: to connect, from the end of the request to the response head, and between bytes of its body. */
 export interface WaitingTimes {

@@ -217,7 +217,8 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
 
   /** Counts failures against the backend. A failed connect has already been reported to it. */
   #judgeBackend(fault: ConnectionFault, error: Error, responseBegan: boolean): void {
-    if (this.#hasHead || fault === 'no-connection') return
+    // What an upstream does not accept is the client's doing: it must not be able to eject a healthy address.
+    if (this.#hasHead || fault === 'no-connection' || fault === 'not-accepted') return
     // An idle connection may have been closed by the upstream, and whatever has not sent everything may be to blame itself.
     const isExcused =
       fault === 'gone'

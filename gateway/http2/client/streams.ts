@@ -7,7 +7,7 @@ import type { FloodLimits } from '../flood.js'
 import type { Messages } from '../frame-handler.js'
 import type { FrameWriter } from '../frame-writer.js'
 import type { BlockLimits, DecodedBlock } from '../hpack/decoder.js'
-import { NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from '../protocol.js'
+import { INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from '../protocol.js'
 import { StreamSet } from '../stream-set.js'
 import { CONNECTION_WINDOW } from './limits.js'
 import { HEAD_LIMITS } from './response-head.js'
@@ -48,9 +48,9 @@ export class ClientStreams implements Messages<ClientStream> {
     const isRefused = code === REFUSED_STREAM && stream.body === undefined
     this.forget(stream)
     const error = new Error(`the upstream has reset the stream: ${errorName(code)}`)
-    // A reset is a reaction to the request, unless the upstream says that it has not looked at it.
+    // A reset is a response to the request, unless the upstream says that it has not looked at it.
     if (isRefused) stream.fail('refused', error)
-    else stream.fail('reset', error, true)
+    else stream.fail(code === INTERNAL_ERROR ? 'failed' : 'not-accepted', error, true)
   }
 
   onMalformed(id: number, error: StreamError): void {

@@ -1,4 +1,5 @@
 /** Addresses that refuse requests, reset them or talk nonsense: they are left out, and the others are asked. */
+import type { ServerHttp2Stream } from 'node:http2'
 import t, { type Test } from 'tap'
 import { sleep, waitUntil } from '../../../helpers/wait.js'
 import { startGateway } from '../../forward/gateway.js'
@@ -16,6 +17,7 @@ import {
 } from '../../listen/frames.js'
 import { type FramePeer, frameUpstream, head, whole } from './frame-upstream.js'
 import { answerTo, ask, begin } from './http.js'
+import { http2Upstream } from './upstream.js'
 
 type Answering = (peer: FramePeer, stream: number) => unknown
 
@@ -64,6 +66,39 @@ for (const [what, answer] of Object.entries({ ...refusing, ...failing })) {
     else t.equal(seen.filter(status => status === 502).length, 3)
   })
 }
+
+const aboutTheRequest = {
+  PROTOCOL_ERROR: 1,
+  FRAME_SIZE_ERROR: 6,
+  CANCEL: 8,
+  COMPRESSION_ERROR: 9,
+  ENHANCE_YOUR_CALM: 11,
+  HTTP_1_1_REQUIRED: 13,
+}
+
+for (const [name, error] of Object.entries(aboutTheRequest)) {
+  t.test(`an address that resets requests with ${name} is not ejected`, async t => {
+    const { gateway, url } = await scene(t, (peer, stream) => peer.send(reset(stream, error)))
+    const seen: number[] = []
+    for (let i = 0; i < 10; i++) seen.push((await ask(url)).status)
+    t.same(gateway.changes, [])
+    t.equal(seen.filter(status => status === 502).length, 5, 'it is asked in turn with the other')
+  })
+}
+
+t.test('a client with too many header fields for Node ejects no address', async t => {
+  const answer = (stream: ServerHttp2Stream): void => {
+    stream.respond()
+    stream.end()
+  }
+  const [first, second] = [await http2Upstream(t, answer), await http2Upstream(t, answer)]
+  const gateway = await startGateway(t, { url: first.url, others: [second.url], protocol: 'h2c' })
+  const url = `http://127.0.0.1:${gateway.port}`
+  const headers = Object.fromEntries(Array.from({ length: 145 }, (_, i) => [`x-${i}`, 'a']))
+  for (let i = 0; i < 8; i++) t.equal((await ask(url, { headers })).status, 502)
+  t.same(gateway.changes, [])
+  t.equal((await ask(url)).status, 200)
+})
 
 t.test('one event that ends many requests counts once', async t => {
   const [first, second] = [await answering(t, () => {}), await answering(t, () => {})]
