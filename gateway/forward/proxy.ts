@@ -229,7 +229,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
 
   /**
    * A request that was never sent may go to another backend; one that was sent is sent once more, if that is safe, or if
-   * the upstream has not looked at it and none of its body was taken.
+   * the upstream has not looked at it and no content was taken.
    */
   #triesAgain(fault: ConnectionFault, responseBegan: boolean): boolean {
     if (responseBegan || this.#clientLeft) return false

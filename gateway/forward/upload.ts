@@ -20,7 +20,7 @@ export interface UploadEvents {
 export class Upload implements BodyReader, Timed {
   /** Set only while the upstream could take more than the client sends. */
   deadline = NEVER
-  /** Something of the body, or its end, was taken: it cannot begin again. */
+  /** Some of the content was taken: the upload cannot begin again. */
   begun = false
   readonly #body: IncomingBody
   readonly #head: Fields
@@ -32,6 +32,8 @@ export class Upload implements BodyReader, Timed {
   #bytesLeft: number
   /** Undefined before the start and after the end of the upload. */
   #connection: OutgoingRequest | undefined
+  /** Set at the end of the body. A body without content can so be sent again. */
+  #trailers: readonly string[] | undefined
 
   constructor(
     body: IncomingBody,
@@ -61,14 +63,17 @@ export class Upload implements BodyReader, Timed {
   }
 
   /**
-   * Starts to read the body, which makes the listener send a 100 to a client that expects one. Until something was taken
+   * Starts to read the body, which makes the listener send a 100 to a client that expects one. Until content was taken
    * of it, it can be stopped and started again.
    */
   start(connection: OutgoingRequest): void {
     this.#connection = connection
-    this.#deadlines.add(this)
-    this.#awaitClient()
-    this.#body.read(this)
+    if (this.#trailers !== undefined) this.#end(this.#trailers)
+    else {
+      this.#deadlines.add(this)
+      this.#awaitClient()
+      this.#body.read(this)
+    }
     // Body bytes that have already arrived are delivered in this tick, and so are sent together with the head.
     process.nextTick(flush, connection)
   }
@@ -103,10 +108,8 @@ export class Upload implements BodyReader, Timed {
   }
 
   onEnd(trailers: readonly string[]): void {
-    const connection = this.#connection
-    this.begun = true
-    this.#rest()
-    connection?.finish(announcedTrailers(trailers, this.#head, this.#fields))
+    this.#trailers = announcedTrailers(trailers, this.#head, this.#fields)
+    this.#end(this.#trailers)
   }
 
   onAbort(): void {
@@ -117,6 +120,12 @@ export class Upload implements BodyReader, Timed {
 
   onDeadline(): void {
     this.#events.onFailure('request-timeout')
+  }
+
+  #end(trailers: readonly string[]): void {
+    const connection = this.#connection
+    this.#rest()
+    connection?.finish(trailers)
   }
 
   #awaitClient(): void {

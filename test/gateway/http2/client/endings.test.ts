@@ -6,6 +6,7 @@ import {
   code,
   DATA,
   END_STREAM,
+  type Frame,
   frame,
   GOAWAY,
   HEADERS,
@@ -20,6 +21,7 @@ const INTERNAL_ERROR = 2
 const goaway = (last: number, error = 0): Buffer =>
   frame(GOAWAY, 0, 0, Buffer.concat([code(last), code(error)]))
 const reset = (stream: number, error: number): Buffer => frame(RST_STREAM, 0, stream, code(error))
+const endsStream = ({ type, flags }: Frame): boolean => type <= HEADERS && (flags & END_STREAM) !== 0
 const heads = (peer: FramePeer | undefined): number => peer?.ofType(HEADERS).length ?? 0
 
 t.test('after GOAWAY what was begun is finished, and the rest goes to a new connection', async t => {
@@ -44,6 +46,11 @@ t.test('a stream that is refused', async t => {
   const cases: { does: string; asked: Parameters<typeof ask>[1]; sends: number }[] = [
     { does: 'is sent once more for a GET', asked: {}, sends: 2 },
     { does: 'is sent once more for a POST without a body', asked: { method: 'POST' }, sends: 2 },
+    {
+      does: 'is sent once more for a POST whose body has ended and was empty',
+      asked: { method: 'POST', headers: { 'transfer-encoding': 'chunked' } },
+      sends: 2,
+    },
     {
       does: 'is not sent again once its body was begun',
       asked: { method: 'POST', headers: { 'content-length': '3' }, body: 'abc' },
@@ -77,6 +84,19 @@ t.test('a stream that is refused', async t => {
     peer.send(whole(3, 204))
     t.equal((await answer).status, 204)
   })
+})
+
+t.test('a POST that GOAWAY leaves out goes to a new connection, with the end of its empty body', async t => {
+  const upstream = await frameUpstream(t)
+  const gateway = await h2cGateway(t, upstream.url)
+  const answer = ask(gateway.url, { method: 'POST', headers: { 'transfer-encoding': 'chunked' } })
+  const peer = await upstream.peer()
+  await waitUntil('the whole request', () => peer.frames.some(endsStream))
+  peer.send(goaway(0))
+  const second = await upstream.peer(1)
+  await waitUntil('the whole request again', () => second.frames.some(endsStream))
+  second.send(whole(1, 201))
+  t.equal((await answer).status, 201)
 })
 
 t.test('a stream that is reset for another reason is not sent again, and the log says why', async t => {
