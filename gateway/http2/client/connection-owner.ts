@@ -1,5 +1,5 @@
 import type { Deadlines } from '../../http1/deadlines.js'
-import type { WaitingTimes } from '../../outgoing-request.js'
+import type { ConnectionFault, WaitingTimes } from '../../outgoing-request.js'
 import type { Http2ClientConnection } from './connection.js'
 import type { Scheme } from './request-fields.js'
 
@@ -16,6 +16,9 @@ export interface Http2ConnectionOwner {
   onRoom(connection: Http2ClientConnection): void
   /** The connection takes no more requests; those it has may go on. */
   onLeaving(connection: Http2ClientConnection): void
-  /** It is closed, for this reason; without `onReady` before, it could not be opened. */
-  onClosed(connection: Http2ClientConnection, error: Error): void
+  /**
+   * It is closed, for this reason; without `onReady` before, it could not be opened. `refused` if the upstream has ended it
+   * by GOAWAY while it carried no request.
+   */
+  onClosed(connection: Http2ClientConnection, fault: ConnectionFault, error: Error): void
 }

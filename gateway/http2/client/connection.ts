@@ -270,7 +270,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.#reason = error
     this.#leave()
     this.#messages.refuseAfter(lastStream, error)
-    if (this.#places === 0 && !this.#isOver) this.#end('gone', error)
+    if (this.#places === 0 && !this.#isOver) this.#end('refused', error)
   }
 
   /** Takes no more requests. */
@@ -291,7 +291,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     // Nothing is lost with a connection that has carried no request.
     if (this.#firstBytes === undefined && fault !== 'silent') closeLingering(this.#socket)
     else this.#socket.destroy()
-    this.#owner.onClosed(this, error)
+    this.#owner.onClosed(this, fault, error)
     for (const stream of [...this.#messages.streams.all()]) {
       this.#messages.forget(stream)
       if (fault === 'invalid') stream.fail(fault, error, true)

@@ -2,7 +2,7 @@
 import { type Address, Connector } from '../../http1/connector.js'
 import type { Deadlines } from '../../http1/deadlines.js'
 import { IDLE_MS } from '../../http1/pool.js'
-import type { RequestPool, ResponseHandler, WaitingTimes } from '../../outgoing-request.js'
+import type { ConnectionFault, RequestPool, ResponseHandler, WaitingTimes } from '../../outgoing-request.js'
 import { MAX_STREAMS } from '../limits.js'
 import { Http2ClientConnection } from './connection.js'
 import type { Http2ConnectionOwner } from './connection-owner.js'
@@ -67,7 +67,7 @@ export class Http2ConnectionPool implements RequestPool, Http2ConnectionOwner {
     this.#usable.add(connection)
     this.#serve(connection, true)
     const error = this.#openFor(this.#waiting.size)
-    if (error !== undefined) this.#waiting.fail(error)
+    if (error !== undefined) this.#waiting.fail('no-connection', error)
   }
 
   onRoom(connection: Http2ClientConnection): void {
@@ -78,11 +78,13 @@ export class Http2ConnectionPool implements RequestPool, Http2ConnectionOwner {
     this.#usable.delete(connection)
   }
 
-  onClosed(connection: Http2ClientConnection, error: Error): void {
+  onClosed(connection: Http2ClientConnection, fault: ConnectionFault, error: Error): void {
     this.#all.delete(connection)
     if (!this.#opening.delete(connection)) return
     if (!this.#isClosed) this.#onUnreachable(error)
-    if (this.#opening.size === 0) this.#waiting.fail(error)
+    // An upstream that is about to stop may send GOAWAY at once: what it has not seen may be tried again.
+    const waitingFault = fault === 'refused' ? 'refused' : 'no-connection'
+    if (this.#opening.size === 0) this.#waiting.fail(waitingFault, error)
   }
 
   #wait(handler: ResponseHandler, needsNew: boolean): void {
@@ -90,7 +92,7 @@ export class Http2ConnectionPool implements RequestPool, Http2ConnectionOwner {
       ? new Error('the upstream is no longer used')
       : this.#openFor(this.#waiting.size + 1)
     if (error === undefined) this.#waiting.add(handler, needsNew)
-    else fail(handler, error)
+    else fail(handler, 'no-connection', error)
   }
 
   /**

@@ -1,5 +1,8 @@
 import type { Deadlines, Timed } from '../../http1/deadlines.js'
-import { type ResponseHandler, tell } from '../../outgoing-request.js'
+import { type ConnectionFault, type ResponseHandler, tell } from '../../outgoing-request.js'
+
+/** No connection could be opened, or the upstream has ended it by GOAWAY before it carried a request. */
+type WaitingFault = Extract<ConnectionFault, 'no-connection' | 'refused'>
 
 /** Requests that wait for a connection with room, in the order in which they came, each for `connectMs` at most. */
 export class WaitingRequests {
@@ -24,7 +27,7 @@ export class WaitingRequests {
       deadline: this.#deadlines.now() + this.#connectMs,
       onDeadline: () => {
         this.#remove(one)
-        fail(handler, new Error(`no connection with room within ${this.#connectMs} ms`))
+        fail(handler, 'no-connection', new Error(`no connection with room within ${this.#connectMs} ms`))
       },
     }
     this.#all.add(one)
@@ -42,10 +45,10 @@ export class WaitingRequests {
   }
 
   /** There will be no connection for those who wait. */
-  fail(error: Error): void {
+  fail(fault: WaitingFault, error: Error): void {
     const all = [...this.#all]
     for (const one of all) this.#remove(one)
-    for (const { handler } of all) fail(handler, error)
+    for (const { handler } of all) fail(handler, fault, error)
   }
 
   #remove(one: Waiting): void {
@@ -60,10 +63,10 @@ interface Waiting extends Timed {
 }
 
 /** Tells a request that there is no connection for it. */
-export function fail(handler: ResponseHandler, error: Error): void {
+export function fail(handler: ResponseHandler, fault: WaitingFault, error: Error): void {
   tell(
     handler,
-    one => one.onFault('no-connection', error, false),
+    one => one.onFault(fault, error, false),
     () => {},
   )
 }

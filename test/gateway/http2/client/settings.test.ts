@@ -140,6 +140,30 @@ t.test('a place that becomes free goes to a request that waits for another conne
   t.same(await statuses(all), [200, 200])
 })
 
+t.test('GOAWAY together with the SETTINGS', async t => {
+  const goaway = frame(GOAWAY, 0, 0, Buffer.concat([code(0), code(0)]))
+
+  await t.test('sends those who wait to a new connection', async t => {
+    const { upstream, gateway } = await scene(t, (peer, index) =>
+      index === 0 ? peer.send(settings(), goaway) : peer.send(settings()),
+    )
+    const all = posts(gateway, 5)
+    const second = await upstream.peer(1)
+    await waitUntil('all requests', () => heads(second) === 5)
+    for (let i = 0; i < 5; i++) second.send(whole(streamOf(i)))
+    t.same(await statuses(all), Array(5).fill(200))
+    t.equal(upstream.peers.length, 2)
+  })
+
+  await t.test('each time fails them after the second connection, and the log says why', async t => {
+    const { upstream, gateway } = await scene(t, peer => peer.send(settings(), goaway))
+    t.same(await statuses(posts(gateway, 5)), Array(5).fill(502))
+    t.ok(reasonIs(gateway, /the upstream ends the connection: NO_ERROR/))
+    t.ok(upstream.peers.length <= 10, 'no request asks for more than two connections')
+    t.same(upstream.peers.map(heads), Array(upstream.peers.length).fill(0))
+  })
+})
+
 t.test('an upstream that allows no requests', async t => {
   await t.test('from the beginning fails those who wait, and keeps no connection', async t => {
     const { upstream, gateway } = await scene(t, peer => peer.send(allows(0)))
