@@ -13,27 +13,17 @@ import { HeadLimit } from '../head-limit.js'
 import { LOOK_MS, MAX_STREAMS } from '../limits.js'
 import { Liveness } from '../liveness.js'
 import { Output } from '../output.js'
-import { CANCEL, MAX_31_BITS, NO_ERROR, PREFACE, PROTOCOL_ERROR } from '../protocol.js'
-import { SendQueue } from '../send-queue.js'
+import { NO_ERROR, PREFACE, PROTOCOL_ERROR } from '../protocol.js'
 import type { Http2ConnectionOwner } from './connection-owner.js'
 import { CLIENT_SETTINGS, MOST_IDLE_FRAMES } from './limits.js'
-import {
-  connectFault,
-  FirstBytes,
-  isHttp2Agreed,
-  NO_ALPN,
-  NO_SETTINGS,
-  NO_STREAMS,
-} from './other-protocol.js'
+import { Opening } from './opening.js'
 import type { Scheme } from './request-fields.js'
-import { ClientStream, type ClientStreamOwner } from './stream.js'
-import { ClientStreams } from './streams.js'
+import type { ClientStream } from './stream.js'
+import { ClientStreams, type ClientStreamsOwner } from './streams.js'
 
-const NEVER = Number.POSITIVE_INFINITY
 /** One connection to an upstream, and the requests that it carries side by side. */
-export class Http2ClientConnection implements ClientStreamOwner, SocketReader, Timed {
+export class Http2ClientConnection implements ClientStreamsOwner, SocketReader, Timed {
   deadline: number
-  answered = 0
   /** How many requests the upstream allows at a time, and at most MAX_STREAMS. */
   maxStreams = MAX_STREAMS
   readonly deadlines: Deadlines
@@ -48,16 +38,12 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
   readonly #reader: FrameReader
   readonly #liveness: Liveness
   readonly #headLimit: HeadLimit
-  /** Places that are taken, by requests whose response was not yet handed over. */
-  #places = 0
   /** Until the upstream's SETTINGS have come. */
-  #firstBytes: FirstBytes | undefined = new FirstBytes()
-  /** The socket is open. */
-  #isOpen = false
+  #opening: Opening | undefined
   #isLeaving = false
   #isOver = false
   /** When the upstream was last heard, or the connection opened. */
-  #heardAt = NEVER
+  #heardAt = Number.POSITIVE_INFINITY
   /** Why the upstream ends the connection, if it has said so. */
   #reason: Error | undefined
 
@@ -69,13 +55,14 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.times = times
     this.scheme = owner.scheme
     this.#socket = connector.connect(this)
+    this.#opening = new Opening(this.#socket, times.connectMs)
     this.#output = new Output(this.#socket, {
       onRoom: () => this.#messages.streams.onRoom(),
       // Called while frames are written: `onGone` reports it.
       onUnread: () => this.#socket.destroy(new Error('the upstream reads no replies')),
     })
     this.#writer = new FrameWriter(this.#output, floods)
-    this.#messages = new ClientStreams(this.#writer, floods)
+    this.#messages = new ClientStreams(this, this.#writer, floods)
     this.#handler = new FrameHandler(this.#writer, floods, this.#messages, {
       onPing: () => floods.countIdle(),
       onGoaway: (lastStream, code) => this.#onGoaway(lastStream, code),
@@ -97,13 +84,12 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
 
   /** True if it can carry another request now. */
   get hasRoom(): boolean {
-    return !this.#isLeaving && !this.#isOver && this.#places < this.maxStreams && !this.#isWornOut
+    return this.takesRequests && this.#messages.places < this.maxStreams && !this.#messages.isWornOut
   }
 
   /** Gives `handler` a place; only while there is room. */
   take(handler: ResponseHandler): void {
-    this.#places += 1
-    new ClientStream(this).offer(handler)
+    this.#messages.take(handler)
   }
 
   /** Closes the connection and reports a fault of all its requests. */
@@ -111,59 +97,33 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.#end('gone', new Error('the connection was closed here'))
   }
 
-  open(stream: ClientStream): SendQueue | undefined {
-    const { streams } = this.#messages
-    if (this.#isOver || this.#isLeaving) return undefined
-    streams.last = streams.last === 0 ? 1 : streams.last + 2
-    stream.id = streams.last
-    streams.add(stream)
-    if (this.#places === 1) this.deadline = this.deadlines.now() + LOOK_MS
-    return new SendQueue(stream.id, this.#writer, streams.initialWindow)
+  get takesRequests(): boolean {
+    return !this.#isLeaving && !this.#isOver
   }
 
-  send(stream: ClientStream): void {
-    this.#messages.streams.send(stream)
+  onBusy(): void {
+    this.deadline = this.deadlines.now() + LOOK_MS
   }
 
-  onHead(stream: ClientStream): void {
-    this.answered += 1
-    this.#messages.content.onHead(stream)
-  }
-
-  onConsumed(stream: ClientStream, bytes: number): void {
-    this.#messages.content.onConsumed(stream, bytes)
-  }
-
-  onBodyless(stream: ClientStream): void {
-    this.#messages.content.onBodyless(stream)
-  }
-
-  onAnswered(stream: ClientStream): void {
-    this.#messages.onAnswered(stream)
-  }
-
-  onAborted(stream: ClientStream): void {
-    this.#messages.end(stream, CANCEL)
-  }
-
-  onSilent(stream: ClientStream): void {
+  onSilent(): void {
     const { headMs, idleMs } = this.times
     // Of the whole connection nothing was heard for so long, so it may be dead: no more requests are risked on it.
     if (this.deadlines.now() - this.#heardAt >= Math.min(headMs, idleMs)) this.#leave()
-    this.#messages.end(stream, CANCEL)
   }
 
-  onReleased(): void {
-    this.#onPlaceFree()
+  onPlaceFree(): void {
+    if (this.#isOver) return
+    if (this.#messages.places === 0) this.#rest()
+    this.#onRoom()
   }
 
   onOpen(): void {
     if (this.#isOver) return
-    if (!isHttp2Agreed(this.#socket)) {
-      this.onGone(new Error(NO_ALPN))
+    const error = this.#opening?.begin()
+    if (error !== undefined) {
+      this.onGone(error)
       return
     }
-    this.#isOpen = true
     this.#output.preface(PREFACE)
     this.#writer.settings(CLIENT_SETTINGS)
     this.#messages.content.announce()
@@ -176,14 +136,14 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     const allowed = this.maxStreams
     try {
       try {
-        this.#reader.push(this.#firstBytes?.add(bytes) ?? bytes)
+        this.#reader.push(this.#opening?.read(bytes) ?? bytes)
       } finally {
         // Responses that were whole before an error are whole.
         this.#messages.content.onReadEnd()
       }
       if (this.#isOver) return
-      if (this.#firstBytes !== undefined) {
-        if (this.#handler.hasSettings) this.#onReady()
+      if (this.#opening !== undefined) {
+        if (this.#handler.hasSettings) this.#onSettings(this.#opening)
         return
       }
       if (this.maxStreams !== allowed) this.#onRoom()
@@ -196,8 +156,8 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
   }
 
   onFin(): void {
-    const text = this.#firstBytes === undefined ? 'the upstream closed the connection' : NO_SETTINGS
-    this.#end('gone', this.#reason ?? new Error(text))
+    const error = this.#opening?.onFin() ?? new Error('the upstream closed the connection')
+    this.#end('gone', this.#reason ?? error)
   }
 
   /** Writes report their own ends. */
@@ -205,22 +165,19 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
 
   onGone(error: NodeJS.ErrnoException): void {
     if (this.#isOver) return
-    this.#end('gone', this.#reason ?? (this.#isOpen ? error : connectFault(error)))
+    this.#end('gone', this.#reason ?? this.#opening?.onGone(error) ?? error)
   }
 
   onDeadline(): void {
     const now = this.deadlines.now()
-    const { connectMs, headMs } = this.times
     const { stalledSince = now } = this.#output
     const next = this.#liveness.look(now)
-    if (this.#firstBytes !== undefined) {
-      const missing = this.#isOpen ? 'no SETTINGS, the beginning of HTTP/2,' : 'no connection'
-      this.onGone(Object.assign(new Error(`${missing} within ${connectMs} ms`), { code: 'ETIMEDOUT' }))
-    } else if (now >= this.#headLimit.ends) {
+    if (this.#opening !== undefined) this.onGone(this.#opening.onLate())
+    else if (now >= this.#headLimit.ends) {
       this.#end('invalid', new Error('a head took too long'), PROTOCOL_ERROR)
-    } else if (next === 'give-up' || now - stalledSince >= headMs) {
+    } else if (next === 'give-up' || now - stalledSince >= this.times.headMs) {
       this.#end('silent', new Error('the upstream is gone, or reads nothing'))
-    } else if (this.#places === 0) {
+    } else if (this.#messages.places === 0) {
       this.#end('gone', new Error('the connection was idle'))
     } else {
       this.deadline = Math.min(now + LOOK_MS, this.#headLimit.ends)
@@ -230,33 +187,23 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     }
   }
 
-  /** The numbers of streams are nearly used up. */
-  get #isWornOut(): boolean {
-    return this.#messages.streams.last > MAX_31_BITS - 2 * MAX_STREAMS
-  }
-
   /** The SETTINGS of the upstream have come, and what it sent with them. */
-  #onReady(): void {
-    if (this.maxStreams === 0) {
-      this.#end('gone', new Error(NO_STREAMS))
+  #onSettings(opening: Opening): void {
+    const error = opening.onSettings(this.maxStreams)
+    if (error !== undefined) {
+      this.#end('gone', error)
       return
     }
-    this.#firstBytes = undefined
+    this.#opening = undefined
     this.#rest()
     this.#owner.onReady(this)
   }
 
-  #onPlaceFree(): void {
-    this.#places -= 1
-    if (this.#isOver) return
-    if (this.#places === 0) this.#rest()
-    this.#onRoom()
-  }
-
   /** A place has become free, or the upstream has changed how many there are. */
   #onRoom(): void {
-    const takesNone = this.#isLeaving || this.#isWornOut || this.maxStreams === 0
-    if (this.#places === 0 && takesNone) this.#end('gone', new Error('the connection has ended'))
+    const { places, isWornOut } = this.#messages
+    const takesNone = this.#isLeaving || isWornOut || this.maxStreams === 0
+    if (places === 0 && takesNone) this.#end('gone', new Error('the connection has ended'))
     else this.#owner.onRoom(this)
   }
 
@@ -270,7 +217,7 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.#reason = error
     this.#leave()
     this.#messages.refuseAfter(lastStream, error)
-    if (this.#places === 0 && !this.#isOver) this.#end('refused', error)
+    if (this.#messages.places === 0 && !this.#isOver) this.#end('refused', error)
   }
 
   /** Takes no more requests. */
@@ -286,10 +233,10 @@ export class Http2ClientConnection implements ClientStreamOwner, SocketReader, T
     this.#leave()
     this.deadlines.delete(this)
     this.#reader.stop()
-    if (this.#isOpen) this.#writer.goaway(0, code)
+    if (this.#opening?.begun !== false) this.#writer.goaway(0, code)
     this.#output.finish()
     // Nothing is lost with a connection that has carried no request.
-    if (this.#firstBytes === undefined && fault !== 'silent') closeLingering(this.#socket)
+    if (this.#opening === undefined && fault !== 'silent') closeLingering(this.#socket)
     else this.#socket.destroy()
     this.#owner.onClosed(this, fault, error)
     for (const stream of [...this.#messages.streams.all()]) {

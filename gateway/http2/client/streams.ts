@@ -1,4 +1,6 @@
 /** The streams of a connection: from requests to the frames of an upstream, and how they end (RFC 9113 section 5). */
+import type { Deadlines } from '../../http1/deadlines.js'
+import type { ResponseHandler, WaitingTimes } from '../../outgoing-request.js'
 import { ContentReceiver } from '../content-receiver.js'
 import { errorName } from '../error-names.js'
 import { ConnectionError, type StreamError } from '../errors.js'
@@ -7,21 +9,63 @@ import type { FloodLimits } from '../flood.js'
 import type { Messages } from '../frame-handler.js'
 import type { FrameWriter } from '../frame-writer.js'
 import type { BlockLimits, DecodedBlock } from '../hpack/decoder.js'
-import { INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from '../protocol.js'
+import { MAX_STREAMS } from '../limits.js'
+import { CANCEL, INTERNAL_ERROR, MAX_31_BITS, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from '../protocol.js'
+import { SendQueue } from '../send-queue.js'
 import { StreamSet } from '../stream-set.js'
 import { CONNECTION_WINDOW } from './limits.js'
+import type { Scheme } from './request-fields.js'
 import { HEAD_LIMITS } from './response-head.js'
-import type { ClientStream } from './stream.js'
+import { ClientStream, type ClientStreamOwner } from './stream.js'
 
-export class ClientStreams implements Messages<ClientStream> {
+/** The connection of the streams. */
+export interface ClientStreamsOwner {
+  readonly deadlines: Deadlines
+  readonly times: WaitingTimes
+  readonly scheme: Scheme
+  /** False once the connection takes no further requests. */
+  readonly takesRequests: boolean
+  /** A request was begun while no other is in progress. */
+  onBusy(): void
+  /** The upstream was silent for too long about a request. */
+  onSilent(): void
+  /** A place has become free. */
+  onPlaceFree(): void
+}
+
+export class ClientStreams implements Messages<ClientStream>, ClientStreamOwner {
+  readonly deadlines: Deadlines
+  readonly times: WaitingTimes
+  readonly scheme: Scheme
+  answered = 0
+  /** Places that are taken, by requests whose response was not yet handed over. */
+  places = 0
   readonly streams: StreamSet<ClientStream>
   readonly content: ContentReceiver<ClientStream>
+  readonly #owner: ClientStreamsOwner
+  readonly #writer: FrameWriter
   readonly #floods: FloodLimits
 
-  constructor(writer: FrameWriter, floods: FloodLimits) {
+  constructor(owner: ClientStreamsOwner, writer: FrameWriter, floods: FloodLimits) {
+    this.#owner = owner
+    this.#writer = writer
+    this.deadlines = owner.deadlines
+    this.times = owner.times
+    this.scheme = owner.scheme
     this.streams = new StreamSet(writer)
     this.content = new ContentReceiver(writer, this.streams, CONNECTION_WINDOW)
     this.#floods = floods
+  }
+
+  /** The numbers of streams are nearly used up. */
+  get isWornOut(): boolean {
+    return this.streams.last > MAX_31_BITS - 2 * MAX_STREAMS
+  }
+
+  /** Gives `handler` a place. */
+  take(handler: ResponseHandler): void {
+    this.places += 1
+    new ClientStream(this).offer(handler)
   }
 
   limitsOf(id: number): BlockLimits {
@@ -82,6 +126,46 @@ export class ClientStreams implements Messages<ClientStream> {
   forget(stream: ClientStream): void {
     stream.closed = true
     this.streams.delete(stream)
+  }
+
+  open(stream: ClientStream): SendQueue | undefined {
+    if (!this.#owner.takesRequests) return undefined
+    this.streams.last = this.streams.last === 0 ? 1 : this.streams.last + 2
+    stream.id = this.streams.last
+    this.streams.add(stream)
+    if (this.places === 1) this.#owner.onBusy()
+    return new SendQueue(stream.id, this.#writer, this.streams.initialWindow)
+  }
+
+  send(stream: ClientStream): void {
+    this.streams.send(stream)
+  }
+
+  onHead(stream: ClientStream): void {
+    this.answered += 1
+    this.content.onHead(stream)
+  }
+
+  onConsumed(stream: ClientStream, bytes: number): void {
+    this.content.onConsumed(stream, bytes)
+  }
+
+  onBodyless(stream: ClientStream): void {
+    this.content.onBodyless(stream)
+  }
+
+  onAborted(stream: ClientStream): void {
+    this.end(stream, CANCEL)
+  }
+
+  onSilent(stream: ClientStream): void {
+    this.#owner.onSilent()
+    this.end(stream, CANCEL)
+  }
+
+  onReleased(): void {
+    this.places -= 1
+    this.#owner.onPlaceFree()
   }
 
   /** The response is whole; an upload that is not is broken off. */
