@@ -2,7 +2,7 @@
  * `npm run fuzz [-- --messages 100000 --connections 20000 --seed 7]`: reads generated requests and responses with the
  * gateway's parser of HTTP/1.1 and with Node's, and fails at the first that they read differently
  * (test/gateway/http1/differential.test.ts); then plays mutated HTTP/2 connections against a gateway
- * (test/gateway/http2/mutated.test.ts).
+ * (test/gateway/http2/server/mutated.test.ts).
  */
 import { parseArgs } from 'node:util'
 import { Failure, inProject, run, say, script } from './lib/run.mjs'
@@ -39,7 +39,7 @@ await script(() => {
     })
   }
   if (connections > 0) {
-    play(`${connections} mutated HTTP/2 connections`, 'http2/mutated.test.js', {
+    play(`${connections} mutated HTTP/2 connections`, 'http2/server/mutated.test.js', {
       env: { ...env, CONNECTIONS: String(connections) },
       failure: `See above; again with --messages 0 --connections ${connections} --seed ${seed}`,
     })

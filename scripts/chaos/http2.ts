@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import { get } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { FLOODS, type FloodAttack } from '../../test/gateway/http2/flood-attacks.js'
-import { HOARDS, type HoardAttack } from '../../test/gateway/http2/hoard-attacks.js'
+import { FLOODS, type FloodAttack } from '../../test/gateway/http2/server/flood-attacks.js'
+import { HOARDS, type HoardAttack } from '../../test/gateway/http2/server/hoard-attacks.js'
 import { FrameClient } from '../../test/gateway/listen/frames.js'
 import { makeCertificate } from '../../test/helpers/certificates.js'
 import {

@@ -12,7 +12,7 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from '../listen/frames.js'
-import { FakeClient } from './fake-client.js'
+import { FakeClient } from './server/fake-client.js'
 
 const WHOLE = END_HEADERS | END_STREAM
 const get = (stream: number, method = 'GET'): Buffer =>

@@ -1,7 +1,7 @@
 /** A client's connection: its errors, its times, and how it ends. */
 import t from 'tap'
-import { holdClocks } from '../../helpers/clocks.js'
-import { waitUntil } from '../../helpers/wait.js'
+import { holdClocks } from '../../../helpers/clocks.js'
+import { waitUntil } from '../../../helpers/wait.js'
 import {
   ACK,
   CONTINUATION,
@@ -22,7 +22,7 @@ import {
   requestFields,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../listen/frames.js'
+} from '../../listen/frames.js'
 import { FakeClient } from './fake-client.js'
 
 const FLOW_CONTROL_ERROR = 3

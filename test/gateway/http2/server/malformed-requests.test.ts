@@ -3,7 +3,7 @@
  * serves the next request.
  */
 import t from 'tap'
-import { sleep } from '../../helpers/wait.js'
+import { sleep } from '../../../helpers/wait.js'
 import {
   DATA,
   END_HEADERS,
@@ -15,8 +15,8 @@ import {
   HEADERS,
   PROTOCOL_ERROR,
   postFrame,
-} from '../listen/frames.js'
-import { onBothWires } from '../listen/http2-scene.js'
+} from '../../listen/frames.js'
+import { onBothWires } from '../../listen/http2-scene.js'
 import { target } from './hostile-scene.js'
 
 type Field = readonly [name: string, value: string]

@@ -13,8 +13,8 @@ import {
   hpackInteger,
   hpackText,
   requestFields,
-} from '../listen/frames.js'
-import { ask, onBothWires, openSession } from '../listen/http2-scene.js'
+} from '../../listen/frames.js'
+import { ask, onBothWires, openSession } from '../../listen/http2-scene.js'
 import { endOf, play, type Target, target } from './hostile-scene.js'
 
 const NONE = Buffer.alloc(0)

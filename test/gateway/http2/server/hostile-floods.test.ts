@@ -1,6 +1,6 @@
 /** Frames that cost a client nothing, by the thousand: each kind ends its connection, and others are served meanwhile. */
 import t from 'tap'
-import { sleep, waitUntil } from '../../helpers/wait.js'
+import { sleep, waitUntil } from '../../../helpers/wait.js'
 import {
   ACK,
   code,
@@ -17,8 +17,8 @@ import {
   SETTINGS,
   settings,
   WINDOW_UPDATE,
-} from '../listen/frames.js'
-import { onBothWires } from '../listen/http2-scene.js'
+} from '../../listen/frames.js'
+import { onBothWires } from '../../listen/http2-scene.js'
 import { type Attack, play, target } from './hostile-scene.js'
 
 interface Flood extends Attack {

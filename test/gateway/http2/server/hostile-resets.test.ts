@@ -3,7 +3,7 @@
  * made it (CVE-2025-8671). Whatever way, the connection ends, and few requests reach the upstream.
  */
 import t from 'tap'
-import { waitUntil } from '../../helpers/wait.js'
+import { waitUntil } from '../../../helpers/wait.js'
 import {
   CANCEL,
   code,
@@ -22,8 +22,8 @@ import {
   RST_STREAM,
   requestFields,
   WINDOW_UPDATE,
-} from '../listen/frames.js'
-import { onBothWires } from '../listen/http2-scene.js'
+} from '../../listen/frames.js'
+import { onBothWires } from '../../listen/http2-scene.js'
 import { play, target } from './hostile-scene.js'
 
 interface Resets {

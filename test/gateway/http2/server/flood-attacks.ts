@@ -1,5 +1,5 @@
 /** What costs the client of a connection nothing, each a little beyond its limit (docs/network.md). */
-import type { Flood } from '../../../gateway/message.js'
+import type { Flood } from '../../../../gateway/message.js'
 import {
   ACK,
   CANCEL,
@@ -17,7 +17,7 @@ import {
   requestFields,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../listen/frames.js'
+} from '../../listen/frames.js'
 
 export interface FloodAttack {
   readonly what: string

@@ -29,8 +29,8 @@ import {
   STREAM_CLOSED,
   settings,
   WINDOW_UPDATE,
-} from '../listen/frames.js'
-import { onBothWires } from '../listen/http2-scene.js'
+} from '../../listen/frames.js'
+import { onBothWires } from '../../listen/http2-scene.js'
 import { endOf, target } from './hostile-scene.js'
 
 const MOST_WINDOW = 0x7fff_ffff

@@ -1,6 +1,6 @@
 /** Clients that read or send slowly, never finish, or play with windows: what is held for them is bounded. */
 import t from 'tap'
-import { sleep, waitUntil } from '../../helpers/wait.js'
+import { sleep, waitUntil } from '../../../helpers/wait.js'
 import {
   code,
   DATA,
@@ -18,8 +18,8 @@ import {
   requestFields,
   settings,
   WINDOW_UPDATE,
-} from '../listen/frames.js'
-import { onBothWires } from '../listen/http2-scene.js'
+} from '../../listen/frames.js'
+import { onBothWires } from '../../listen/http2-scene.js'
 import { endOf, play, target } from './hostile-scene.js'
 
 const MIB = 1024 * 1024

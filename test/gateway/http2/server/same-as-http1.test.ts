@@ -1,12 +1,12 @@
 /** The same request over HTTP/1.1 and over both implementations of HTTP/2: the same answer, and the same upstream. */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { HTTP2_WIRES, type Http2Wire } from '../../../config/words/words.js'
-import { HeaderDecoder } from '../../../gateway/http2/hpack/decoder.js'
-import { canMakeCertificates, makeCertificate, type TestCertificate } from '../../helpers/certificates.js'
-import { testGateway } from '../../helpers/gateway.js'
-import { type RawMessage, rawClient, rawUpstream, valuesOf } from '../../helpers/raw.js'
-import { waitUntil } from '../../helpers/wait.js'
+import { HTTP2_WIRES, type Http2Wire } from '../../../../config/words/words.js'
+import { HeaderDecoder } from '../../../../gateway/http2/hpack/decoder.js'
+import { canMakeCertificates, makeCertificate, type TestCertificate } from '../../../helpers/certificates.js'
+import { testGateway } from '../../../helpers/gateway.js'
+import { type RawMessage, rawClient, rawUpstream, valuesOf } from '../../../helpers/raw.js'
+import { waitUntil } from '../../../helpers/wait.js'
 import {
   DATA,
   END_HEADERS,
@@ -16,8 +16,8 @@ import {
   frame,
   HEADERS,
   RST_STREAM,
-} from '../listen/frames.js'
-import { CODINGS, lengthSpellings } from '../listen/smuggling/spellings.js'
+} from '../../listen/frames.js'
+import { CODINGS, lengthSpellings } from '../../listen/smuggling/spellings.js'
 
 interface Asked {
   readonly method: string

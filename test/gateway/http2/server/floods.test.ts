@@ -1,8 +1,8 @@
 /** What a client may send too much of: its connection ends with ENHANCE_YOUR_CALM, and the metrics count it by kind. */
 import t from 'tap'
-import { OK } from '../../helpers/raw.js'
-import { waitUntil } from '../../helpers/wait.js'
-import { answering } from '../forward/gateway.js'
+import { OK } from '../../../helpers/raw.js'
+import { waitUntil } from '../../../helpers/wait.js'
+import { answering } from '../../forward/gateway.js'
 import {
   CONTINUATION,
   code,
@@ -18,8 +18,8 @@ import {
   requestFields,
   SETTINGS,
   WINDOW_UPDATE,
-} from '../listen/frames.js'
-import { ask, onBothWires } from '../listen/http2-scene.js'
+} from '../../listen/frames.js'
+import { ask, onBothWires } from '../../listen/http2-scene.js'
 import { FLOODS, times } from './flood-attacks.js'
 
 const NOTHING = Buffer.alloc(0)

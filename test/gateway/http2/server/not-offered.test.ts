@@ -2,12 +2,12 @@
 import { once } from 'node:events'
 import { connect } from 'node:tls'
 import t, { type Test } from 'tap'
-import { testGateway } from '../../helpers/gateway.js'
-import { OK, RawPeer, rawClient, rawUpstream, valuesOf } from '../../helpers/raw.js'
-import { waitUntil } from '../../helpers/wait.js'
-import { answering } from '../forward/gateway.js'
-import { FrameClient, frame, getFrame, PREFACE, SETTINGS } from '../listen/frames.js'
-import { onBothWires } from '../listen/http2-scene.js'
+import { testGateway } from '../../../helpers/gateway.js'
+import { OK, RawPeer, rawClient, rawUpstream, valuesOf } from '../../../helpers/raw.js'
+import { waitUntil } from '../../../helpers/wait.js'
+import { answering } from '../../forward/gateway.js'
+import { FrameClient, frame, getFrame, PREFACE, SETTINGS } from '../../listen/frames.js'
+import { onBothWires } from '../../listen/http2-scene.js'
 
 const OPENING = Buffer.concat([Buffer.from(PREFACE), frame(SETTINGS, 0, 0), getFrame(1)])
 const UPGRADE = [

@@ -2,10 +2,10 @@
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import type { Test } from 'tap'
-import { Http2ServerConnections, type Http2Settings } from '../../../gateway/http2/server/connections.js'
-import type { ClientLimits } from '../../../gateway/http2/server/streams.js'
-import type { Flood, IncomingRequest, OutgoingResponse } from '../../../gateway/message.js'
-import { type Frame, frame, PREFACE, SETTINGS } from '../listen/frames.js'
+import { Http2ServerConnections, type Http2Settings } from '../../../../gateway/http2/server/connections.js'
+import type { ClientLimits } from '../../../../gateway/http2/server/streams.js'
+import type { Flood, IncomingRequest, OutgoingResponse } from '../../../../gateway/message.js'
+import { type Frame, frame, PREFACE, SETTINGS } from '../../listen/frames.js'
 
 export const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 

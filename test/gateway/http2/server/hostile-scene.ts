@@ -3,12 +3,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { ClientHttp2Session } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
-import type { Http2Wire } from '../../../config/words/words.js'
-import type { TestCertificate } from '../../helpers/certificates.js'
-import { type TestGateway, type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
-import { sleep, waitUntil } from '../../helpers/wait.js'
-import { FrameClient, type FrameClientOptions } from '../listen/frames.js'
-import { ask, openSession } from '../listen/http2-scene.js'
+import type { Http2Wire } from '../../../../config/words/words.js'
+import type { TestCertificate } from '../../../helpers/certificates.js'
+import { type TestGateway, type TestGatewayOptions, testGateway } from '../../../helpers/gateway.js'
+import { sleep, waitUntil } from '../../../helpers/wait.js'
+import { FrameClient, type FrameClientOptions } from '../../listen/frames.js'
+import { ask, openSession } from '../../listen/http2-scene.js'
 
 /** A request as the upstream saw it. */
 export interface Seen {

@@ -1,7 +1,7 @@
 /** An exchange is the same whichever version of HTTP, and whichever implementation, it comes by. */
 import fc from 'fast-check'
 import t from 'tap'
-import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
+import { canMakeCertificates, makeCertificate } from '../../../helpers/certificates.js'
 import { type Body, type Exchange, ways } from './exchanges.js'
 
 const RUNS = 150

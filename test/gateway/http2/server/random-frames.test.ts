@@ -1,14 +1,14 @@
 /**
  * Connections of clients that send anything: none fails, and all that was begun comes to an end.
- * `RUNS=100000 node dist/test/gateway/http2/random-frames.test.js` for a long run.
+ * `RUNS=100000 node dist/test/gateway/http2/server/random-frames.test.js` for a long run.
  */
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
-import { Http2ServerConnections } from '../../../gateway/http2/server/connections.js'
-import type { IncomingRequest, OutgoingResponse } from '../../../gateway/message.js'
-import { fields, frame, PREFACE, requestFields } from '../listen/frames.js'
+import { Http2ServerConnections } from '../../../../gateway/http2/server/connections.js'
+import type { IncomingRequest, OutgoingResponse } from '../../../../gateway/message.js'
+import { fields, frame, PREFACE, requestFields } from '../../listen/frames.js'
 
 const RUNS = Number(process.env.RUNS ?? 1_000)
 

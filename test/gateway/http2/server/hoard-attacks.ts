@@ -10,7 +10,7 @@ import {
   requestFields,
   settings,
   WINDOW_UPDATE,
-} from '../listen/frames.js'
+} from '../../listen/frames.js'
 
 export interface HoardAttack {
   readonly what: string

@@ -12,10 +12,10 @@ import {
 import { Agent, request } from 'node:https'
 import type { AddressInfo, Server } from 'node:net'
 import type { Test } from 'tap'
-import { HTTP2_WIRES } from '../../../config/words/words.js'
-import type { TestCertificate } from '../../helpers/certificates.js'
-import { testGateway } from '../../helpers/gateway.js'
-import { openSession } from '../listen/http2-scene.js'
+import { HTTP2_WIRES } from '../../../../config/words/words.js'
+import type { TestCertificate } from '../../../helpers/certificates.js'
+import { testGateway } from '../../../helpers/gateway.js'
+import { openSession } from '../../listen/http2-scene.js'
 
 export interface Body {
   readonly pieces: readonly Buffer[]

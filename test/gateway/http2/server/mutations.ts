@@ -20,7 +20,7 @@ import {
   SETTINGS,
   settings,
   WINDOW_UPDATE,
-} from '../listen/frames.js'
+} from '../../listen/frames.js'
 
 /** A number from 0 to below `below`. */
 export type Dice = (below: number) => number
