@@ -125,14 +125,18 @@ export class BackendQueue {
     return next
   }
 
-  /** Removes the newest request of the client with the longest queue, unless that is `client` or hardly longer. */
+  /**
+   * Removes the newest waiting request of the client that has the most requests here, with or without a place, unless that
+   * is `client` or it has hardly more.
+   */
   #shortenQueue(client: string): boolean {
-    let longest = this.#queues.get(client)?.size ?? 0
+    let most = this.#placesOf(client) + (this.#queues.get(client)?.size ?? 0)
     let queue: Set<Occupant> | undefined
-    for (const other of this.#queues.values()) {
-      if (other.size <= longest + 1) continue
-      longest = other.size
-      queue = other
+    for (const [other, waiting] of this.#queues) {
+      const requests = this.#placesOf(other) + waiting.size
+      if (requests <= most + 1) continue
+      most = requests
+      queue = waiting
     }
     const newest = queue === undefined ? undefined : [...queue].at(-1)
     newest?.giveWay()

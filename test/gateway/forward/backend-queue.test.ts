@@ -107,6 +107,21 @@ t.test('clients that wait take turns, and a client cannot fill the queue', async
   t.equal(crowd[0]?.state, 'held')
 })
 
+t.test('in a full queue, places that a client holds count with those it waits for', async t => {
+  const places = new BackendQueue(1024)
+  const enter = (client: string, count: number): Request[] =>
+    Array.from({ length: count }, () => new Request(places, client).enter())
+  enter('hoarder', 768)
+  enter('holder', 256)
+  const hoarder = enter('hoarder', 500)
+  const crowd = enter('crowd', 524)
+  const late = new Request(places, 'late').enter()
+  t.equal(late.state, 'waiting')
+  t.equal(hoarder.at(-1)?.state, 'gone', 'although its queue is the shorter one')
+  t.ok(crowd.every(({ state }) => state === 'waiting'))
+  t.equal(new Request(places, 'hoarder').enter().state, 'gone', 'and gets no more room')
+})
+
 t.test('places are never lost, never given twice, and nobody waits in vain', async () => {
   const step = fc.record({
     client: fc.nat(3),
