@@ -14,9 +14,9 @@ import type { Configuration } from '../gateway/configured/load.js'
 import {
   costText,
   costTexts,
-  type Flood,
   quotaText,
   secondsText,
+  type VolumetricRule,
   whoseText,
   windowText,
 } from '../gateway/explain/settings.js'
@@ -171,7 +171,7 @@ function spendText(kind: string, rule: RuleEntry): string {
   const own = pluginConfig(rule)
   if (kind === 'in-flight') return `${own.max} at a time`
   if (kind !== 'volumetric') return JSON.stringify(own)
-  const flood = own as unknown as Flood
+  const flood = own as unknown as VolumetricRule
   const { quota, blockFor } = flood
   const block = blockFor === undefined ? '' : `, then blocked for ${secondsText(blockFor)}`
   return `${quotaText(quota)}${costText(flood)}${block}`

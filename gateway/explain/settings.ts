@@ -7,10 +7,10 @@ import type { Static } from '../plugin.js'
 import type { WrittenWhen } from '../policy/when.js'
 
 /** The config of a volumetric rule; times in ms. */
-export type Flood = Static<(typeof volumetric)['schema']>
+export type VolumetricRule = Static<(typeof volumetric)['schema']>
 
 /** `1,000 per 60 s`. */
-export function quotaText({ requests, per }: Flood['quota']): string {
+export function quotaText({ requests, per }: VolumetricRule['quota']): string {
   return `${grouped(requests)} per ${secondsText(per)}`
 }
 
@@ -45,7 +45,7 @@ const CREDENTIALS = {
 } as const
 
 /** What a request of a volumetric rule costs: '' or `, 5 each`. */
-export function costText({ cost = 1, countWhen }: Flood): string {
+export function costText({ cost = 1, countWhen }: VolumetricRule): string {
   const each = typeof cost === 'number' ? `${cost} each` : `each as ${cost.answerHeader} of its answer says`
   const answered = countWhen ? [`only those answered ${countWhen.status.join(', ')}`] : []
   return [...answered, ...(cost === 1 ? [] : [each])].map(text => `, ${text}`).join('')

@@ -7,7 +7,7 @@ import { listed } from '../../config/problem.js'
 import type { RuleEntry } from '../../config/schema/policy.js'
 import { keyOf } from '../../config/words/bucket.js'
 import { MOST_KEYS } from '../../gateway/decide/store/meters.js'
-import type { Flood } from '../../gateway/explain/settings.js'
+import type { VolumetricRule } from '../../gateway/explain/settings.js'
 import { grouped } from '../text.js'
 import type { Remark, Subject } from './lint.js'
 
@@ -67,7 +67,7 @@ function evasionOf({ key }: RuleEntry): string | undefined {
 
 function boundOf(kind: string, rule: RuleEntry): string {
   if (kind !== 'volumetric') return 'Its plugin decides how long each lives.'
-  const { quota, blockFor = 0 } = rule as unknown as Flood
+  const { quota, blockFor = 0 } = rule as unknown as VolumetricRule
   const seconds = Math.max(quota.per, blockFor) / 1000
   return `Each lives for at most ${grouped(seconds)} s; a gateway without Redis keeps ${grouped(MOST_KEYS)} at most, shared equally by all volumetric rules.`
 }

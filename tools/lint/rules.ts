@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { listed } from '../../config/problem.js'
 import type { RuleEntry } from '../../config/schema/policy.js'
 import { columnOfUnknown } from '../../config/words/words.js'
-import type { Flood } from '../../gateway/explain/settings.js'
+import type { VolumetricRule } from '../../gateway/explain/settings.js'
 import { type Pattern, parsePattern } from '../../gateway/policy/pattern.js'
 import { methodsOf, READS } from '../../gateway/policy/policy.js'
 import { extentOf, sampleRequestsOf } from '../../gateway/policy/sample-requests.js'
@@ -95,7 +95,7 @@ const STRICTER: Readonly<Record<string, Compare>> = {
     return a.max < b.max ? 'more' : a.max === b.max ? 'equal' : undefined
   },
   volumetric: (one, other) => {
-    const [a, b] = [one, other] as unknown as [Flood, Flood]
+    const [a, b] = [one, other] as unknown as [VolumetricRule, VolumetricRule]
     const isAlike = isDeepStrictEqual([a.cost, a.countWhen], [b.cost, b.countWhen])
     if (a.quota.per !== b.quota.per || !isAlike) return undefined
     const [blockA = 0, blockB = 0] = [a.blockFor, b.blockFor]

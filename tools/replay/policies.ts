@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { isProjectLimits } from '../../config/load.js'
 import { listProblems } from '../../config/problem.js'
 import { type Configuration, load } from '../../gateway/configured/load.js'
-import type { Flood } from '../../gateway/explain/settings.js'
+import type { VolumetricRule } from '../../gateway/explain/settings.js'
 import type { WrittenWhen } from '../../gateway/policy/when.js'
 import type { KeyPart } from '../../gateway/types.js'
 import { Unusable } from '../command.js'
@@ -40,7 +40,7 @@ export interface NamedRule {
   readonly enforceFor?: number | undefined
   readonly when: WrittenWhen | undefined
   /** The settings of a volumetric rule. */
-  readonly flood: Flood | undefined
+  readonly flood: VolumetricRule | undefined
 }
 
 /**
@@ -53,7 +53,7 @@ export function rulesOf(policies: readonly Configuration[]): NamedRule[] {
       if (isProjectLimits(policy)) return []
       return policy.document.rules.map(rule => {
         const { id, key, when, enforceFor } = rule
-        const flood = policy.kind === 'volumetric' ? (rule as unknown as Flood) : undefined
+        const flood = policy.kind === 'volumetric' ? (rule as unknown as VolumetricRule) : undefined
         return { id, kind: policy.kind, key, when, enforceFor, flood }
       })
     }),

@@ -136,8 +136,8 @@ export class WorkerQuestions implements Inspected {
 const PREPARE_MS = 30_000
 const COMMIT_MS = 5_000
 
-/** What changes in every worker. */
-export interface Change {
+/** What every worker is to go on with. */
+export interface NextConfiguration {
   readonly contents: FileContents
   /** Undefined without TLS. */
   readonly certificate: CertificatePair | undefined
@@ -150,7 +150,7 @@ export interface Change {
  */
 export async function changeAll(
   { members }: Pick<WorkerPool, 'members'>,
-  { contents, certificate }: Change,
+  { contents, certificate }: NextConfiguration,
 ): Promise<void> {
   const silent = members.find(({ answers }) => !answers())
   if (silent !== undefined) {

@@ -1,7 +1,7 @@
 import type { Directory, External } from '../model.js'
 import type { SecretBox } from '../secrets.js'
 import { DirectoryStoreUnavailable, type Store } from '../store/contract.js'
-import { ConnectionError, ProviderError } from './error.js'
+import { ConnectionFlowError, ProviderError } from './error.js'
 import { isToken, type OAuth, type TokenSet } from './oauth.js'
 
 /** Tokens to store; `expires` (epoch ms) if it is known. */
@@ -33,15 +33,15 @@ const maxAttempts = 5
 export type ProviderConnection = ReturnType<typeof createConnection>
 
 /**
- * The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionError.
+ * The three steps that connect a directory to its provider (the spec's connection flow). They throw ConnectionFlowError.
  */
 export function createConnection({ store, box, oauth, sign, closing }: ConnectionParts) {
   async function pulled(directoryId: string): Promise<Directory & { external: External }> {
     const directory = await store.directory(directoryId)
-    if (!directory) throw new ConnectionError(404, 'There is no directory with this id.')
+    if (!directory) throw new ConnectionFlowError(404, 'There is no directory with this id.')
     const { external } = directory
     if (external) return { ...directory, external }
-    throw new ConnectionError(
+    throw new ConnectionFlowError(
       400,
       `A directory of type ${directory.type} is not pulled; its type must be external.`,
     )
@@ -56,9 +56,9 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
       // If the provider returns no new refresh token, the previous one stays valid.
       const lasting = refresh === '' || refresh === undefined ? known : refresh
       if (!isToken(access))
-        throw new ConnectionError(400, 'accessToken is required: the text of an access token.')
+        throw new ConnectionFlowError(400, 'accessToken is required: the text of an access token.')
       if (!isToken(lasting))
-        throw new ConnectionError(400, 'refreshToken is required: the text of a refresh token.')
+        throw new ConnectionFlowError(400, 'refreshToken is required: the text of a refresh token.')
       const sealed = {
         access: box.seal(access, directoryId, field('access')),
         refresh: box.seal(lasting, directoryId, field('refresh')),
@@ -93,7 +93,7 @@ export function createConnection({ store, box, oauth, sign, closing }: Connectio
       } catch (error) {
         if (!(error instanceof ProviderError)) throw error
         const refused = error.status === 400 || error.status === 401
-        throw new ConnectionError(refused ? 400 : 502, `${error.message}.`)
+        throw new ConnectionFlowError(refused ? 400 : 502, `${error.message}.`)
       }
     },
 

@@ -2,7 +2,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { hashOfToken, newSecret } from '../secrets.js'
 import type { ConsentLink, LinkStore } from '../store/contract.js'
 import type { ProviderConnection } from './connection.js'
-import { ConnectionError } from './error.js'
+import { ConnectionFlowError } from './error.js'
 
 export interface ConsentParts {
   readonly store: LinkStore
@@ -17,7 +17,7 @@ export type Consent = ReturnType<typeof createConsent>
 
 /**
  * A consent over HTTP. It starts with a one-time link, ends in the browser that started it, and uses the link up:
- * knowing a directory's id is not enough to connect it or to replace its tokens. All methods throw ConnectionError.
+ * knowing a directory's id is not enough to connect it or to replace its tokens. All methods throw ConnectionFlowError.
  */
 export function createConsent({ store, connection, states }: ConsentParts) {
   async function held(hash: string): Promise<ConsentLink> {
@@ -50,7 +50,7 @@ export function createConsent({ store, connection, states }: ConsentParts) {
     async resume(state: string, cookies: ReadonlyMap<string, string>, trusted: boolean) {
       const bound = states.read(state)
       if (!bound) {
-        throw new ConnectionError(
+        throw new ConnectionFlowError(
           400,
           'The state is missing, unknown or older than ten minutes: open the link again.',
         )
@@ -58,7 +58,7 @@ export function createConsent({ store, connection, states }: ConsentParts) {
       const { directoryId, link, browser } = bound
       const cookieName = cookieNameOf(browser)
       if (!trusted && hashOfToken(cookies.get(cookieName) ?? '') !== browser) {
-        throw new ConnectionError(
+        throw new ConnectionFlowError(
           403,
           'This is not the browser that started the consent, or it does not accept cookies: open the link again here.',
         )
@@ -79,8 +79,8 @@ export function createConsent({ store, connection, states }: ConsentParts) {
   }
 }
 
-const usedUp = (): ConnectionError =>
-  new ConnectionError(403, 'This link is unknown, already used or expired: ask for a new one.')
+const usedUp = (): ConnectionFlowError =>
+  new ConnectionFlowError(403, 'This link is unknown, already used or expired: ask for a new one.')
 
 /** How long the provider's admin may take from the redirect to giving consent. */
 export const stateLifeMs = 10 * 60 * 1000

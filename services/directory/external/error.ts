@@ -1,7 +1,7 @@
 import { HttpError } from '../../http/errors.js'
 
 /** A step of the connection failed. */
-export class ConnectionError extends HttpError {}
+export class ConnectionFlowError extends HttpError {}
 
 /**
  * The provider did not deliver what was requested. The message never contains a token, a person's address or a name.

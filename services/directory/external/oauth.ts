@@ -1,6 +1,6 @@
 import type { JsonObject } from '../model.js'
 import type { CallProvider } from './call.js'
-import { ConnectionError, ProviderError } from './error.js'
+import { ConnectionFlowError, ProviderError } from './error.js'
 import type { ExternalSettings } from './settings.js'
 
 /** The provider's response to a code (the spec's "External token set"). `expiry_date` is epoch ms. */
@@ -20,15 +20,15 @@ const usualLifeSeconds = 3600
 export type OAuth = ReturnType<typeof createOAuth>
 
 /**
- * The provider's OAuth endpoints (RFC 6749, sections 4.1 and 6). The token calls throw ProviderError; all throw ConnectionError
- * 501 when the operator has configured no client.
+ * The provider's OAuth endpoints (RFC 6749, sections 4.1 and 6). The token calls throw ProviderError; all throw
+ * ConnectionFlowError 501 when the operator has configured no client.
  */
 export function createOAuth(settings: ExternalSettings, call: CallProvider) {
   const { authorizeUrl, tokenUrl, scopes } = settings
 
   function client(): { id: string; secret: string } {
     if (settings.client) return settings.client
-    throw new ConnectionError(
+    throw new ConnectionFlowError(
       501,
       'The external provider is not set up: the operator has to set EXTERNAL_CLIENT_ID and EXTERNAL_CLIENT_SECRET.',
     )

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type { JsonObject, JsonValue } from '../model.js'
 import { ScimError } from '../scim/error.js'
-import { ConnectionError, Forbidden, ProviderError } from './error.js'
+import { ConnectionFlowError, Forbidden, ProviderError } from './error.js'
 import type { ProviderReader } from './provider.js'
 import type { Bounds } from './settings.js'
 import { distinctName, memberToUser, toGroup, toUser } from './translate.js'
@@ -178,7 +178,7 @@ function textOf(translate: (item: JsonObject) => JsonObject, item: JsonObject): 
 
 /** The message of a provider failure; any other error is rethrown. */
 function problemOf(error: unknown): string {
-  if (error instanceof ProviderError || error instanceof ConnectionError) return error.message
+  if (error instanceof ProviderError || error instanceof ConnectionFlowError) return error.message
   if ((error as Error).name === 'TimeoutError') return 'Reading from the provider took too long'
   throw error
 }

@@ -1,6 +1,6 @@
 import type { DirectoryCore } from '../core.js'
 import type { EventCallback } from '../events/event.js'
-import { ConnectionError } from '../external/error.js'
+import { ConnectionFlowError } from '../external/error.js'
 import type { TokenSet } from '../external/oauth.js'
 import { viewDirectory, viewPull } from '../routes/directory-view.js'
 import { HttpError } from '../routes/http.js'
@@ -67,7 +67,7 @@ export function embed(core: DirectoryCore): EmbeddedDirectory {
   function redirectUrl(given: string | undefined): string {
     const url = given ?? external.redirectUrl(settings.baseUrl)
     if (url !== undefined && URL.canParse(url)) return url
-    throw new ConnectionError(
+    throw new ConnectionFlowError(
       400,
       'redirectUrl is required when neither EXTERNAL_REDIRECT_URL nor BASE_URL is set.',
     )
@@ -127,10 +127,10 @@ function codeOf(error: unknown): number | undefined {
 
 function text(value: unknown, name: string): string {
   if (typeof value === 'string' && value !== '') return value
-  throw new ConnectionError(400, `${name} is required, as a string.`)
+  throw new ConnectionFlowError(400, `${name} is required, as a string.`)
 }
 
 function time(value: unknown): number {
   if (Number.isSafeInteger(value)) return value as number
-  throw new ConnectionError(400, 'expiryDate must be a time in milliseconds since 1970.')
+  throw new ConnectionFlowError(400, 'expiryDate must be a time in milliseconds since 1970.')
 }

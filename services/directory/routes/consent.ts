@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { answerErrors, HttpError } from '../../http/errors.js'
 import { presentsKey } from '../../keys.js'
 import { stateLifeMs } from '../external/consent.js'
-import { ConnectionError } from '../external/error.js'
+import { ConnectionFlowError } from '../external/error.js'
 import { errorSchema, refTo, text } from '../schemas/parts.js'
 import {
   baseUrlOf,
@@ -39,7 +39,7 @@ export function addConsent(server: Server, { external, keyHashes, baseUrl, log }
     send(refused, request, reply) {
       const { status: code, message } = refused
       // The fault of the provider or of a setting: the message says it all, and anyone can cause it.
-      if (refused instanceof ConnectionError)
+      if (refused instanceof ConnectionFlowError)
         log.warn({ status: code, err: message }, 'directory not connected')
       return respond(request, reply, { data: null, error: { message, code } }, message)
     },
