@@ -38,7 +38,7 @@ export const check = defineCommand({
     },
     json: { type: 'boolean', help: 'one JSON object instead of text' },
   },
-  details: `Reports every problem at once, as file:line:col path: sentence. When there is none, it warns of likely mistakes: patterns and rules that never take effect, buckets without a quota, numbers that are never reached, rules that have been report-only for long. Notes name keys that have no bound. docs/reference/errors.md explains each sentence.
+  details: `Reports every problem at once, as file:line:col path: sentence. When there is none, it warns of likely mistakes: patterns and rules that never take effect, buckets without a quota, numbers that are never reached, rules that have been report-only for long, certificates that have expired or end within 14 days. Notes name keys that have no bound. docs/reference/errors.md explains each sentence.
 
 It opens no port, data folder or database: whether an address is free and stored keys are whole shows at the start.
 

@@ -5,6 +5,7 @@ import type { Configuration } from '../../gateway/configured/load.js'
 import { checkAccess } from './access.js'
 import { checkBuckets } from './buckets.js'
 import { checkCallers } from './callers.js'
+import { checkCertificateDates } from './certificates.js'
 import { checkGateway } from './gateway.js'
 import { checkKeys } from './keys.js'
 import { checkObservation } from './observation.js'
@@ -23,6 +24,7 @@ const CHECKS: readonly ((subject: Subject) => Remark[])[] = [
   checkAccess,
   checkGateway,
   checkCallers,
+  checkCertificateDates,
 ]
 
 /** Findings that are valid but probably unintended, or worth knowing; ordered by place. */
