@@ -29,7 +29,8 @@ const PAUSE_MS = 50
 const NOTE = `One gateway with the files of \`config/\`, four upstreams and a rule keyed by \`email-or-flow\`, and the heap of a
 container of 768 MiB (\`${NODE_OPTIONS}\`). Clients open as many connections as they get within ${MOST_MS / 1000} s (${TINY_MS / 1000} s where
 an upstream has to be filled before tiny pieces follow), at most 1000 from one address
-and 4000 from a thousand, over HTTP/2 with up to 100 requests each, and finish nothing. Shown is the most resident memory.`
+and 4000 from a thousand, over HTTP/2 with up to 100 requests each, and finish nothing. HTTP/2 is Sluice's own
+(\`http2: own\`, the default). Shown is the most resident memory.`
 
 /** The short form measures nothing, as it takes minutes. */
 export const memorySections: Part = async ({ short, wants }) => {
