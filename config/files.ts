@@ -34,6 +34,8 @@ export interface FileContents {
 export class ConfigFiles {
   readonly #texts: Map<string, Content>
   readonly #folders: Map<string, readonly string[]>
+  /** True once a file or folder could not be read. */
+  hasFaults = false
 
   constructor({ texts, folders }: FileContents = { texts: [], folders: [] }) {
     this.#texts = new Map(texts)
@@ -47,15 +49,25 @@ export class ConfigFiles {
   /** Text of at most 1 MiB. */
   text(file: string): Content {
     const content = this.#texts.get(file) ?? readText(file)
+    if ('fault' in content) this.hasFaults = true
     this.#texts.set(file, content)
     return content
   }
 
   /** The policy files of a folder. Throws the file system's error. */
   list(folder: string): readonly string[] {
-    const names = this.#folders.get(folder) ?? policyNames(folder)
+    const names = this.#folders.get(folder) ?? this.#read(folder)
     this.#folders.set(folder, names)
     return names
+  }
+
+  #read(folder: string): readonly string[] {
+    try {
+      return policyNames(folder)
+    } catch (error) {
+      this.hasFaults = true
+      throw error
+    }
   }
 }
 

@@ -24,6 +24,8 @@ export interface Configuration {
 export interface InvalidConfiguration {
   readonly problems: readonly Problem[]
   readonly sources: Sources
+  /** True if nothing but other contents of `sources` can make it valid. */
+  readonly isFinal?: boolean
 }
 
 export interface LoadOptions {
@@ -54,7 +56,8 @@ export async function load(
   const loaded = loadConfig(path, { env, plugins: plugins.schemas, policies, files: disk })
   const sources = new Map([...loaded.sources, ...files])
   if ('problems' in loaded) {
-    return { problems: [...missing, ...loaded.problems, ...hint(path, env, running)], sources }
+    const problems = [...missing, ...loaded.problems, ...hint(path, env, running)]
+    return { problems, sources, isFinal: missing.length === 0 && !disk.hasFaults }
   }
   const compiled = compile(loaded.config, plugins, log)
   if ('problems' in compiled) return { problems: [...missing, ...compiled.problems], sources }

@@ -141,10 +141,10 @@ export class Reloader {
 
   async #run(trigger: Trigger): Promise<Reloaded> {
     const before = this.#inForce
-    const reloaded = await this.#attempt()
+    const { reloaded, isFinal } = await this.#attempt()
     const isRefused = reloaded.result === 'refused'
-    if (!isRefused || trigger !== 'retry') this.#retries.reset()
-    if (isRefused) this.#retries.schedule()
+    if (isFinal || trigger !== 'retry') this.#retries.reset()
+    if (!isFinal) this.#retries.schedule()
     if (trigger === 'retry' && isRefused && this.#isKnown(reloaded)) return reloaded
     this.#last = { ...reloaded, trigger, at: new Date() }
     this.#logResult(reloaded, trigger, before)
@@ -158,24 +158,29 @@ export class Reloader {
     return isDeepStrictEqual(known, reloaded)
   }
 
-  async #attempt(): Promise<Reloaded> {
+  /** `isFinal`: to try again would give the same, until `sources` change. */
+  async #attempt(): Promise<{ readonly reloaded: Reloaded; readonly isFinal: boolean }> {
     const loaded = await this.#load()
-    this.#sources = loaded.sources
-    if ('problems' in loaded) return this.#refused(loaded.problems)
+    this.#sources = new Map([...certificateSources(this.#options.first), ...loaded.sources])
+    if ('problems' in loaded) {
+      return { reloaded: this.#refused(loaded.problems), isFinal: loaded.isFinal === true }
+    }
     try {
       await this.#options.replace(loaded)
     } catch (error) {
       await loaded.compiled
         .close()
         .catch(cause => this.#options.log.error({ err: cause }, 'a plugin did not close'))
-      return this.#refused([problemOf(error as Error, loaded)])
+      return { reloaded: this.#refused([problemOf(error as Error, loaded)]), isFinal: false }
     }
     if (loaded.compiled.policy.revision !== this.#inForce.compiled.policy.revision) {
       this.#former = { loaded: this.#inForce, until: new Date() }
     }
     this.#inForce = loaded
-    this.#needsRestart = changedForGood(this.#options.first, loaded)
-    return { result: 'loaded', revision: loaded.compiled.policy.revision, needsRestart: this.#needsRestart }
+    const needsRestart = changedForGood(this.#options.first, loaded)
+    this.#needsRestart = needsRestart
+    const { revision } = loaded.compiled.policy
+    return { reloaded: { result: 'loaded', revision, needsRestart }, isFinal: true }
   }
 
   #refused(problems: readonly Problem[]): Reloaded {
@@ -190,8 +195,7 @@ export class Reloader {
       return await this.#options.load()
     } catch (error) {
       this.#options.log.error({ err: error }, 'a configuration could not be loaded')
-      const sources = new Map([...this.#sources.keys()].map(path => [path, markOf(path)]))
-      return { problems: [problemOf(error as Error, this.#inForce)], sources }
+      return { problems: [problemOf(error as Error, this.#inForce)], sources: marksOf(this.#sources.keys()) }
     }
   }
 
@@ -217,6 +221,16 @@ export class Reloader {
       log.warn({ ...shown, needsRestart }, message)
     }
   }
+}
+
+/** The files of the certificate in force, which the configuration may no longer name: they are still renewed. */
+function certificateSources({ config }: Configuration): Sources {
+  const { cert, key, clientCa } = config.gateway.listen.tls ?? {}
+  return marksOf([cert, key, clientCa].filter(file => file !== undefined))
+}
+
+function marksOf(paths: Iterable<string>): Sources {
+  return new Map([...paths].map(path => [path, markOf(path)]))
 }
 
 /** Changes that need a restart: fixed settings, and the code of plugins. */

@@ -4,7 +4,8 @@ import { definePlugin, type Project, type WrongCredential } from '../../plugin.j
 import { namedProjects } from '../named-project.js'
 import type { InUse } from '../shared.js'
 import { type ApiKey, hashOf, stateOf } from './key-file.js'
-import { checkKeys, type KeyStore, useKeys } from './key-store.js'
+import type { KeyStore } from './key-store.js'
+import { checkKeys, useKeys } from './shared-keys.js'
 
 /** Longer ones are no keys of anybody. */
 const LONGEST = 4096

@@ -3,10 +3,8 @@ import { createHash } from 'node:crypto'
 import { readFileSync, type Stats, statSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '../../types.js'
-import { areFilesChecked } from '../checked.js'
 import { checkedMark } from '../credential-file.js'
-import { Newest, type Read, sharedClock } from '../newest.js'
-import { type InUse, Shared } from '../shared.js'
+import { type Read, sharedClock } from '../newest.js'
 import {
   type ApiKey,
   type KeyTable,
@@ -24,8 +22,13 @@ const KNOWN = 'known'
 /** In place of the text of a file that does not exist. */
 const NOTHING = '{"version":1,"keys":[]}'
 
-/** The text of a file that a process has read. */
-export interface ReadKeys extends Read {
+/** That a process has read a text that can be used. */
+export interface KeyNews extends Read {
+  readonly digest: string
+}
+
+/** The same with the keys, as a file of them; they may be spelt otherwise than in the text of the digest. */
+export interface ReadKeys extends KeyNews {
   readonly text: string
 }
 
@@ -61,7 +64,10 @@ export class KeyStore {
       if (found === undefined) this.#table = NO_KEYS
       else atOnce(this.#replacing(markOf(found), readFileSync(file, 'utf8'), begun))
     } catch (error) {
-      if (known !== undefined) atOnce(this.#replacing(KNOWN, known.text, known.begun))
+      if (known !== undefined) {
+        atOnce(this.#using(known))
+        this.#mark = KNOWN
+      }
       this.#withoutFile(error as Error)
     }
     this.#schedule()
@@ -71,20 +77,22 @@ export class KeyStore {
   get inForce(): ReadKeys | undefined {
     if (this.#table === undefined) return undefined
     const text = JSON.stringify({ version: 1, keys: this.#table.keys })
-    return { id: this.#file, text, begun: this.#newest.begun }
+    return { id: this.#file, text, ...this.#newest }
+  }
+
+  /** Another process has read the file. True if its text is wanted: this one cannot read the same there by now. */
+  async wants(news: KeyNews): Promise<boolean> {
+    if (this.#isNew(news)) await this.look()
+    return this.#isNew(news)
   }
 
   /**
-   * Another process has read the file. False if this is known, or something newer; otherwise it will be in force in a
+   * What another process has read. False if this is known, or something newer; otherwise it will be in force in a
    * moment.
    */
-  learn({ text, begun }: ReadKeys): boolean {
-    const digest = digestOf(text)
-    if (begun < this.#newest.begun) return false
-    const isKnown = digest === this.#newest.digest
-    this.#newest = { begun, digest }
-    if (isKnown) return false
-    inSteps(this.#using(text, begun)).catch(error => this.#unreadable(error))
+  learn(read: ReadKeys): boolean {
+    if (!this.#isNew(read)) return false
+    inSteps(this.#using(read)).catch(error => this.#unreadable(error))
     return true
   }
 
@@ -165,23 +173,30 @@ export class KeyStore {
     try {
       yield
       const written = mark === '' ? NOTHING : text
-      const digest = digestOf(written)
-      const isNew = begun >= this.#newest.begun && digest !== this.#newest.digest
-      if (isNew) yield* this.#using(written, begun)
-      if (begun >= this.#newest.begun) this.#newest = { begun, digest }
+      const read = { id: this.#file, text: written, digest: digestOf(written), begun }
+      const isNew = this.#isNew(read)
+      if (isNew) yield* this.#using(read)
       this.#unusable = undefined
       // That there is no file revokes no key elsewhere.
-      if (isNew && mark !== '') this.#onRead({ id: this.#file, text: written, begun })
+      if (isNew && mark !== '') this.#onRead(read)
     } catch (error) {
       this.#unusable = (error as Error).message
       throw error
     }
   }
 
-  /** Puts the keys of a text in force, unless newer ones have come meanwhile. */
-  *#using(text: string, begun: number): Generator<void, void> {
+  /** False if it is known, which is noted, or something newer is. */
+  #isNew({ begun, digest }: KeyNews): boolean {
+    if (begun >= this.#newest.begun && digest !== this.#newest.digest) return true
+    this.#newest.begun = Math.max(begun, this.#newest.begun)
+    return false
+  }
+
+  /** Puts keys in force, unless newer ones have come meanwhile. */
+  *#using({ text, begun, digest }: ReadKeys): Generator<void, void> {
     const table = yield* readingKeys(text)
     if (begun < this.#newest.begun) return
+    this.#newest = { begun, digest }
     this.#table = table
     for (const id of this.used.keys()) if (!table.byId.has(id)) this.used.delete(id)
   }
@@ -218,62 +233,14 @@ export function readKeys(file: string): readonly ApiKey[] {
   return parseKeyFile(textOf(file)).keys
 }
 
-function textOf(file: string): string {
+/** The text of a file of keys. @throws a sentence that says why it must not be opened */
+export function textOf(file: string): string {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found === undefined) return NOTHING
   markOf(found)
   return readFileSync(file, 'utf8')
 }
 
-function digestOf(text: string): string {
+export function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('base64')
-}
-
-const stores = new Shared<KeyStore>()
-/** Texts that were read and are not used here yet. */
-const known = new Newest<ReadKeys>()
-let tellOthers: (read: ReadKeys) => void = () => undefined
-
-/** @param tell passes a text that was read here on to the other processes of this gateway */
-export function shareKeys(tell: (read: ReadKeys) => void): void {
-  tellOthers = tell
-}
-
-/** The keys in force whose file may say something else by now: what a new process has to know. */
-export function keysInForce(): ReadKeys[] {
-  return stores.values.flatMap(store => (store.isCurrent ? [] : (store.inForce ?? [])))
-}
-
-/** What another process has read: the file need not be readable any more. False if it is known, or something newer. */
-export function learnKeys(read: ReadKeys): boolean {
-  return stores.get(read.id)?.learn(read) ?? known.add(read)
-}
-
-/** @throws a sentence that says why the file of keys cannot be used */
-export function checkKeys(file: string): void {
-  if (areFilesChecked()) return
-  try {
-    // To read many keys at once would stop the requests of a running gateway at each reload.
-    if (stores.get(file)?.isCurrent !== true) keepChecked(file)
-  } catch (error) {
-    throw new Error(`${file} cannot be used: ${(error as Error).message}`)
-  }
-}
-
-/** What was found right counts, even if the file says something else a moment later. */
-function keepChecked(file: string): void {
-  const begun = sharedClock()
-  const text = textOf(file)
-  parseKeyFile(text)
-  if (stores.get(file) === undefined) known.add({ id: file, text, begun })
-}
-
-/** The keys of a file for one more user, who must release them. */
-export function useKeys(file: string, log: Log): InUse<KeyStore> {
-  return stores.use(file, () => new KeyStore(file, log, tellOthers, known.take(file)))
-}
-
-/** When each key was last used in this process, by id; in ms since the epoch. */
-export function keyUses(): [string, number][] {
-  return stores.values.flatMap(({ used }) => [...used])
 }

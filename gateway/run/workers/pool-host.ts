@@ -6,7 +6,8 @@
 import cluster from 'node:cluster'
 import type { Configuration } from '../../configured/load.js'
 import { Failure } from '../../errors.js'
-import { keysInForce, learnKeys, type ReadKeys, shareKeys } from '../../identify/api-keys/key-store.js'
+import type { ReadKeys } from '../../identify/api-keys/key-store.js'
+import { keysInForce, learnKeys, shareKeys, wantsKeys } from '../../identify/api-keys/shared-keys.js'
 import type { ReadKeySet } from '../../identify/jwt/shared-key-sets.js'
 import { Newest } from '../../identify/newest.js'
 import { Metrics } from '../../observe/metrics.js'
@@ -17,6 +18,7 @@ import type { InForce } from '../generation.js'
 import type { Host, HostOptions } from '../host.js'
 import { startEmbedded } from '../upstreams.js'
 import { version } from '../version.js'
+import { tellKeys } from './keys.js'
 import { PushedOverrides } from './overrides.js'
 import { changeAll, WorkerQuestions } from './questions.js'
 import { type Member, WorkerPool } from './worker-pool.js'
@@ -70,13 +72,8 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     for (const { channel } of pool.members) channel.ask('learnKeySet', read).catch(() => undefined)
   }
 
-  /** This process reads the file, too: of the same text, one report is enough. */
-  function keysRead(read: ReadKeys): void {
-    if (learnKeys(read)) tellKeys(read)
-  }
-
-  function tellKeys(read: ReadKeys): void {
-    for (const { channel } of pool.members) channel.ask('learnKeys', read).catch(() => undefined)
+  function tellAll(read: ReadKeys): void {
+    for (const { channel } of pool.members) tellKeys(channel, read)
   }
 
   async function admit(member: Member, change: number, join: () => void): Promise<void> {
@@ -88,7 +85,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     join()
     // Those read since it got its orders.
     for (const read of keySets.all) member.channel.ask('learnKeySet', read).catch(() => undefined)
-    for (const read of keysInForce()) member.channel.ask('learnKeys', read).catch(() => undefined)
+    for (const read of keysInForce()) tellKeys(member.channel, read)
     await overrides.pushTo(member)
   }
 
@@ -99,7 +96,10 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
       embedded,
       countWrongCredential,
       keySetRead,
-      keysRead,
+      wantsKeys,
+      learnKeys(read) {
+        if (learnKeys(read)) tellAll(read)
+      },
       reportForwarding: seldom(warnOf(log)),
       recordOverride: override => overrides.opened.runtime.journal.record(override),
       withdrawOverride: id => overrides.opened.runtime.journal.withdraw(id),
@@ -122,7 +122,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     hopeless,
     log,
   })
-  shareKeys(tellKeys)
+  shareKeys(tellAll)
   watchWorkers(metrics.series, () => pool.members)
   const inForce = (): InForce => ({ ...active, current: overrides.opened.runtime.inForce(active.loaded) })
   const questions = new WorkerQuestions(pool, () => inForce().current)

@@ -5,7 +5,8 @@ import { listProblems } from '../../../config/problem.js'
 import type { Gateway } from '../../../config/schema/gateway.js'
 import { type Configuration, type InvalidConfiguration, load, loadOrFail } from '../../configured/load.js'
 import type { Slots } from '../../decide/held-slots.js'
-import { keyUses, learnKeys, type ReadKeys, shareKeys } from '../../identify/api-keys/key-store.js'
+import type { ReadKeys } from '../../identify/api-keys/key-store.js'
+import { keyUses, learnKeys, shareKeys, wantsKeys } from '../../identify/api-keys/shared-keys.js'
 import { trustChecks } from '../../identify/checked.js'
 import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/shared-key-sets.js'
 import type { CertificatePair } from '../../listen/certificate.js'
@@ -20,6 +21,7 @@ import { openLog, outliveRejections } from '../process.js'
 import type { BackendState, EmbeddedService } from '../upstreams.js'
 import { countInTime } from './ask-count.js'
 import { Channel, type SentError, sendableError } from './channel.js'
+import { type KeyCalls, tellKeys } from './keys.js'
 import { endWith } from './orphan-watch.js'
 import { followSupervisor } from './overrides.js'
 
@@ -46,7 +48,7 @@ export interface Orders {
 }
 
 /** Calls that the supervisor answers. */
-export interface SupervisorCalls {
+export interface SupervisorCalls extends KeyCalls {
   orders(): Orders
   /** An embedded service; starts it when asked for the first time. */
   embedded(name: string): Promise<EmbeddedService>
@@ -54,8 +56,6 @@ export interface SupervisorCalls {
   reportForwarding(seen: UntrustedForwarding): void
   /** The worker has read a key set: the others learn it. */
   keySetRead(read: ReadKeySet): void
-  /** The same of a file of API keys. */
-  keysRead(read: ReadKeys): void
   countWrongCredential(client: string, credential: string): Promise<number | undefined>
   /** @throws {Unreachable} */
   recordOverride(override: StoredOverride): Promise<void>
@@ -72,7 +72,7 @@ export interface SupervisorCalls {
 }
 
 /** Calls that a worker answers once it asks to join. */
-export interface WorkerCalls extends Pick<Core, 'live' | 'history' | 'explain' | 'forget'> {
+export interface WorkerCalls extends KeyCalls, Pick<Core, 'live' | 'history' | 'explain' | 'forget'> {
   ping(): void
   metrics(): Promise<MetricsSnapshot>
   backends(): BackendState[]
@@ -85,7 +85,6 @@ export interface WorkerCalls extends Pick<Core, 'live' | 'history' | 'explain' |
   /** Redis has not answered another process. */
   suspectRedis(): void
   learnKeySet(read: ReadKeySet): void
-  learnKeys(read: ReadKeys): void
   /** Opens the configuration in `contents`, for `commit` or `discard`. */
   prepare(contents: FileContents): Promise<void>
   /** Null without TLS. */
@@ -117,7 +116,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   const log = openLog(process.pid)
   trustChecks()
   for (const read of orders.keys) learnKeys(read)
-  shareKeys(read => void supervisor.ask('keysRead', read).catch(() => undefined))
+  shareKeys(read => tellKeys(supervisor, read))
   for (const read of orders.keySets) learnKeySet(read)
   shareKeySets(read => void supervisor.ask('keySetRead', read).catch(() => undefined))
   const loaded = await loadOrFail(configPath, process.env, log, { contents })
@@ -147,6 +146,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     overrides: receive,
     suspectRedis,
     learnKeySet,
+    wantsKeys,
     learnKeys: read => void learnKeys(read),
   } satisfies WorkerCalls
   await supervisor.ask('join', change)
@@ -167,7 +167,7 @@ function callsOf(
   core: Core,
   log: ClosableLog,
   read: (contents: FileContents) => Promise<Configuration | InvalidConfiguration>,
-): Omit<WorkerCalls, 'overrides' | 'suspectRedis' | 'learnKeySet' | 'learnKeys'> {
+): Omit<WorkerCalls, 'overrides' | 'suspectRedis' | 'learnKeySet' | keyof KeyCalls> {
   const { metrics, inspected } = core
   let next: Promise<Prepared> | undefined
 

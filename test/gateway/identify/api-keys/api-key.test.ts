@@ -5,13 +5,13 @@ import { existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import type { KeyList } from '../../../gateway/admin/key-list.js'
-import { sluice } from '../../helpers/command.js'
-import { testGateway } from '../../helpers/gateway.js'
-import { send, startApp } from '../../helpers/http.js'
-import { rawClient } from '../../helpers/raw.js'
-import { inProject } from '../../helpers/root.js'
-import { waitUntil } from '../../helpers/wait.js'
+import type { KeyList } from '../../../../gateway/admin/key-list.js'
+import { sluice } from '../../../helpers/command.js'
+import { testGateway } from '../../../helpers/gateway.js'
+import { send, startApp } from '../../../helpers/http.js'
+import { rawClient } from '../../../helpers/raw.js'
+import { inProject } from '../../../helpers/root.js'
+import { waitUntil } from '../../../helpers/wait.js'
 
 async function start(t: Test, { plugin = '', routeSettings = 'auth: required' } = {}) {
   const upstream = await startApp(t, (req, res) =>

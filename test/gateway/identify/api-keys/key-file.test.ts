@@ -6,7 +6,7 @@ import {
   parseKeyFile,
   readingKeys,
   stateOf,
-} from '../../../gateway/identify/api-keys/key-file.js'
+} from '../../../../gateway/identify/api-keys/key-file.js'
 
 const made = () => newKey({ project: 'acme', name: 'ci', scopes: ['read'] }, new Date()).entry
 const fileOf = (keys: readonly unknown[], more: object = {}) => JSON.stringify({ version: 1, keys, ...more })
