@@ -3,13 +3,17 @@ import { Type } from 'typebox'
 import { Name, Strict, Word } from './fields.js'
 import { HostName } from './projects.js'
 
+const RouteHost = Type.String({
+  pattern: '^(\\[[0-9a-f:.]+\\]|(\\*\\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)$',
+  maxLength: 253,
+  expected: 'a host name in lowercase, without port, or "*." and a name for every host below that',
+  description:
+    'Host whose requests take this route, or *.NAME for every host below NAME, but not NAME itself. The most specific host that has a route for the path wins: the name, then the longest *.NAME, then routes without host.',
+})
+
 /** Which path goes to which upstream. */
 export const Route = Strict({
-  host: Type.Optional(
-    HostName(
-      'Host whose requests take this route. What a host does not route falls to the routes without one.',
-    ),
-  ),
+  host: Type.Optional(RouteHost),
   path: Type.String({
     pattern: '^([A-Z]+ )?/',
     maxLength: 1024,

@@ -1,13 +1,13 @@
 /** Compiles policy files into one immutable policy, looked up per request. Reports all faults, each by its place. */
 import { patternsOf } from '../../config/words/bucket.js'
 import { checkCosts, type KnownBuckets, readBuckets } from './buckets.js'
+import { compileRoutes } from './compile-routes.js'
 import { type PolicyConfig, projectLimitsIn } from './documents.js'
 import { compileEndpointRules } from './endpoint-rules.js'
 import { type Fault, readPattern } from './fault.js'
 import { compileColumns, compileOverrides, rollOut } from './limits.js'
 import { NegotiatedLimits } from './negotiated.js'
 import { createPolicy, type EndpointRule, type Policy } from './policy.js'
-import { Routes } from './routes.js'
 import { Tries } from './tries.js'
 import type { UpstreamReading } from './upstream-reading.js'
 
@@ -52,26 +52,6 @@ export function compilePolicy(
     readings,
   })
   return { policy, faults }
-}
-
-function compileRoutes(
-  { gateway, gatewayFile: file }: PolicyConfig,
-  readings: PolicyOptions['readings'],
-  faults: Fault[],
-): Routes {
-  const compiled = new Routes(gateway.closed, readings)
-  for (const [i, { host, path: text, ...target }] of gateway.routes.entries()) {
-    const path = ['routes', i, 'path']
-    const pattern = readPattern(text, file, path, faults)
-    const tie = pattern && compiled.add(host, pattern, target)
-    if (tie === undefined) continue
-    faults.push({
-      file,
-      path,
-      message: `The path "${text}" ties with "${tie.route}", which is routed already.`,
-    })
-  }
-  return compiled
 }
 
 function wordsOf(

@@ -1,8 +1,9 @@
 /** Where a request goes: by host and path, unless the path is closed. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Facts } from '../types.js'
+import { HostTries } from './host-tries.js'
 import { foldPattern, isServedMethod, type Pattern } from './pattern.js'
-import { type Found, PathTrie } from './trie.js'
+import type { Found, PathTrie } from './trie.js'
 import { overridingMethod, type UpstreamReading } from './upstream-reading.js'
 
 /** Paths that are answered 404 whatever routes say. All that an entry names must hold; letter case is ignored. */
@@ -24,14 +25,12 @@ export interface RouteTarget {
   readonly scopes: readonly string[]
 }
 
-type Targets = PathTrie<RouteTarget>
 type RoutedFacts = Pick<Facts, 'method' | 'path' | 'host' | 'header'>
 
 export class Routes {
-  readonly #everyHost: Targets = new PathTrie()
-  readonly #hosts = new Map<string, Targets>()
+  readonly #tries = new HostTries<RouteTarget>()
   /** The same routes in lower case, for upstreams that ignore case. */
-  readonly #folded = { everyHost: new PathTrie<RouteTarget>(), hosts: new Map<string, Targets>() }
+  readonly #folded = new HostTries<RouteTarget>()
   readonly #readings: ReadonlyMap<string, UpstreamReading>
   readonly #closed: readonly ClosedEntry[]
 
@@ -48,21 +47,20 @@ export class Routes {
 
   /** Adds a route. Returns the route that it ties with, if there is one. */
   add(host: string | undefined, pattern: Pattern, target: RouteTarget): Found<RouteTarget> | undefined {
-    const tie = targetsOf(host, this.#everyHost, this.#hosts).add(pattern, target)
+    const tie = this.#tries.add(host, pattern, target)
     if (tie !== undefined || !this.#readings.get(target.upstream)?.caseInsensitivePaths) return tie
-    const { everyHost, hosts } = this.#folded
-    const alike = targetsOf(host, everyHost, hosts).add(foldPattern(pattern), target)
+    const alike = this.#folded.add(host, foldPattern(pattern), target)
     return alike !== undefined && !isDeepStrictEqual(alike.value, target) ? alike : undefined
   }
 
-  /** The routes of one host, or of every host. */
-  of(host: string | undefined): Targets {
-    return targetsOf(host, this.#everyHost, this.#hosts)
+  /** The routes that are written for this host. */
+  of(host: string | undefined): PathTrie<RouteTarget> {
+    return this.#tries.of(host)
   }
 
   /**
-   * The route: what a host does not route falls to the routes of every host. If its upstream serves a POST as another
-   * method, that method needs a route too, and what both ask for counts.
+   * The route of the most specific host that has one for the path. If its upstream serves a POST as another method, that
+   * method needs a route too, and what both ask for counts.
    */
   find(facts: RoutedFacts): Found<RouteTarget> | undefined {
     if (this.isClosed(facts)) return undefined
@@ -80,11 +78,9 @@ export class Routes {
    * around what a route asks for.
    */
   #find(method: string, { path, host }: RoutedFacts): Found<RouteTarget> | undefined {
-    const found = this.#hosts.get(host)?.find(method, path) ?? this.#everyHost.find(method, path)
+    const found = this.#tries.find(host, method, path)
     if (found === undefined || !this.#readings.get(found.value.upstream)?.caseInsensitivePaths) return found
-    const { everyHost, hosts } = this.#folded
-    const lower = path.toLowerCase()
-    return hosts.get(host)?.find(method, lower) ?? everyHost.find(method, lower) ?? found
+    return this.#folded.find(host, method, path.toLowerCase()) ?? found
   }
 
   /** True for a path that is answered 404 whatever routes say. */
@@ -112,10 +108,3 @@ function strictest({ upstream, auth, scopes }: RouteTarget, other: RouteTarget):
 }
 
 const ended = (path: string): string => (path.endsWith('/') ? path : `${path}/`)
-
-function targetsOf(host: string | undefined, everyHost: Targets, hosts: Map<string, Targets>): Targets {
-  if (host === undefined) return everyHost
-  const known = hosts.get(host) ?? new PathTrie<RouteTarget>()
-  hosts.set(host, known)
-  return known
-}

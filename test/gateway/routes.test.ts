@@ -2,6 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { parsePattern } from '../../gateway/policy/pattern.js'
+import { Routes } from '../../gateway/policy/routes.js'
 import { sluice } from '../helpers/command.js'
 
 const GATEWAY = `version: 1
@@ -43,6 +45,16 @@ t.test('a route may name a host and a method; what a host does not route falls t
   t.equal(await upstream('other.example.com', '/cart/7'), null)
 })
 
+t.test('a wildcard takes every host below a name, and what no better host routes', async t => {
+  const wild = '  - { host: "*.example.com", path: /**, upstream: shop }\n'
+  const { upstream } = configured(t, GATEWAY.replace('  - { path: /help', `${wild}  - { path: /help`))
+  t.equal(await upstream('docs.example.com', '/x'), 'docs', 'the exact host wins')
+  t.equal(await upstream('shop.example.com', '/help/x'), 'shop', 'before the routes without a host')
+  t.equal(await upstream('a.B.example.com.:443', '/x'), 'shop')
+  t.equal(await upstream('example.com', '/help/x'), 'docs')
+  t.equal(await upstream('evil-example.com', '/x'), null)
+})
+
 t.test('a closed path goes nowhere, however it is spelt', async t => {
   const { upstream } = configured(t)
   const host = 'shop.example.com'
@@ -75,4 +87,34 @@ t.test('two routes of one host for the same requests are refused; of two hosts t
   })
   const fine = configured(t, GATEWAY.replace('closed:', `${route.replace('docs', 'www')}closed:`))
   t.match(await sluice(['check', '--config', fine.folder]), { code: 0 })
+})
+
+t.test('thousands of hosts and routes cost a request what a few cost', async t => {
+  const costOf = (hosts: number, paths: number): number => {
+    const routes = new Routes([], new Map())
+    for (let i = 0; i < hosts; i++) {
+      for (let j = 0; j < paths; j++) {
+        const host = i % 2 === 0 ? `h${i}.test` : `*.h${i}.test`
+        routes.add(host, parsePattern(`/p${j}/{id}/**`), { upstream: 'app', auth: 'optional', scopes: [] })
+      }
+    }
+    const asked = Array.from({ length: 100 }, (_, i) => ({
+      method: 'GET',
+      host: `${i % 2 === 0 ? '' : 'x.'}h${i % hosts}.test`,
+      path: `/p${i % paths}/7/more`,
+      header: () => undefined,
+    }))
+    for (const one of asked) t.equal(routes.find(one)?.value.upstream, 'app', `${one.host}${one.path}`)
+    let least = Number.POSITIVE_INFINITY
+    for (let round = 0; round < 20; round++) {
+      const startedAt = performance.now()
+      for (let i = 0; i < 5000; i++) routes.find(asked[i % asked.length] as (typeof asked)[0])
+      least = Math.min(least, performance.now() - startedAt)
+    }
+    return least / 5
+  }
+  costOf(2, 5)
+  const [few, many] = [costOf(2, 5), costOf(1000, 10)]
+  t.comment(`${few.toFixed(2)} us with 10 routes, ${many.toFixed(2)} us with 10,000`)
+  t.ok(many < 3 * few + 1, `${few} and ${many} us`)
 })

@@ -39,7 +39,6 @@ t.test('probable mistakes are reported at their places, and fail the check only 
       lines.some(line => line.startsWith(start) && new RegExp(sentence).test(line)),
       `${start} ${sentence}`,
     )
-  isReported('gateway.yaml:6:13 routes[1].path: warning:', 'No request can take the route "/api/\\*/\\*\\*"')
   isReported('policies/project-limits.yaml:7:9 buckets.any[0]: warning:', '"/api/{id}/one" is more specific')
   isReported(
     'policies/project-limits.yaml:8:11 buckets.nobody: warning:',

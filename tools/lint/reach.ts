@@ -4,14 +4,9 @@ import type { Path } from '../../config/problem.js'
 import { patternsOf } from '../../config/words/bucket.js'
 import { type Pattern, parsePattern, type Segment } from '../../gateway/policy/pattern.js'
 import type { Table } from '../../gateway/policy/policy.js'
-import {
-  type Extent,
-  extentOf,
-  type SampleRequest,
-  sampleRequestsOf,
-} from '../../gateway/policy/sample-requests.js'
+import { type Extent, extentOf, sampleRequestsOf } from '../../gateway/policy/sample-requests.js'
 import { variantsOf } from '../../gateway/policy/shares-and-trials.js'
-import type { PathTrie } from '../../gateway/policy/trie.js'
+import { listTakers, takersOf } from '../../gateway/policy/takers.js'
 import type { Remark, Subject } from './lint.js'
 
 interface Written {
@@ -21,14 +16,13 @@ interface Written {
 }
 
 export function checkReach(subject: Subject): Remark[] {
-  const { routes, columns, projects } = subject.loaded.compiled.policy
+  const { columns, projects } = subject.loaded.compiled.policy
   const buckets = bucketPatterns(subject)
   const rules = rulePatterns(subject)
   const written = routePatterns(subject)
   const extent = extentOf([...buckets, ...rules, ...written].map(({ pattern }) => pattern))
   const all = [...columns.values(), ...projects.values()].flatMap(table => [...variantsOf(table)])
   return [
-    ...written.flatMap(one => shadowedRoute(one, routes.of(one.host), extent)),
     ...[...buckets, ...rules].flatMap(one => unrouted(one, written)),
     ...buckets.flatMap(one => shadowedPattern(one, all, extent)),
   ]
@@ -55,9 +49,8 @@ function rulePatterns({ rules }: Subject): Written[] {
   )
 }
 
-function routePatterns({ loaded: { config } }: Subject): (Written & { readonly host: string | undefined })[] {
-  return config.gateway.routes.map(({ host, path }, i) => ({
-    host,
+function routePatterns({ loaded: { config } }: Subject): Written[] {
+  return config.gateway.routes.map(({ path }, i) => ({
     file: config.gatewayFile,
     path: ['routes', i, 'path'],
     pattern: parsePattern(path),
@@ -81,17 +74,6 @@ function meet(a: readonly Segment[], b: readonly Segment[]): boolean {
   }
 }
 
-function shadowedRoute(
-  { file, path, pattern }: Written,
-  routes: PathTrie<unknown>,
-  extent: Extent,
-): Remark[] {
-  const takers = takersOf(sampleRequestsOf(pattern, extent), routes, pattern)
-  if (takers === undefined) return []
-  const message = `No request can take the route "${pattern.text}": ${listTakers(takers)} more specific.`
-  return [{ severity: 'warning', file, path, message }]
-}
-
 function shadowedPattern(
   { file, path, pattern, bucket }: Written & { readonly bucket: string },
   tables: readonly Table[],
@@ -109,24 +91,4 @@ function shadowedPattern(
   if (takers.size === 0) return []
   const message = `No request can fall under "${pattern.text}": wherever bucket "${bucket}" has a quota, ${listTakers(takers)} more specific and takes it first.`
   return [{ severity: 'warning', file, path, message }]
-}
-
-/** The patterns that take the sample requests of `pattern`; undefined when it takes one itself. */
-function takersOf<T>(
-  samples: readonly SampleRequest[],
-  trie: PathTrie<T>,
-  pattern: Pattern,
-): Set<string> | undefined {
-  const takers = new Set<string>()
-  for (const { method, path } of samples) {
-    const found = trie.find(method, path)
-    if (found === undefined || found.route === pattern.text) return undefined
-    takers.add(found.route)
-  }
-  return takers
-}
-
-function listTakers(takers: ReadonlySet<string>): string {
-  const names = [...takers].map(taker => `"${taker}"`)
-  return names.length === 1 ? `${names[0]} is` : `each of ${names.join(', ')} is`
 }
