@@ -20,8 +20,10 @@ export interface Facts {
   /** Request id, also sent to the upstream as `x-sluice-request-id`. */
   readonly id: string
   readonly method: string
-  /** The path in normal form; the same text is matched and forwarded. */
+  /** The path in normal form, which is matched and counted. */
   readonly path: string
+  /** The path as it is forwarded, with escapes of sub-delimiters (`%2B`) as the client wrote them; by default `path`. */
+  readonly speltPath?: string | undefined
   /** `path` in lower case, if the upstream ignores case: matched, counted and logged instead of `path`. */
   readonly foldedPath?: string | undefined
   /** Raw query with its `?`, or ''. */

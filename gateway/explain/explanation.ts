@@ -29,7 +29,7 @@ export interface Explanation {
 export interface ExplainedRequest {
   readonly method: string
   readonly target: string
-  /** The normal form, which is matched and forwarded; null when the target has none. */
+  /** The normal form, which is matched and counted; null when the target has none. */
   readonly path: string | null
   /** True if `closed` in gateway.yaml names it: it gets 404, whatever routes say. */
   readonly closed: boolean

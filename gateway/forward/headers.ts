@@ -30,14 +30,19 @@ export function framedRequest(
   passing: RequestFields,
   settings: UpstreamSettings,
 ): FramedRequest {
-  const { req, facts, body = req.body } = exchange
+  const { req, body = req.body } = exchange
   const framing = framingOf(body)
   const head =
-    `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n` +
+    requestLine(exchange) +
     upstreamRequestFields(exchange, passing, settings) +
     trailersField(req, settings) +
     framingFields(framing, req.fields)
   return { head, framing }
+}
+
+/** The path as the client spelt it, where that is safe. */
+export function requestLine({ req, facts }: Pick<Exchange, 'req' | 'facts'>): string {
+  return `${req.method} ${facts.speltPath ?? facts.path}${facts.query} HTTP/1.1\r\n`
 }
 
 /**

@@ -6,7 +6,7 @@ import type { ConnectionFault, OutgoingRequest, ResponseHandler, ResponseHead } 
 import type { Backend } from './backend.js'
 import type { Backends } from './backends.js'
 import { causeOf, codeOf } from './failure.js'
-import { answerFields, upstreamRequestFields } from './headers.js'
+import { answerFields, requestLine, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
 import type { Exchange, UpgradeTransport, UpstreamSettings } from './transport.js'
@@ -104,11 +104,10 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
       return
     }
     this.#connection = connection
-    const { req, facts } = this.#exchange
     const fields = upstreamRequestFields(this.#exchange, this.#fields, this.#settings)
-    const line = `${req.method} ${facts.path}${facts.query} HTTP/1.1\r\n`
     const opening = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
-    connection.ask(this, req.method, line + fields + opening, { kind: 'none', bytes: 0 })
+    const head = requestLine(this.#exchange) + fields + opening
+    connection.ask(this, this.#exchange.req.method, head, { kind: 'none', bytes: 0 })
   }
 
   onSwitch({ fields }: ResponseHead, upstream: Takeover): void {

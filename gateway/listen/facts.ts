@@ -33,6 +33,7 @@ class RequestFacts implements Facts {
   readonly id: string
   readonly method: string
   readonly path: string
+  readonly speltPath: string
   readonly query: string
   readonly host: string
   readonly client: string
@@ -45,7 +46,7 @@ class RequestFacts implements Facts {
   readonly #settings: FactsSettings
   #network: string | undefined
 
-  constructor(head: RequestHead, settings: FactsSettings, { path, query, authority }: Target) {
+  constructor(head: RequestHead, settings: FactsSettings, { path, spelt, query, authority }: Target) {
     const { fields, peer } = head
     this.#fields = fields
     this.#seen = peer.fingerprints
@@ -54,6 +55,7 @@ class RequestFacts implements Facts {
     this.id = head.id
     this.method = head.method
     this.path = path
+    this.speltPath = spelt
     this.query = query
     this.host = hostOf(authority ?? fields.get('host') ?? '')
     const { trusted } = settings

@@ -1,10 +1,12 @@
 import { GatewayError } from '../errors.js'
-import { normalizePath } from './path.js'
+import { normalizePath, speltPath } from './path.js'
 
 /** The parts of a request target (RFC 9112 section 3.2). */
 export interface Target {
   /** In normal form; `*` for `OPTIONS *`. */
   readonly path: string
+  /** `path` with escapes of sub-delimiters as they were sent, to be forwarded. */
+  readonly spelt: string
   /** Raw query with its `?`, or ''. */
   readonly query: string
   /** Authority of an absolute-form target; it wins over Host. */
@@ -14,7 +16,7 @@ export interface Target {
 const ABSOLUTE = /^https?:\/\/([^/?]*)([/?].*)?$/i
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
 const FORBIDDEN_IN_QUERY = /[\x00-\x20#\x7f-\uffff]/
-const OPTIONS_ALL: Target = { path: '*', query: '', authority: undefined }
+const OPTIONS_ALL: Target = { path: '*', spelt: '*', query: '', authority: undefined }
 
 const NO_SLASH = 'The path does not begin with "/". Write it in front.'
 
@@ -32,8 +34,9 @@ export function parseTarget(method: string, url: string): Target {
 
 function split(target: string, authority: string | undefined): Target {
   const mark = target.indexOf('?')
-  if (mark === -1) return { path: normalizePath(target), query: '', authority }
-  const query = target.slice(mark)
+  const rawPath = mark === -1 ? target : target.slice(0, mark)
+  const query = mark === -1 ? '' : target.slice(mark)
   if (FORBIDDEN_IN_QUERY.test(query)) throw new GatewayError('bad-target')
-  return { path: normalizePath(target.slice(0, mark)), query, authority }
+  const path = normalizePath(rawPath)
+  return { path, spelt: speltPath(rawPath, path), query, authority }
 }

@@ -81,6 +81,9 @@ class MoreFacts implements Facts {
   get path(): string {
     return this.#facts.path
   }
+  get speltPath(): string | undefined {
+    return this.#facts.speltPath
+  }
   get query(): string {
     return this.#facts.query
   }

@@ -24,7 +24,7 @@ t.test(
       'acme-production',
     )
     t.match({ code, err }, { code: 0, err: '' })
-    t.match(out, 'path: /admin/identities (its normal form, which is forwarded)')
+    t.match(out, 'path: /admin/identities (its normal form, which is matched and counted)')
     t.match(out, 'project: acme-production, growth in production; found by host acme.localhost')
     t.match(out, 'bucket: identities-list, by GET /admin/identities')
     t.match(out, 'not identities-create (POST /admin/identities): another method')

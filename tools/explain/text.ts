@@ -57,7 +57,7 @@ function pathText({ request: { path, target, closed }, answer }: Explanation): s
     return answer.code === 'bad-target' ? 'none: the target has no normal form' : 'not looked at'
   }
   const asked = target.replace(/^https?:\/\/[^/?]*/i, '').split('?')[0]
-  const form = path === asked ? 'already in normal form' : 'its normal form, which is forwarded'
+  const form = path === asked ? 'already in normal form' : 'its normal form, which is matched and counted'
   return `${path} (${form})${closed ? ', under "closed" in gateway.yaml' : ''}`
 }
 
