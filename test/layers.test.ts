@@ -15,7 +15,7 @@ interface Row {
 }
 
 /** The types that the rooms exchange. */
-const TYPES = ['gateway/types.ts', 'gateway/demand.ts', 'gateway/verdict.ts']
+const TYPES = ['gateway/types.ts', 'gateway/demand.ts', 'gateway/verdict.ts', 'gateway/route.ts']
 
 /** What the wire formats know. */
 const MESSAGES = ['gateway/message.ts', 'gateway/outgoing-request.ts', 'gateway/errors.ts']

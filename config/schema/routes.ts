@@ -11,6 +11,16 @@ const RouteHost = Type.String({
     'Host whose requests take this route, or *.NAME for every host below NAME, but not NAME itself. The most specific host that has a route for the path wins: the name, then the longest *.NAME, then routes without host.',
 })
 
+const prefix = (description: string) =>
+  Type.Optional(
+    Type.String({
+      pattern: '^(/[^/*{}?#\\s]+)+$',
+      maxLength: 1024,
+      expected: 'segments of a path such as /v1, without a slash at the end',
+      description,
+    }),
+  )
+
 /** Which path goes to which upstream. */
 export const Route = Strict({
   host: Type.Optional(RouteHost),
@@ -22,6 +32,10 @@ export const Route = Strict({
       'Path pattern, "[METHOD ]/path"; the most specific one wins. {id} and * stand for one segment, ** for any number.',
   }),
   upstream: Name('Name of an entry of `upstreams`.'),
+  stripPrefix: prefix(
+    'What the upstream does not get of the path: whole segments with which `path` begins, such as /v1. Limits and records see the path as it was asked for.',
+  ),
+  addPrefix: prefix('What the upstream gets in front of the path, after `stripPrefix`, such as /internal.'),
   auth: Word(['optional', 'required'], {
     default: 'optional',
     description:

@@ -1,21 +1,14 @@
-/** Which fields are passed on and which are added, on the way to an upstream and back. */
-import { HOP_BY_HOP_FIELDS } from '../../config/words/words.js'
+/** Which fields are passed on and which are added, on the way to an upstream. */
 import { trimBlanks } from '../http1/grammar.js'
-import { lowerName } from '../http1/names.js'
 import { takesTrailers } from '../http1/request-head.js'
 import type { Fields, IncomingBody, RequestHead } from '../message.js'
 import type { RequestFraming } from '../outgoing-request.js'
 import type { Facts, Project } from '../types.js'
-import { INTERNAL, type RequestFields } from './request-fields.js'
+import type { RequestFields } from './request-fields.js'
 import type { Exchange, UpstreamSettings } from './transport.js'
 
 const BODYLESS: RequestFraming = { kind: 'none', bytes: 0 }
 const CHUNKED: RequestFraming = { kind: 'chunked', bytes: 0 }
-
-const NOT_OF_ANSWERS = new Set<string>(HOP_BY_HOP_FIELDS)
-
-/** The only field of ours that is added to the upstream's instead of replacing it. */
-const CONTINUED = 'access-control-expose-headers'
 
 /** A request as it is sent to the upstream, up to its body. */
 export interface FramedRequest {
@@ -40,9 +33,15 @@ export function framedRequest(
   return { head, framing }
 }
 
-/** The path as the client spelt it, where that is safe. */
-export function requestLine({ req, facts }: Pick<Exchange, 'req' | 'facts'>): string {
-  return `${req.method} ${facts.speltPath ?? facts.path}${facts.query} HTTP/1.1\r\n`
+/** The path as the client spelt it, where that is safe, or as the route rewrites that. */
+export function requestLine({
+  req,
+  facts,
+  changes,
+}: Pick<Exchange, 'facts' | 'changes'> & { readonly req: RequestHead }): string {
+  const spelt = facts.speltPath ?? facts.path
+  const path = changes?.path === undefined ? spelt : changes.path.forUpstream(spelt)
+  return `${req.method} ${path}${facts.query} HTTP/1.1\r\n`
 }
 
 /**
@@ -105,69 +104,20 @@ export function upstreamRequestFields(
   return project === undefined ? text : text + projectFields(project)
 }
 
-/**
- * The flat fields of the response to the client: the upstream's without connection fields, and ours instead of the
- * upstream's of the same names. Clients never see internal fields. 1xx and 204 have no Content-Length (RFC 9110 section
- * 8.6).
- *
- * @param removed lower-case names of further upstream fields that are removed
- */
-export function answerFields(
-  status: number,
-  upstream: Fields,
-  own: readonly string[],
-  removed?: readonly string[],
-): string[] {
-  const { raw, names } = upstream
-  const named = namedByConnection(upstream)
-  const lengthless = status < 200 || status === 204
-  const fields: string[] = []
-  for (let i = 0; i < names.length; i++) {
-    const name = names[i] as string
-    if (NOT_OF_ANSWERS.has(name) || isReplaced(name, own) || removed?.includes(name)) continue
-    if (name.startsWith(INTERNAL)) continue
-    if (name === 'content-length' ? lengthless : named?.has(name)) continue
-    fields.push(raw[2 * i] as string, raw[2 * i + 1] as string)
-  }
-  for (const part of own) fields.push(part)
-  return fields
-}
-
-/** True when the flat list `own` replaces the upstream's field of this name. */
-function isReplaced(name: string, own: readonly string[]): boolean {
-  if (name === CONTINUED) return false
-  for (let i = 0; i < own.length; i += 2) {
-    const other = own[i] as string
-    if (other.length === name.length && lowerName(other) === name) return true
-  }
-  return false
-}
-
-/** As `answerFields`, for an interim response: without our fields, and without the upstream's of the same names. */
-export function interimFields(
-  status: number,
-  upstream: Fields,
-  own: readonly string[],
-  removed: readonly string[] = [],
-): string[] {
-  const names = own.filter((_, i) => i % 2 === 0).map(lowerName)
-  return answerFields(status, upstream, [], [...removed, ...names])
-}
-
 /** Max-Forwards for the next hop (RFC 9110 section 7.6.2); a value that is not a number is unchanged. */
 function oneLess(hops: string): string {
   return /^\d{1,15}$/.test(hops) ? String(Math.max(0, Number(hops) - 1)) : hops
 }
 
 /** The field names listed in Connection; undefined for the common values. */
-function namedByConnection(fields: Fields): Set<string> | undefined {
+export function namedByConnection(fields: Fields): Set<string> | undefined {
   const connection = fields.get('connection')
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined
   return new Set(connection.split(',').map(name => trimBlanks(name).toLowerCase()))
 }
 
 /** The requested authority; that of an absolute-form target wins over Host (RFC 9112 section 3.2.2). */
-function authorityOf({ target, fields }: RequestHead): string | undefined {
+export function authorityOf({ target, fields }: RequestHead): string | undefined {
   if (target[0] === '/') return fields.get('host')
   return /^https?:\/\/([^/?]*)/i.exec(target)?.[1]
 }

@@ -5,9 +5,10 @@ import type { ConnectionFault, OutgoingRequest, ResponseHandler, ResponseHead } 
 import { type Attempting, Attempts } from './attempts.js'
 import type { Backends } from './backends.js'
 import { causeOf, codeOf, isSafe } from './failure.js'
-import { answerFields, type FramedRequest, framedRequest, interimFields } from './headers.js'
+import { type FramedRequest, framedRequest } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
+import { exchangeAnswerFields, interimFields } from './response-fields.js'
 import type { Exchange, Transport, UpstreamSettings } from './transport.js'
 import { Upload } from './upload.js'
 
@@ -152,10 +153,10 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     this.#attempts.backend.answered()
     this.#exchange.onAnswer(status, fields)
     if (this.#clientLeft) return
-    const { req, res, answerFields: own, removedFields } = this.#exchange
+    const { req, res } = this.#exchange
     // The upstream responded early. The rest of the upload must not be read as the next request.
     if (req.body?.complete === false) res.closeAfter()
-    const passed = answerFields(status, fields, own, removedFields)
+    const passed = exchangeAnswerFields(this.#exchange, status, fields)
     this.#relay = new Relay(res, { status, reason, fields: passed }, this.#settings.timeouts.idleMs)
   }
 

@@ -3,6 +3,7 @@ import type { UpstreamProtocol } from '../../config/words/words.js'
 import type { ErrorCode } from '../errors.js'
 import type { Address } from '../http1/connector.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
+import type { RouteChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
 
 /** One admitted request, or request to switch to WebSocket, on its way to an upstream and back. */
@@ -11,6 +12,8 @@ export interface Exchange {
   readonly project: Project | undefined
   readonly req: IncomingRequest
   readonly res: OutgoingResponse
+  /** What the route changes, if anything. */
+  readonly changes?: RouteChanges | undefined
   /** Lower-case names of request fields that the upstream does not get. */
   readonly strippedFields?: readonly string[] | undefined
   /** The request body, if it has been inspected before; otherwise that of `req` is used. */

@@ -6,9 +6,10 @@ import type { ConnectionFault, OutgoingRequest, ResponseHandler, ResponseHead } 
 import type { Backend } from './backend.js'
 import type { Backends } from './backends.js'
 import { causeOf, codeOf } from './failure.js'
-import { answerFields, requestLine, upstreamRequestFields } from './headers.js'
+import { requestLine, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
+import { exchangeAnswerFields } from './response-fields.js'
 import type { Exchange, UpgradeTransport, UpstreamSettings } from './transport.js'
 import { Tunnel } from './tunnel.js'
 
@@ -116,9 +117,8 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
       this.#fail('upstream-invalid', 'it switched to a protocol other than WebSocket')
       return
     }
-    const { answerFields: own, removedFields } = this.#exchange
     const accepted = headText('HTTP/1.1 101 Switching Protocols', [
-      ...answerFields(101, fields, own, removedFields),
+      ...exchangeAnswerFields(this.#exchange, 101, fields),
       ...OPENING,
     ])
     this.#backend?.answered()
@@ -131,11 +131,11 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
 
   /** Any response but 101: passed on as the last one on the client's connection. */
   onHead({ status, reason, fields }: ResponseHead): void {
-    const { res, answerFields: own, removedFields } = this.#exchange
+    const { res } = this.#exchange
     this.#backend?.answered()
     this.#exchange.onAnswer(status, fields)
     res.closeAfter()
-    const head = { status, reason, fields: answerFields(status, fields, own, removedFields) }
+    const head = { status, reason, fields: exchangeAnswerFields(this.#exchange, status, fields) }
     this.#relay = new Relay(res, head, this.#settings.timeouts.idleMs)
   }
 

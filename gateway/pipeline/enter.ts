@@ -3,7 +3,7 @@ import { type ErrorCode, GatewayError } from '../errors.js'
 import type { Caller, Identify } from '../identify/identify.js'
 import type { Access, Ruling } from '../policy/access.js'
 import type { Policy } from '../policy/policy.js'
-import type { RouteTarget } from '../policy/routes.js'
+import type { Route } from '../route.js'
 import type { CredentialCheck, Facts, Matched, Project } from '../types.js'
 import { isDenied, isExempt } from './access.js'
 
@@ -23,6 +23,8 @@ export interface Entered {
   readonly project?: Project | undefined
   /** Undefined for a request to the gateway itself. */
   readonly caller?: Caller | undefined
+  /** Undefined if it is not known, or the request is refused before it counts. */
+  readonly route?: Route | undefined
   /** Name of the upstream. */
   readonly upstream?: string | undefined
   readonly matched: readonly Matched[]
@@ -35,7 +37,11 @@ export interface Entered {
 }
 
 /** A request that goes on to its rules, and then to an upstream. */
-export type Routed = Entered & { readonly project: Project; readonly upstream: string }
+export type Routed = Entered & {
+  readonly project: Project
+  readonly route: Route
+  readonly upstream: string
+}
 
 export function isRouted(entered: Entered): entered is Routed {
   return entered.refused === undefined && entered.asksGateway !== true
@@ -58,11 +64,11 @@ export function enter(facts: Facts, walk: Walk): Entered | Promise<Entered> {
   return enterAs(caller, facts, route, walk)
 }
 
-function enterAs(caller: Caller, facts: Facts, route: RouteTarget | undefined, walk: Walk): Entered {
+function enterAs(caller: Caller, facts: Facts, route: Route | undefined, walk: Walk): Entered {
   const { policy, access } = walk
   const { project } = caller
   const ruling = access.rulingOn(facts, project)
-  const known = { facts, project, caller, ruling, upstream: route?.upstream, matched: NONE }
+  const known = { facts, project, caller, ruling, route, upstream: route?.upstream, matched: NONE }
   if (isDenied(ruling)) return { ...known, upstream: undefined, refused: DENIED }
   const lacking = route && lackingCredential(caller, route, walk.challenges)
   if (lacking !== undefined) return { ...known, refused: lacking }
@@ -111,7 +117,7 @@ const LACKING: Readonly<Record<Exclude<CredentialCheck, 'verified'>, ErrorCode>>
 /** Why the caller may not use the route; undefined if it may. Who is wrong is not told what is wrong. */
 function lackingCredential(
   { project, credential }: Caller,
-  { auth, scopes }: RouteTarget,
+  { auth, scopes }: Route,
   challenges: readonly string[],
 ): GatewayError | undefined {
   if (auth !== 'required') return undefined

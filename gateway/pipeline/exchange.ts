@@ -3,6 +3,7 @@ import type { ErrorCode } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange } from '../forward/transport.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
+import type { RouteChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
 import { upstreamAnswered, upstreamEnded } from './end.js'
 import type { Routed } from './enter.js'
@@ -20,6 +21,7 @@ export class UpstreamExchange implements Exchange {
   readonly project: Project
   readonly req: IncomingRequest
   readonly res: OutgoingResponse
+  readonly changes: RouteChanges | undefined
   readonly strippedFields: readonly string[] | undefined
   readonly body: IncomingBody | undefined
   readonly answerFields: readonly string[]
@@ -30,7 +32,7 @@ export class UpstreamExchange implements Exchange {
 
   constructor(
     context: RequestContext,
-    { facts, project, caller }: Routed,
+    { facts, project, caller, route }: Routed,
     parts: PipelineParts,
     refuse: Refuse,
   ) {
@@ -38,6 +40,7 @@ export class UpstreamExchange implements Exchange {
     this.project = project
     this.req = context.req
     this.res = context.res
+    this.changes = route.changes
     this.strippedFields = caller?.stripped.length === 0 ? undefined : caller?.stripped
     this.body = context.body
     this.answerFields = context.answerFields

@@ -1,6 +1,8 @@
 /** Compiles `routes` of gateway.yaml. */
+import type { Route } from '../route.js'
 import type { PolicyConfig } from './documents.js'
-import { type Fault, readPattern } from './fault.js'
+import { type Fault, type FaultHere, readPattern } from './fault.js'
+import { compileRewrite } from './path-rewrite.js'
 import type { Pattern } from './pattern.js'
 import { Routes } from './routes.js'
 import { extentOf, sampleRequestsOf } from './sample-requests.js'
@@ -21,11 +23,14 @@ export function compileRoutes(
 ): Routes {
   const compiled = new Routes(gateway.closed, readings)
   const added: Written[] = []
-  for (const [i, { host, path: text, ...target }] of gateway.routes.entries()) {
+  for (const [i, written] of gateway.routes.entries()) {
+    const { host, path: text } = written
     const path = ['routes', i, 'path']
     const pattern = readPattern(text, file, path, faults)
     if (pattern === undefined) continue
-    const tie = compiled.add(host, pattern, target)
+    const own: FaultHere[] = []
+    const tie = compiled.add(host, pattern, compileRoute(written, pattern, own))
+    for (const { path: at, message } of own) faults.push({ file, path: ['routes', i, ...at], message })
     if (tie === undefined) added.push({ host, pattern, path })
     else {
       const message = `The path "${text}" ties with "${tie.route}", which is routed already.`
@@ -36,8 +41,18 @@ export function compileRoutes(
   return compiled
 }
 
+function compileRoute(
+  written: PolicyConfig['gateway']['routes'][number],
+  pattern: Pattern,
+  faults: FaultHere[],
+): Route {
+  const { upstream, auth, scopes } = written
+  const path = compileRewrite(written, pattern, faults)
+  return { upstream, auth, scopes, changes: path && { path } }
+}
+
 /** Routes whose every request is taken by others of the same host. */
-function shadowed(written: readonly Written[], routes: Routes): Omit<Fault, 'file'>[] {
+function shadowed(written: readonly Written[], routes: Routes): FaultHere[] {
   const extent = extentOf(written.map(({ pattern }) => pattern))
   return written.flatMap(({ host, pattern, path }) => {
     const takers = takersOf(sampleRequestsOf(pattern, extent), routes.of(host), pattern)

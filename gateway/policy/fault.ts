@@ -8,6 +8,9 @@ export interface Fault {
   readonly message: string
 }
 
+/** Something wrong within one entry of a file; the path is relative to the entry. */
+export type FaultHere = Omit<Fault, 'file'>
+
 /** Parses a pattern; for an invalid one adds a fault and returns undefined. */
 export function readPattern(
   text: string,

@@ -1,5 +1,6 @@
 /** Where a request goes: by host and path, unless the path is closed. */
 import { isDeepStrictEqual } from 'node:util'
+import type { Route } from '../route.js'
 import type { Facts } from '../types.js'
 import { HostTries } from './host-tries.js'
 import { foldPattern, isServedMethod, type Pattern } from './pattern.js'
@@ -16,21 +17,12 @@ export interface ClosedEntry {
   readonly contains?: string | undefined
 }
 
-/** What a route says about the requests that take it. */
-export interface RouteTarget {
-  /** Name of the upstream. */
-  readonly upstream: string
-  readonly auth: 'required' | 'optional'
-  /** What a credential must allow, all of it. */
-  readonly scopes: readonly string[]
-}
-
 type RoutedFacts = Pick<Facts, 'method' | 'path' | 'host' | 'header'>
 
 export class Routes {
-  readonly #tries = new HostTries<RouteTarget>()
+  readonly #tries = new HostTries<Route>()
   /** The same routes in lower case, for upstreams that ignore case. */
-  readonly #folded = new HostTries<RouteTarget>()
+  readonly #folded = new HostTries<Route>()
   readonly #readings: ReadonlyMap<string, UpstreamReading>
   readonly #closed: readonly ClosedEntry[]
 
@@ -46,7 +38,7 @@ export class Routes {
   }
 
   /** Adds a route. Returns the route that it ties with, if there is one. */
-  add(host: string | undefined, pattern: Pattern, target: RouteTarget): Found<RouteTarget> | undefined {
+  add(host: string | undefined, pattern: Pattern, target: Route): Found<Route> | undefined {
     const tie = this.#tries.add(host, pattern, target)
     if (tie !== undefined || !this.#readings.get(target.upstream)?.caseInsensitivePaths) return tie
     const alike = this.#folded.add(host, foldPattern(pattern), target)
@@ -54,7 +46,7 @@ export class Routes {
   }
 
   /** The routes that are written for this host. */
-  of(host: string | undefined): PathTrie<RouteTarget> {
+  of(host: string | undefined): PathTrie<Route> {
     return this.#tries.of(host)
   }
 
@@ -62,7 +54,7 @@ export class Routes {
    * The route of the most specific host that has one for the path. If its upstream serves a POST as another method, that
    * method needs a route too, and what both ask for counts.
    */
-  find(facts: RoutedFacts): Found<RouteTarget> | undefined {
+  find(facts: RoutedFacts): Found<Route> | undefined {
     if (this.isClosed(facts)) return undefined
     const found = this.#find(facts.method, facts)
     const field = found && this.#readings.get(found.value.upstream)?.methodOverride
@@ -77,7 +69,7 @@ export class Routes {
    * If the upstream ignores case, the route that any spelling of the path would take: another spelling must not be a way
    * around what a route asks for.
    */
-  #find(method: string, { path, host }: RoutedFacts): Found<RouteTarget> | undefined {
+  #find(method: string, { path, host }: RoutedFacts): Found<Route> | undefined {
     const found = this.#tries.find(host, method, path)
     if (found === undefined || !this.#readings.get(found.value.upstream)?.caseInsensitivePaths) return found
     return this.#folded.find(host, method, path.toLowerCase()) ?? found
@@ -97,13 +89,13 @@ export class Routes {
   }
 }
 
-/** The first one's upstream, and what either asks for. */
-function strictest({ upstream, auth, scopes }: RouteTarget, other: RouteTarget): RouteTarget {
-  const isRequired = auth === 'required' || other.auth === 'required'
+/** The first one, with what either asks for. */
+function strictest(one: Route, other: Route): Route {
+  const isRequired = one.auth === 'required' || other.auth === 'required'
   return {
-    upstream,
+    ...one,
     auth: isRequired ? 'required' : 'optional',
-    scopes: [...new Set([...scopes, ...other.scopes])],
+    scopes: [...new Set([...one.scopes, ...other.scopes])],
   }
 }
 

@@ -41,6 +41,10 @@ export interface TestGatewayOptions {
   readonly route?: string
   /** Further keys of that route. */
   readonly routeSettings?: string
+  /** The routes, as YAML maps, in place of that one. */
+  readonly routes?: readonly string[]
+  /** Addresses of further upstreams, by name. */
+  readonly upstreams?: Readonly<Record<string, string>>
   readonly projects?: string
   /** Policy files by name. */
   readonly policies?: Readonly<Record<string, string>>
@@ -113,6 +117,9 @@ export function gatewayYaml(options: TestGatewayOptions): string {
     timeouts = TIMEOUTS,
   } = options
   const { maxEventLoopDelay = '1h', route = '/**', routeSettings, upstreamSettings } = options
+  const { routes = [`{ path: ${route}, upstream: app${routeSettings ? `, ${routeSettings}` : ''} }`] } =
+    options
+  const more = Object.entries(options.upstreams ?? {}).map(([name, url]) => `, ${name}: { url: "${url}" }`)
   const address =
     others.length === 0 ? `url: "${upstream}"` : `urls: ${JSON.stringify([upstream, ...others])}`
   const terms = Object.entries(tls?.settings ?? {}).map(([key, value]) => `, ${key}: ${value}`)
@@ -120,8 +127,9 @@ export function gatewayYaml(options: TestGatewayOptions): string {
   return `version: 1
 listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: ${maxEventLoopDelay}${files}${http2 ? `, http2: ${http2}` : ''}${limits ? `, ${limits}` : ''} }
 admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }
-upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts}${upstreamSettings ? `, ${upstreamSettings}` : ''} } }
-routes: [{ path: ${route}, upstream: app${routeSettings ? `, ${routeSettings}` : ''} }]
+upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts}${upstreamSettings ? `, ${upstreamSettings}` : ''} }${more.join('')} }
+routes:
+${routes.map(one => `  - ${one}`).join('\n')}
 drain: 100ms
 ${settings.includes('retryJitter:') ? '' : EXACT}
 ${settings}
