@@ -3,7 +3,7 @@
  * a whole configuration, which may have been edited since the gateway started.
  */
 import { isListenHost } from './checks/listen-host.js'
-import { expand } from './environment.js'
+import { expandIn } from './environment.js'
 import { gatewayFileOf, readText } from './files.js'
 import { ADMIN_DEFAULT } from './words/words.js'
 import { parseYaml } from './yaml.js'
@@ -15,7 +15,7 @@ export function adminAddress(path: string, env: NodeJS.ProcessEnv): AdminAddress
   const file = gatewayFileOf(path)
   const read = readText(file)
   if ('fault' in read) return { fault: `${file}: ${read.fault}` }
-  const { data, faults } = parseYaml(read.text, scalar => expand(scalar, env))
+  const { data, faults } = parseYaml(read.text, expandIn(env))
   const written = (data as { admin?: { host?: unknown; port?: unknown } } | null | undefined)?.admin
   const { host = ADMIN_DEFAULT.host, port = ADMIN_DEFAULT.port } = written ?? {}
   const fault = faults.find(({ path }) => path.length === 0 || path[0] === 'admin')

@@ -1,6 +1,8 @@
 /** `${NAME}` and `${NAME:-default}` in scalars, from the environment or the file named by `NAME_FILE`. */
 import { isUtf8 } from 'node:buffer'
 import { readFileSync, statSync } from 'node:fs'
+import { type Path, unknownName } from './problem.js'
+import { isRequestValue, mayHoldValues, REQUEST_VALUES } from './words/request-values.js'
 
 const MAX_SECRET_BYTES = 64 * 1024
 const REFERENCE = /\$\{([^}]*)(\}?)/g
@@ -15,14 +17,27 @@ export type Expanded =
     }
   | { readonly fault: string }
 
+/** Replaces the references of a document's scalars; in some places of gateway.yaml, values of requests are left alone. */
+export function expandIn(env: NodeJS.ProcessEnv): (text: string, path: Path) => Expanded {
+  return (text, path) => expand(text, env, mayHoldValues(path))
+}
+
 /**
  * Replaces every reference in a scalar. Runs after parsing, so a value cannot change the document's structure, and a
  * value is not expanded again. A scalar that is one reference and nothing else may become a number or a boolean.
+ *
+ * @param hasValues leaves values of requests such as `${project.id}` as they are; variables are then in capitals, and
+ * the result is text
  */
-export function expand(text: string, env: NodeJS.ProcessEnv): Expanded {
+export function expand(text: string, env: NodeJS.ProcessEnv, hasValues = false): Expanded {
   const faults: string[] = []
   const variables: string[] = []
   const value = text.replace(REFERENCE, (whole, inside: string, close: string) => {
+    if (hasValues && /^[a-z]/.test(inside)) {
+      if (isRequestValue(inside) && close === '}') return whole
+      faults.push(unknownValue(inside))
+      return ''
+    }
     const reference = close === '}' ? NAME_AND_DEFAULT.exec(inside) : null
     const looked =
       reference?.[1] === undefined
@@ -35,7 +50,12 @@ export function expand(text: string, env: NodeJS.ProcessEnv): Expanded {
   })
   const [fault] = faults
   if (fault !== undefined) return { fault }
-  return { value: /^\$\{[^}]*\}$/.test(text) ? typed(value) : value, variables }
+  return { value: !hasValues && /^\$\{[^}]*\}$/.test(text) ? typed(value) : value, variables }
+}
+
+function unknownValue(name: string): string {
+  const what = unknownName('value of a request', name, new Set(REQUEST_VALUES))
+  return `${what} Variables of the environment are in capitals here.`
 }
 
 type Found = { readonly value: string } | { readonly fault: string }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkCertificates, resolveCertificates } from './checks/certificates.js'
 import { checkConfig, withEmbeddedCookies } from './checks/checks.js'
-import { expand } from './environment.js'
+import { expandIn } from './environment.js'
 import {
   ConfigFiles,
   fileBeside,
@@ -164,7 +164,7 @@ class Loader {
       this.#report(file, { path: [], message: read.fault })
       return undefined
     }
-    const parsed = parseYaml(read.text, scalar => expand(scalar, this.#env))
+    const parsed = parseYaml(read.text, expandIn(this.#env))
     this.#files.set(file, parsed)
     for (const { line, col, path, message } of parsed.faults) {
       this.#problems.push({ file, line, col, path: formatPath(path), message })

@@ -3,7 +3,7 @@
  * hold.
  */
 import type { TSchema } from 'typebox'
-import { expand } from './environment.js'
+import { expandIn } from './environment.js'
 import { ConfigFiles, gatewayFileOf } from './files.js'
 import type { Path, Problem } from './problem.js'
 import { pluginEntry } from './schema/plugin.js'
@@ -19,7 +19,7 @@ export type PluginList = ReturnType<typeof readPluginList>
 export function readPluginList(path: string, env: NodeJS.ProcessEnv, files = new ConfigFiles()) {
   const gatewayFile = gatewayFileOf(path)
   const read = files.text(gatewayFile)
-  const parsed = 'text' in read ? parseYaml(read.text, scalar => expand(scalar, env)) : undefined
+  const parsed = 'text' in read ? parseYaml(read.text, expandIn(env)) : undefined
   const written = (parsed?.data as { plugins?: unknown } | null | undefined)?.plugins
   const isList = parsed?.faults.length === 0 && Array.isArray(written)
   const names: readonly string[] = isList && written.every(name => typeof name === 'string') ? written : []

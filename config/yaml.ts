@@ -38,7 +38,7 @@ export interface YamlFile {
 /**
  * Parses strictly: one document, no duplicate keys, no unknown tags, limited depth and aliases; warnings are errors.
  */
-export function parseYaml(text: string, expand: (scalar: string) => Expanded): YamlFile {
+export function parseYaml(text: string, expand: (scalar: string, path: Path) => Expanded): YamlFile {
   const lines = new LineCounter()
   lines.addNewLine(0)
   for (let i = text.indexOf('\n'); i !== -1; i = text.indexOf('\n', i + 1)) lines.addNewLine(i + 1)
@@ -108,7 +108,7 @@ type OffsetFault = UnplacedProblem & { readonly offset: number }
 class Reader {
   data: unknown
   marks = new Mark(0, 0)
-  readonly #expand: (scalar: string) => Expanded
+  readonly #expand: (scalar: string, path: Path) => Expanded
   readonly #faults: OffsetFault[] = []
   #document: Document.Parsed | undefined
   #aliases = 0
@@ -117,7 +117,7 @@ class Reader {
   /** The lists and maps that contain the current value. */
   readonly #around = new Set<unknown>()
 
-  constructor(expand: (scalar: string) => Expanded) {
+  constructor(expand: (scalar: string, path: Path) => Expanded) {
     this.#expand = expand
   }
 
@@ -224,7 +224,7 @@ class Reader {
   }
 
   #reference(scalar: string, mark: Mark): unknown {
-    const expanded = this.#expand(scalar)
+    const expanded = this.#expand(scalar, mark.path)
     if ('fault' in expanded) return this.#fault(mark.value, mark.path, expanded.fault)
     mark.variables = expanded.variables ?? []
     return expanded.value

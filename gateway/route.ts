@@ -1,4 +1,5 @@
 /** A route of gateway.yaml, compiled: what it asks of its requests, and what becomes of them. Types only. */
+import type { Facts, Project } from './types.js'
 
 export interface Route {
   /** Name of the upstream. */
@@ -8,10 +9,29 @@ export interface Route {
   readonly scopes: readonly string[]
   /** What changes on the way to the upstream and back; absent if nothing does. */
   readonly changes?: RouteChanges | undefined
+  /** Fields that change in every response, whoever gives it; absent if none does. */
+  readonly responseFields?: ResponseFieldChanges | undefined
 }
 
 export interface RouteChanges {
   readonly path?: PathRewrite | undefined
+  readonly fields?: RequestFieldChanges | undefined
+}
+
+export interface RequestFieldChanges {
+  /** Lower-case names of the fields that a client may not send, in any spelling. */
+  readonly removed: readonly string[]
+  /** The route's own fields as they are sent, each with its line end. */
+  textFor(facts: Facts, project: Project | undefined): string
+}
+
+export interface ResponseFieldChanges {
+  /** Lower-case names of the upstream's fields that clients do not get. */
+  readonly removed: readonly string[]
+  /** Flat; they replace the upstream's fields of the same names. */
+  fieldsFor(facts: Facts, project: Project | undefined): string[]
+  /** Flat; they stand beside the upstream's fields. */
+  addedFor(facts: Facts, project: Project | undefined): string[]
 }
 
 /** Another path for the upstream than the one that was asked for. Both have no query. */

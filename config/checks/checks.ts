@@ -16,6 +16,7 @@ import type { UpstreamProtocol } from '../words/words.js'
 import { checkColumns } from './columns.js'
 import { checkListeners } from './listen-host.js'
 import { checkPlans } from './plans.js'
+import { checkRoutes } from './routes.js'
 import { checkAccess, checkRules, checkShares } from './rules.js'
 
 /** Every fault that only shows when all documents are checked together. */
@@ -30,6 +31,7 @@ export function checkConfig(read: Readable): FileFault[] {
   return [
     ...checkListeners(read),
     ...checkUpstreams(read),
+    ...checkRoutes(read),
     ...checkProjects(read, buckets),
     ...checkQuotas(limits, buckets),
     ...checkWindows(read, limits),
@@ -45,7 +47,6 @@ export function checkConfig(read: Readable): FileFault[] {
 
 function checkUpstreams({ gateway, gatewayFile: file }: Readable): FileFault[] {
   if (gateway === undefined) return []
-  const names = new Set(Object.keys(gateway.upstreams))
   const faults: FileFault[] = []
   for (const [name, upstream] of Object.entries(gateway.upstreams)) {
     if ('embedded' in upstream && !EMBEDDED_SERVICES.has(upstream.embedded)) {
@@ -54,10 +55,6 @@ function checkUpstreams({ gateway, gatewayFile: file }: Readable): FileFault[] {
     }
     const message = 'embedded' in upstream ? undefined : protocolFault(upstream.protocol, urlsOf(upstream))
     if (message !== undefined) faults.push({ file, path: ['upstreams', name, 'protocol'], message })
-  }
-  for (const [i, { upstream }] of gateway.routes.entries()) {
-    if (names.has(upstream)) continue
-    faults.push({ file, path: ['routes', i, 'upstream'], message: unknownName('upstream', upstream, names) })
   }
   return faults
 }

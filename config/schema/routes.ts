@@ -1,5 +1,7 @@
 /** Schema of `routes` and `closed` in gateway.yaml. */
 import { Type } from 'typebox'
+import { listed } from '../problem.js'
+import { REQUEST_VALUES } from '../words/request-values.js'
 import { Name, Strict, Word } from './fields.js'
 import { HostName } from './projects.js'
 
@@ -21,6 +23,46 @@ const prefix = (description: string) =>
     }),
   )
 
+const VALUES = listed(
+  REQUEST_VALUES.map(name => `\${${name}}`),
+  'and',
+)
+
+const FieldName = {
+  pattern: "^[a-z0-9!#$%&'*+.^_`|~-]+$",
+  maxLength: 128,
+  expected: 'a header name in lowercase',
+}
+const FieldValues = (description: string) =>
+  Type.Optional(
+    Type.Unsafe<Record<string, string>>({
+      type: 'object',
+      propertyNames: FieldName,
+      additionalProperties: {
+        type: 'string',
+        pattern: '^([!-~]([ -~]*[!-~])?)?$',
+        maxLength: 4096,
+        expected: 'a text of printable ASCII characters without blanks around it',
+      },
+      description,
+    }),
+  )
+const FieldChanges = (description: string) =>
+  Strict(
+    {
+      set: FieldValues('Replaces the fields of these names, in every spelling.'),
+      add: FieldValues('Adds to the fields of these names.'),
+      remove: Type.Optional(
+        Type.Array(Type.String(FieldName), {
+          maxItems: 64,
+          uniqueItems: true,
+          description: 'Removes the fields of these names, in every spelling.',
+        }),
+      ),
+    },
+    { description },
+  )
+
 /** Which path goes to which upstream. */
 export const Route = Strict({
   host: Type.Optional(RouteHost),
@@ -34,6 +76,23 @@ export const Route = Strict({
   upstream: Name('Name of an entry of `upstreams`.'),
   stripPrefix: prefix(
     'What the upstream does not get of the path: whole segments with which `path` begins, such as /v1. Limits and records see the path as it was asked for.',
+  ),
+  headers: Type.Optional(
+    Strict(
+      {
+        request: Type.Optional(
+          FieldChanges('Fields of the request to the upstream, after those of the gateway are made.'),
+        ),
+        response: Type.Optional(
+          FieldChanges(
+            'Fields of the response to the client. Refusals of the gateway get what is set and added, too, besides their own fields.',
+          ),
+        ),
+      },
+      {
+        description: `Header fields that change on the way. Values may hold ${VALUES}.`,
+      },
+    ),
   ),
   addPrefix: prefix('What the upstream gets in front of the path, after `stripPrefix`, such as /internal.'),
   auth: Word(['optional', 'required'], {

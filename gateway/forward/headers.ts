@@ -4,7 +4,7 @@ import { takesTrailers } from '../http1/request-head.js'
 import type { Fields, IncomingBody, RequestHead } from '../message.js'
 import type { RequestFraming } from '../outgoing-request.js'
 import type { Facts, Project } from '../types.js'
-import type { RequestFields } from './request-fields.js'
+import type { FieldFates } from './request-fields.js'
 import type { Exchange, UpstreamSettings } from './transport.js'
 
 const BODYLESS: RequestFraming = { kind: 'none', bytes: 0 }
@@ -20,7 +20,7 @@ export interface FramedRequest {
 /** The head of the request to the upstream; the body is framed anew, by its length if that is known. */
 export function framedRequest(
   exchange: Exchange,
-  passing: RequestFields,
+  passing: FieldFates,
   settings: UpstreamSettings,
 ): FramedRequest {
   const { req, body = req.body } = exchange
@@ -73,11 +73,12 @@ export function upstreamRequestFields(
     req,
     facts,
     project,
+    changes,
     strippedFields,
-  }: Pick<Exchange, 'facts' | 'project' | 'strippedFields'> & {
+  }: Pick<Exchange, 'facts' | 'project' | 'changes' | 'strippedFields'> & {
     readonly req: RequestHead
   },
-  passing: RequestFields,
+  passing: FieldFates,
   { urls, service }: Pick<UpstreamSettings, 'urls' | 'service'>,
 ): string {
   const { raw, names } = req.fields
@@ -98,6 +99,7 @@ export function upstreamRequestFields(
     const value = raw[2 * i + 1] as string
     text += `${raw[2 * i]}: ${counted && name === 'max-forwards' ? oneLess(value) : value}\r\n`
   }
+  if (changes?.fields !== undefined) text += changes.fields.textFor(facts, project)
   text += `Via: ${req.version} sluice\r\n${forwardedFields(req, facts, authority ?? '')}`
   text += `x-sluice-request-id: ${facts.id}\r\n`
   if (service) text += `x-sluice-network: ${facts.network}\r\nx-sluice-secret: ${service.secret}\r\n`

@@ -55,18 +55,19 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     backends: Backends,
     stalls: Stalls,
   ) {
-    const { req, body = req.body } = exchange
+    const { req, body = req.body, changes } = exchange
+    const passing = fields.changedBy(changes?.fields)
     this.#exchange = exchange
     this.#settings = settings
     this.#stalls = stalls
     this.#attempts = new Attempts(backends, settings.timeouts, this)
-    this.#request = framedRequest(exchange, fields, settings)
+    this.#request = framedRequest(exchange, passing, settings)
     if (body === undefined) return
     const events = {
       onFailure: (code: ErrorCode) => this.#giveUp(code),
       onBlocked: () => stalls.begin(this),
     }
-    this.#upload = new Upload(body, req.fields, fields, settings, backends.deadlines, events)
+    this.#upload = new Upload(body, req.fields, passing, settings, backends.deadlines, events)
   }
 
   start(): void {

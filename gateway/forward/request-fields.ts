@@ -1,4 +1,6 @@
 /** Which fields of a request are passed on to an upstream, in its head or as trailers. */
+
+import { lettersOf } from '../../config/words/field-names.js'
 import {
   CLIENT_FACT_FIELDS,
   HOP_BY_HOP_FIELDS,
@@ -6,6 +8,7 @@ import {
   REPLACED_FIELDS,
 } from '../../config/words/words.js'
 import { COMMON_NAMES } from '../http1/names.js'
+import type { RequestFieldChanges } from '../route.js'
 import type { UpstreamSettings } from './transport.js'
 
 /** Only the gateway sets fields that begin like this, towards upstreams. */
@@ -28,15 +31,22 @@ export type FieldSettings = Pick<
   'fingerprintHeaders' | 'proxyHeaders' | 'countedHeaders' | 'methodOverride'
 >
 
+/** Says what becomes of a client's fields. */
+export interface FieldFates {
+  /** The fate of a field in the head of a request; `name` in lower case. */
+  fateOf(name: string): Fate
+}
+
 /**
  * The fate of a field by its name. Names are compared by their letters and digits alone: a CGI-style server gives the
  * application `X~Real.IP`, `X_Real_IP` and `X-Real-IP` under one name. Only the usual spelling of a name has a fate of
  * its own.
  */
-export class RequestFields {
+export class RequestFields implements FieldFates {
   readonly #exact: ReadonlyMap<string, Fate>
   /** Letters and digits of the names that are dropped in any other spelling. */
   readonly #reserved: Set<string>
+  readonly #changed = new WeakMap<RequestFieldChanges, FieldFates>()
 
   constructor({
     fingerprintHeaders: { ja3, ja4 },
@@ -57,7 +67,14 @@ export class RequestFields {
     this.#exact = exact
   }
 
-  /** The fate of a field in the head of a request; `name` in lower case. */
+  /** The same where a route sends fields of its own, or none: a client's are dropped in every spelling. */
+  changedBy(changes: RequestFieldChanges | undefined): FieldFates {
+    if (changes === undefined) return this
+    const known = this.#changed.get(changes) ?? new ChangedFields(this, changes.removed)
+    this.#changed.set(changes, known)
+    return known
+  }
+
   fateOf(name: string): Fate {
     return this.#exact.get(name) ?? this.#fateOfOther(name)
   }
@@ -69,7 +86,23 @@ export class RequestFields {
   }
 }
 
-/** A lower-case field name without everything that some servers replace by `_`. */
-export function lettersOf(name: string): string {
-  return name.replace(/[^a-z0-9]/g, '')
+class ChangedFields implements FieldFates {
+  readonly #fields: FieldFates
+  /** Letters and digits of the names. */
+  readonly #dropped: ReadonlySet<string>
+  readonly #common: ReadonlyMap<string, Fate>
+
+  constructor(fields: FieldFates, dropped: readonly string[]) {
+    this.#fields = fields
+    this.#dropped = new Set(dropped.map(lettersOf))
+    this.#common = new Map(COMMON_NAMES.map(name => [name, this.#fateOf(name)]))
+  }
+
+  fateOf(name: string): Fate {
+    return this.#common.get(name) ?? this.#fateOf(name)
+  }
+
+  #fateOf(name: string): Fate {
+    return this.#dropped.has(lettersOf(name)) ? 'dropped' : this.#fields.fateOf(name)
+  }
 }

@@ -40,15 +40,16 @@ export function answerFields(
   return fields
 }
 
-/** As `answerFields`, for the response to an exchange: its paths are those that the client knows. */
+/** As `answerFields`, for the response to an exchange, with what its route changes: its paths are those that the client knows. */
 export function exchangeAnswerFields(
-  { req, changes, answerFields: own, removedFields }: Exchange,
+  { req, changes, answerFields: own, removedFields, addedFields }: Exchange,
   status: number,
   upstream: Fields,
 ): string[] {
   const fields = answerFields(status, upstream, own, removedFields)
   const rewrite = changes?.path
   if (rewrite !== undefined) toClientPaths(fields, fields.length - own.length, rewrite, authorityOf(req))
+  if (addedFields !== undefined) for (const part of addedFields) fields.push(part)
   return fields
 }
 

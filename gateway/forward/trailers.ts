@@ -1,8 +1,9 @@
 /** Trailers: fields after the body, too late for most purposes of a field. */
+import { lettersOf } from '../../config/words/field-names.js'
 import { trimBlanks } from '../http1/grammar.js'
 import { lowerName } from '../http1/names.js'
 import type { Fields } from '../message.js'
-import { lettersOf, type RequestFields } from './request-fields.js'
+import type { FieldFates } from './request-fields.js'
 
 /** Fields that say how a message is framed, routed, authenticated or treated (RFC 9110 section 6.5.1). */
 const NOT_BEHIND = new Set(
@@ -29,7 +30,7 @@ export function passedTrailers(trailers: readonly string[]): readonly string[] {
 export function announcedTrailers(
   trailers: readonly string[],
   announced: Fields,
-  heads: RequestFields,
+  heads: FieldFates,
 ): readonly string[] {
   const names = announced.get('trailer')
   if (names === undefined || trailers.length === 0) return []

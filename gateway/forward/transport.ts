@@ -22,6 +22,8 @@ export interface Exchange {
   readonly answerFields: readonly string[]
   /** Lower-case names of further upstream fields that are removed. */
   readonly removedFields?: readonly string[] | undefined
+  /** Flat; they stand beside the upstream's fields of the same names. */
+  readonly addedFields?: readonly string[] | undefined
   /**
    * True while the request holds an in-flight slot. If the client leaves after its whole request was sent, the
    * upstream's response is read and discarded until its end, the idle limit, or until this becomes false.

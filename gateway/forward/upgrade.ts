@@ -105,7 +105,11 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
       return
     }
     this.#connection = connection
-    const fields = upstreamRequestFields(this.#exchange, this.#fields, this.#settings)
+    const fields = upstreamRequestFields(
+      this.#exchange,
+      this.#fields.changedBy(this.#exchange.changes?.fields),
+      this.#settings,
+    )
     const opening = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
     const head = requestLine(this.#exchange) + fields + opening
     connection.ask(this, this.#exchange.req.method, head, { kind: 'none', bytes: 0 })

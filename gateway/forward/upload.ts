@@ -3,7 +3,7 @@ import type { Deadlines, Timed } from '../http1/deadlines.js'
 import { TransferRate } from '../http1/transfer-rate.js'
 import type { BodyReader, Fields, IncomingBody } from '../message.js'
 import type { OutgoingRequest } from '../outgoing-request.js'
-import type { RequestFields } from './request-fields.js'
+import type { FieldFates } from './request-fields.js'
 import { announcedTrailers } from './trailers.js'
 import type { UpstreamSettings } from './transport.js'
 
@@ -24,7 +24,7 @@ export class Upload implements BodyReader, Timed {
   begun = false
   readonly #body: IncomingBody
   readonly #head: Fields
-  readonly #fields: RequestFields
+  readonly #fields: FieldFates
   readonly #deadlines: Deadlines
   readonly #rate: TransferRate
   readonly #events: UploadEvents
@@ -38,7 +38,7 @@ export class Upload implements BodyReader, Timed {
   constructor(
     body: IncomingBody,
     head: Fields,
-    fields: RequestFields,
+    fields: FieldFates,
     { timeouts, maxBody = NEVER }: Pick<UpstreamSettings, 'timeouts' | 'maxBody'>,
     deadlines: Deadlines,
     events: UploadEvents,

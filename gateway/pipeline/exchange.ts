@@ -13,6 +13,8 @@ import type { RequestContext } from './request-context.js'
 /** The response was cut after it had begun, by the upstream or by the gateway. */
 export const ANSWER_CUT = 'answer-cut'
 
+const NONE: readonly string[] = []
+
 /** Answers a request in the upstream's place. */
 export type Refuse = (rejection: Rejection, cause?: string) => void
 
@@ -26,6 +28,7 @@ export class UpstreamExchange implements Exchange {
   readonly body: IncomingBody | undefined
   readonly answerFields: readonly string[]
   readonly removedFields: readonly string[] | undefined
+  readonly addedFields: readonly string[] | undefined
   readonly #context: RequestContext
   readonly #parts: PipelineParts
   readonly #refuse: Refuse
@@ -43,8 +46,11 @@ export class UpstreamExchange implements Exchange {
     this.changes = route.changes
     this.strippedFields = caller?.stripped.length === 0 ? undefined : caller?.stripped
     this.body = context.body
-    this.answerFields = context.answerFields
-    this.removedFields = context.removedFields
+    const { answerFields, removedFields = NONE, routeFields } = context
+    this.answerFields = routeFields === undefined ? answerFields : [...routeFields.set, ...answerFields]
+    this.removedFields =
+      routeFields === undefined ? context.removedFields : [...routeFields.removed, ...removedFields]
+    this.addedFields = routeFields?.added
     this.#context = context
     this.#parts = parts
     this.#refuse = refuse

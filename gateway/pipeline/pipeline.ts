@@ -21,6 +21,7 @@ import { type Entered, enter, isRouted, type Routed } from './enter.js'
 import { ANSWER_CUT, UpstreamExchange } from './exchange.js'
 import type { PipelineParts } from './parts.js'
 import { PassedBytes, RequestContext } from './request-context.js'
+import { refusalFields, routeFieldsOf } from './route-fields.js'
 
 export interface Pipeline {
   request(req: IncomingRequest, res: OutgoingResponse): void
@@ -72,6 +73,7 @@ class PipelineRequest implements ResponseWatcher {
     const context = this.#context
     context.facts = entered.facts
     context.entered = entered
+    context.routeFields = routeFieldsOf(entered)
     if (entered.upstream !== undefined) context.upstream = this.#parts.upstreams.get(entered.upstream)
     const { refused, caller } = entered
     const isGuess = refused !== undefined && GUESSED.includes(refused.code) && caller?.guess !== undefined
@@ -226,7 +228,8 @@ class PipelineRequest implements ResponseWatcher {
     context.source = 'gateway'
     context.error = rejection.code
     const { answers, sendRejection } = this.#parts
-    sendRejection(req, res, refusal(rejection, facts, answers, context.answerFields))
+    const fields = refusalFields(context.answerFields, context.routeFields)
+    sendRejection(req, res, refusal(rejection, facts, answers, fields))
   }
 
   /** Ends a request that failed: with the error from the catalogue, or with a logged internal error. */

@@ -9,6 +9,16 @@ import type { Upstream } from './parts.js'
 
 const NONE: readonly Matched[] = []
 
+/** Fields that a route gives to a response, as flat lists. */
+export interface RouteFields {
+  /** In place of those of an upstream. */
+  readonly set: readonly string[]
+  /** Beside those of an upstream. */
+  readonly added: readonly string[]
+  /** Lower-case names that are removed from the upstream's. */
+  readonly removed: readonly string[]
+}
+
 export class RequestContext {
   /** With the fields that the upstream gets. */
   req: IncomingRequest
@@ -40,6 +50,8 @@ export class RequestContext {
   /** The gateway's own fields of the response, and the lower-case names of upstream fields that are removed. */
   answerFields: readonly string[]
   removedFields: readonly string[] | undefined
+  /** The route's own fields of the response; undefined if it has none. */
+  routeFields: RouteFields | undefined
   /** The backend it was last sent to; '' before. */
   address = ''
   /** Milliseconds from the verdict to the upstream's response head. */

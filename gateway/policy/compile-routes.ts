@@ -4,6 +4,7 @@ import type { PolicyConfig } from './documents.js'
 import { type Fault, type FaultHere, readPattern } from './fault.js'
 import { compileRewrite } from './path-rewrite.js'
 import type { Pattern } from './pattern.js'
+import { compileRequestFields, compileResponseFields } from './route-fields.js'
 import { Routes } from './routes.js'
 import { extentOf, sampleRequestsOf } from './sample-requests.js'
 import { listTakers, takersOf } from './takers.js'
@@ -46,9 +47,16 @@ function compileRoute(
   pattern: Pattern,
   faults: FaultHere[],
 ): Route {
-  const { upstream, auth, scopes } = written
+  const { upstream, auth, scopes, headers = {} } = written
   const path = compileRewrite(written, pattern, faults)
-  return { upstream, auth, scopes, changes: path && { path } }
+  const fields = compileRequestFields(headers.request)
+  return {
+    upstream,
+    auth,
+    scopes,
+    changes: path === undefined && fields === undefined ? undefined : { path, fields },
+    responseFields: compileResponseFields(headers.response),
+  }
 }
 
 /** Routes whose every request is taken by others of the same host. */

@@ -1,0 +1,75 @@
+/** Checks of routes that a schema cannot express. Pure. */
+import { type Path, unknownName } from '../problem.js'
+import type { Gateway } from '../schema/gateway.js'
+import type { FileFault, Readable } from '../types.js'
+import { isFieldOfGateway, lettersOf } from '../words/field-names.js'
+
+type Route = Gateway['routes'][number]
+type Changes = NonNullable<NonNullable<Route['headers']>['request']>
+
+/** A fault at a place within a route. */
+interface RouteFault {
+  readonly path: Path
+  readonly message: string
+  readonly atKey?: boolean
+}
+
+export function checkRoutes({ gateway, gatewayFile: file }: Readable): FileFault[] {
+  if (gateway === undefined) return []
+  const upstreams = new Set(Object.keys(gateway.upstreams))
+  return gateway.routes.flatMap((route, i) =>
+    [...unknownUpstreams(route, upstreams), ...headerFaults(route)].map(({ path, ...fault }) => ({
+      file,
+      path: ['routes', i, ...path],
+      ...fault,
+    })),
+  )
+}
+
+function unknownUpstreams({ upstream }: Route, known: ReadonlySet<string>): RouteFault[] {
+  if (known.has(upstream)) return []
+  return [{ path: ['upstream'], message: unknownName('upstream', upstream, known) }]
+}
+
+function headerFaults({ headers = {} }: Route): RouteFault[] {
+  return (['request', 'response'] as const).flatMap(of => {
+    const changes = headers[of]
+    return changes === undefined
+      ? []
+      : changeFaults(of, changes).map(fault => ({ ...fault, path: ['headers', of, ...fault.path] }))
+  })
+}
+
+function changeFaults(
+  of: 'request' | 'response',
+  { set = {}, add = {}, remove = [] }: Changes,
+): RouteFault[] {
+  const named = [
+    ...Object.keys(set).map(name => ({ name, path: ['set', name], atKey: true })),
+    ...Object.keys(add).map(name => ({ name, path: ['add', name], atKey: true })),
+    ...remove.map((name, i) => ({ name, path: ['remove', i], atKey: false })),
+  ]
+  const changed = new Map<string, string>()
+  return named.flatMap(({ name, ...place }) => {
+    const letters = lettersOf(name)
+    const other = changed.get(letters)
+    changed.set(letters, name)
+    const message = fieldFault(of, name, other, place.path[0] === 'set')
+    return message === undefined ? [] : { ...place, message }
+  })
+}
+
+function fieldFault(
+  of: 'request' | 'response',
+  name: string,
+  other: string | undefined,
+  isSet: boolean,
+): string | undefined {
+  if (isFieldOfGateway(name, of))
+    return `"${name}" frames or forwards a message, or is the gateway's own: a route cannot change it.`
+  if (of === 'response' && isSet && lettersOf(name) === 'setcookie')
+    return 'Set "set-cookie" would replace every cookie of the upstream. Write it under "add".'
+  if (other !== undefined)
+    return `"${name}" is changed twice${other === name ? '' : `: servers may read it as "${other}"`}. Write it once.`
+  return undefined
+}

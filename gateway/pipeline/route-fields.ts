@@ -1,0 +1,34 @@
+/** The fields that a route gives to every response, whoever gives it. */
+import type { Entered } from './enter.js'
+import type { RouteFields } from './request-context.js'
+
+/** Undefined for most routes. */
+export function routeFieldsOf({ route, facts, project }: Entered): RouteFields | undefined {
+  const changes = route?.responseFields
+  return (
+    changes && {
+      set: changes.fieldsFor(facts, project),
+      added: changes.addedFor(facts, project),
+      removed: changes.removed,
+    }
+  )
+}
+
+/** Fields about content and how long it lasts, and those that refusals have of their own. */
+const NOT_OF_REFUSALS = new Set(
+  [
+    'accept-ranges age allow cache-control content-disposition content-encoding content-language',
+    'content-location content-range content-type etag expires last-modified location retry-after',
+    'www-authenticate',
+  ].flatMap(line => line.split(' ')),
+)
+
+/** The fields of a refusal: the gateway's own, and those of the route that do not describe an upstream's content. */
+export function refusalFields(own: readonly string[], route: RouteFields | undefined): readonly string[] {
+  if (route === undefined) return own
+  return [...own, ...kept(route.set), ...kept(route.added)]
+}
+
+function kept(fields: readonly string[]): string[] {
+  return fields.filter((_, i) => !NOT_OF_REFUSALS.has(fields[i - (i % 2)] as string))
+}

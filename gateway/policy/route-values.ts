@@ -1,0 +1,33 @@
+/** Texts of a route that say something about each request. Pure. */
+import { partsOf, type RequestValue } from '../../config/words/request-values.js'
+import type { Facts, Project } from '../types.js'
+
+/** The text for one request. `project` is undefined if nobody is counted for it. */
+export type TextFor = (facts: Facts, project: Project | undefined) => string
+
+/** What a field may hold. Plugins give the ids of projects: none of them may end a line, or a head. */
+const FIELD_VALUE = /^[\x20-\x7e\x80-\xff]*$/
+
+const VALUES: Readonly<Record<RequestValue, TextFor>> = {
+  // The name by which upstreams know the project.
+  'project.id': (_, project) => project?.alias ?? project?.id ?? '',
+  'project.plan': (_, project) => project?.plan ?? '',
+  'project.environment': (_, project) => project?.environment ?? '',
+  'client.address': ({ client }) => client,
+  host: ({ host }) => host,
+  path: ({ path }) => path,
+  'request.id': ({ id }) => id,
+}
+
+/** @param encode how a value is written where it stands; by default as it is */
+export function compileText(text: string, encode: (value: string) => string = value => value): TextFor {
+  const [first = '', ...rest] = partsOf(text)
+  if (rest.length === 0) return () => first
+  const parts = rest.map((part, i) => (i % 2 === 0 ? VALUES[part as RequestValue] : part))
+  return (facts, project) => {
+    let text = first
+    for (const part of parts) text += typeof part === 'string' ? part : encode(part(facts, project))
+    if (FIELD_VALUE.test(text)) return text
+    throw new Error(`a value of a route cannot be sent as a field: ${JSON.stringify(text)}`)
+  }
+}
