@@ -2,8 +2,10 @@
 import type { Facts, Project } from './types.js'
 
 export interface Route {
-  /** Name of the upstream. */
-  readonly upstream: string
+  /** Name of the upstream; undefined if the gateway answers. */
+  readonly upstream: string | undefined
+  /** What the gateway answers to an admitted request, instead of an upstream. */
+  readonly answer?: RouteAnswer | undefined
   readonly auth: 'required' | 'optional'
   /** What a credential must allow, all of it. */
   readonly scopes: readonly string[]
@@ -11,6 +13,14 @@ export interface Route {
   readonly changes?: RouteChanges | undefined
   /** Fields that change in every response, whoever gives it; absent if none does. */
   readonly responseFields?: ResponseFieldChanges | undefined
+}
+
+/** A redirect, or a fixed response. */
+export interface RouteAnswer {
+  readonly status: number
+  /** Flat, with lower-case names. Throws a GatewayError if the request lacks what they say. */
+  fieldsFor(facts: Facts, project: Project | undefined): string[]
+  readonly body: Buffer
 }
 
 export interface RouteChanges {

@@ -1,5 +1,5 @@
 /** Checks of routes that a schema cannot express. Pure. */
-import { type Path, unknownName } from '../problem.js'
+import { listed, type Path, unknownName } from '../problem.js'
 import type { Gateway } from '../schema/gateway.js'
 import type { FileFault, Readable } from '../types.js'
 import { isFieldOfGateway, lettersOf } from '../words/field-names.js'
@@ -18,16 +18,38 @@ export function checkRoutes({ gateway, gatewayFile: file }: Readable): FileFault
   if (gateway === undefined) return []
   const upstreams = new Set(Object.keys(gateway.upstreams))
   return gateway.routes.flatMap((route, i) =>
-    [...unknownUpstreams(route, upstreams), ...headerFaults(route)].map(({ path, ...fault }) => ({
-      file,
-      path: ['routes', i, ...path],
-      ...fault,
-    })),
+    [...whereFaults(route), ...unknownUpstreams(route, upstreams), ...headerFaults(route)].map(
+      ({ path, ...fault }) => ({
+        file,
+        path: ['routes', i, ...path],
+        ...fault,
+      }),
+    ),
   )
 }
 
+/** Where its requests go is said once. */
+const WHERE = ['upstream', 'redirect', 'respond'] as const
+/** Keys about what is forwarded. */
+const FORWARDING = ['stripPrefix', 'addPrefix'] as const
+
+function whereFaults(route: Route): RouteFault[] {
+  const written = WHERE.filter(key => route[key] !== undefined)
+  if (written.length !== 1) {
+    const has = written.length === 0 ? 'none of them' : listed(written, 'and')
+    const path = written.length === 0 ? [] : [written[1] as string]
+    const message = `A route has exactly one of ${listed(WHERE, 'and')}; this one has ${has}.`
+    return [{ path, atKey: written.length > 0, message }]
+  }
+  if (route.redirect === undefined && route.respond === undefined) return []
+  const message = 'The gateway answers this route itself, so nothing is forwarded. Remove the key.'
+  const keys = FORWARDING.filter(key => route[key] !== undefined).map((key): Path => [key])
+  const fields: Path[] = route.headers?.request === undefined ? [] : [['headers', 'request']]
+  return [...keys, ...fields].map(path => ({ path, atKey: true, message }))
+}
+
 function unknownUpstreams({ upstream }: Route, known: ReadonlySet<string>): RouteFault[] {
-  if (known.has(upstream)) return []
+  if (upstream === undefined || known.has(upstream)) return []
   return [{ path: ['upstream'], message: unknownName('upstream', upstream, known) }]
 }
 

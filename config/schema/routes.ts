@@ -63,6 +63,50 @@ const FieldChanges = (description: string) =>
     { description },
   )
 
+/** The statuses of a redirect. */
+const REDIRECTS = [301, 302, 303, 307, 308]
+
+const Redirect = Strict(
+  {
+    to: Type.String({
+      pattern: '^(https?://[^/?#@{]|/(?![/\\\\]))[!-~]*$',
+      maxLength: 2048,
+      expected: 'an address such as "https://acme.test{path}", or a path',
+      description: `Where to: an address or a path. {path} is the path and query that were asked for; it may hold ${VALUES}.`,
+    }),
+    status: Type.Unsafe<number>({
+      type: 'integer',
+      enum: REDIRECTS,
+      expected: listed(REDIRECTS.map(String)),
+      default: 308,
+      description: 'Status of the response: 301, 302, 303, 307 or 308.',
+    }),
+  },
+  { description: 'Where clients are sent instead. Credentials, limits and records are as for other routes.' },
+)
+
+const Respond = Strict(
+  {
+    status: Type.Integer({
+      default: 200,
+      minimum: 200,
+      maximum: 599,
+      description: 'Status of the response.',
+    }),
+    type: Type.String({
+      default: 'text/plain; charset=utf-8',
+      pattern: '^[!-~]([ -~]*[!-~])?$',
+      maxLength: 256,
+      expected: 'a media type such as text/plain',
+      description: 'Content-Type of the body.',
+    }),
+    body: Type.String({ default: '', maxLength: 65_536, description: 'The body, sent as it is.' }),
+  },
+  {
+    description: 'What the gateway answers itself. Credentials, limits and records are as for other routes.',
+  },
+)
+
 /** Which path goes to which upstream. */
 export const Route = Strict({
   host: Type.Optional(RouteHost),
@@ -73,7 +117,11 @@ export const Route = Strict({
     description:
       'Path pattern, "[METHOD ]/path"; the most specific one wins. {id} and * stand for one segment, ** for any number.',
   }),
-  upstream: Name('Name of an entry of `upstreams`.'),
+  upstream: Type.Optional(
+    Name('Name of an entry of `upstreams`. A route has exactly one of upstream, redirect and respond.'),
+  ),
+  redirect: Type.Optional(Redirect),
+  respond: Type.Optional(Respond),
   stripPrefix: prefix(
     'What the upstream does not get of the path: whole segments with which `path` begins, such as /v1. Limits and records see the path as it was asked for.',
   ),

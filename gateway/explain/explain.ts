@@ -13,7 +13,7 @@ import { readWritten } from '../listen/written.js'
 import type { Runtime } from '../overrides/runtime.js'
 import { isExempt } from '../pipeline/access.js'
 import { OPTIONS_ANSWER, refusal } from '../pipeline/answer.js'
-import { enter } from '../pipeline/enter.js'
+import { enter, isRouted } from '../pipeline/enter.js'
 import { Access, type Ruling } from '../policy/access.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import {
@@ -70,6 +70,8 @@ class Explainer {
   #project: Project | undefined
   #explainedProject: ExplainedProject | undefined
   #upstream: string | undefined
+  /** A route leads somewhere, so rules are asked. */
+  #isAsked = false
   #matched: readonly Matched[] = []
   #ruling: Ruling | undefined
 
@@ -124,6 +126,8 @@ class Explainer {
     const { facts: read, project, upstream, matched, ruling, refused, asksGateway } = entered
     this.#facts = read
     this.#upstream = upstream
+    // Who is denied, or nobody, is not asked about by any rule.
+    this.#isAsked = upstream !== undefined || (entered.route?.answer !== undefined && isRouted(entered))
     this.#matched = matched
     this.#ruling = ruling
     if (refused !== undefined) throw refused
@@ -211,7 +215,7 @@ class Explainer {
   }
 
   #passed(): PassedRule[] {
-    if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return []
+    if (this.#facts === undefined || this.#project === undefined || !this.#isAsked) return []
     if (isExempt(this.#ruling)) return []
     const others = this.#options.loaded.compiled.policy.rules.filter(
       ({ rule }) => !this.#matched.some(one => one.rule === rule),
@@ -221,7 +225,7 @@ class Explainer {
 
   #bucket(mode: Mode): ExplainedBucket | null {
     const { policy } = this.#options.loaded.compiled
-    if (this.#facts === undefined || this.#project === undefined || this.#upstream === undefined) return null
+    if (this.#facts === undefined || this.#project === undefined || !this.#isAsked) return null
     if (isExempt(this.#ruling)) return null
     const table = policy.tableOf(this.#project)
     const buckets = policy.buckets.filter(

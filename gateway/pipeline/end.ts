@@ -11,7 +11,8 @@ import type { RequestContext } from './request-context.js'
 
 type EndParts = Pick<PipelineParts, 'finished' | 'ended'>
 
-const NO_FIELDS: AnswerFields = { get: () => undefined }
+/** Of a response that no upstream gave. */
+export const NO_FIELDS: AnswerFields = { get: () => undefined }
 
 /** Passes the head of the upstream's response to the rules that are charged by it. */
 export function upstreamAnswered(context: RequestContext, status: number, fields: AnswerFields): void {

@@ -25,7 +25,7 @@ export interface Entered {
   readonly caller?: Caller | undefined
   /** Undefined if it is not known, or the request is refused before it counts. */
   readonly route?: Route | undefined
-  /** Name of the upstream. */
+  /** Name of the upstream; undefined if the gateway answers. */
   readonly upstream?: string | undefined
   readonly matched: readonly Matched[]
   /** The access entries that apply to the request, if any. */
@@ -36,12 +36,8 @@ export interface Entered {
   readonly asksGateway?: boolean
 }
 
-/** A request that goes on to its rules, and then to an upstream. */
-export type Routed = Entered & {
-  readonly project: Project
-  readonly route: Route
-  readonly upstream: string
-}
+/** A request that goes on to its rules, and then to an upstream or to what its route answers. */
+export type Routed = Entered & { readonly project: Project; readonly route: Route }
 
 export function isRouted(entered: Entered): entered is Routed {
   return entered.refused === undefined && entered.asksGateway !== true

@@ -2,6 +2,7 @@
  * The path of a request, from top to bottom: listen → identify → match → decide → forward or refuse → observe. The rooms
  * are passed in as functions; this file only determines their order.
  */
+import { STATUS_CODES } from 'node:http'
 import type { DecideRequest } from '../decide/question.js'
 import { type ErrorCode, GatewayError } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
@@ -13,15 +14,16 @@ import type {
   ResponseWatcher,
   Takeover,
 } from '../message.js'
+import type { RouteAnswer } from '../route.js'
 import type { Facts, Matched } from '../types.js'
 import type { Verdict } from '../verdict.js'
 import { answer, OPTIONS_ANSWER, refusal } from './answer.js'
-import { responseEnded, upstreamEnded } from './end.js'
+import { NO_FIELDS, responseEnded, upstreamAnswered, upstreamEnded } from './end.js'
 import { type Entered, enter, isRouted, type Routed } from './enter.js'
 import { ANSWER_CUT, UpstreamExchange } from './exchange.js'
 import type { PipelineParts } from './parts.js'
 import { PassedBytes, RequestContext } from './request-context.js'
-import { refusalFields, routeFieldsOf } from './route-fields.js'
+import { ownFields, refusalFields, routeFieldsOf } from './route-fields.js'
 
 export interface Pipeline {
   request(req: IncomingRequest, res: OutgoingResponse): void
@@ -171,8 +173,22 @@ class PipelineRequest implements ResponseWatcher {
     context.answerFields = fields
     context.removedFields = removed
     if (context.res.closed) verdict.release()
-    else if (rejection === undefined) this.#forward(routed)
-    else this.#refuse(rejection)
+    else if (rejection !== undefined) this.#refuse(rejection)
+    else if (routed.route.answer !== undefined) this.#answer(routed, routed.route.answer)
+    else this.#forward(routed)
+  }
+
+  /** The route says what to answer: a redirect, or a fixed response. */
+  #answer({ facts, project }: Routed, given: RouteAnswer): void {
+    const context = this.#context
+    const { req, res, answerFields, routeFields } = context
+    const { status, body } = given
+    const fields = ownFields(given.fieldsFor(facts, project), routeFields)
+    if (body.length > 0 || status !== 204) fields.push('Content-Length', String(body.length))
+    upstreamAnswered(context, status, NO_FIELDS)
+    upstreamEnded(context, this.#parts)
+    res.writeHead(status, STATUS_CODES[status] ?? '', [...fields, ...answerFields])
+    res.end(req.method === 'HEAD' ? undefined : body)
   }
 
   /** From here on the response is the upstream's, unless that fails. */

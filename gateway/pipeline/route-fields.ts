@@ -32,3 +32,12 @@ export function refusalFields(own: readonly string[], route: RouteFields | undef
 function kept(fields: readonly string[]): string[] {
   return fields.filter((_, i) => !NOT_OF_REFUSALS.has(fields[i - (i % 2)] as string))
 }
+
+/** The fields of a response of the gateway that its route asks for, with those that the route changes. */
+export function ownFields(fields: readonly string[], route: RouteFields | undefined): string[] {
+  if (route === undefined) return [...fields]
+  const { set, added, removed } = route
+  const isReplaced = (name: string) =>
+    removed.includes(name) || set.some((one, i) => i % 2 === 0 && one === name)
+  return [...fields.filter((_, i) => !isReplaced(fields[i - (i % 2)] as string)), ...set, ...added]
+}

@@ -4,6 +4,7 @@ import type { PolicyConfig } from './documents.js'
 import { type Fault, type FaultHere, readPattern } from './fault.js'
 import { compileRewrite } from './path-rewrite.js'
 import type { Pattern } from './pattern.js'
+import { compileAnswer } from './route-answer.js'
 import { compileRequestFields, compileResponseFields } from './route-fields.js'
 import { Routes } from './routes.js'
 import { extentOf, sampleRequestsOf } from './sample-requests.js'
@@ -48,10 +49,12 @@ function compileRoute(
   faults: FaultHere[],
 ): Route {
   const { upstream, auth, scopes, headers = {} } = written
+  const answer = compileAnswer(written, faults)
   const path = compileRewrite(written, pattern, faults)
   const fields = compileRequestFields(headers.request)
   return {
     upstream,
+    answer,
     auth,
     scopes,
     changes: path === undefined && fields === undefined ? undefined : { path, fields },

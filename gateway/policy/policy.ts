@@ -140,10 +140,11 @@ export function createPolicy(parts: PolicyParts, forNow: ForNow = {}) {
   }
 
   /**
-   * The facts as they are matched and counted for an upstream. @throws {GatewayError} if it could read them otherwise
+   * The facts as they are matched and counted for an upstream, or for the gateway itself. @throws {GatewayError} if it could read them otherwise
    */
-  function readFor(facts: Facts, upstream: string, project?: Project): Facts {
-    return factsWith(facts, readForUpstream(facts, readings.get(upstream)), project?.verified ?? false)
+  function readFor(facts: Facts, upstream: string | undefined, project?: Project): Facts {
+    const reading = upstream === undefined ? undefined : readings.get(upstream)
+    return factsWith(facts, readForUpstream(facts, reading), project?.verified ?? false)
   }
 
   /** A rule of the files with the mode that holds now. */

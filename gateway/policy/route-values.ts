@@ -19,15 +19,21 @@ const VALUES: Readonly<Record<RequestValue, TextFor>> = {
   'request.id': ({ id }) => id,
 }
 
-/** @param encode how a value is written where it stands; by default as it is */
+/** @param encode how a value of the project is written where it stands; by default as it is */
 export function compileText(text: string, encode: (value: string) => string = value => value): TextFor {
   const [first = '', ...rest] = partsOf(text)
   if (rest.length === 0) return () => first
-  const parts = rest.map((part, i) => (i % 2 === 0 ? VALUES[part as RequestValue] : part))
+  const parts = rest.map((part, i) => (i % 2 === 0 ? textOfValue(part as RequestValue, encode) : part))
   return (facts, project) => {
     let text = first
-    for (const part of parts) text += typeof part === 'string' ? part : encode(part(facts, project))
+    for (const part of parts) text += typeof part === 'string' ? part : part(facts, project)
     if (FIELD_VALUE.test(text)) return text
     throw new Error(`a value of a route cannot be sent as a field: ${JSON.stringify(text)}`)
   }
+}
+
+/** Other values than the project's are what a URL, too, may hold. */
+function textOfValue(name: RequestValue, encode: (value: string) => string): TextFor {
+  const textFor = VALUES[name]
+  return name.startsWith('project.') ? (facts, project) => encode(textFor(facts, project)) : textFor
 }

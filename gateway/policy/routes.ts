@@ -24,11 +24,13 @@ export class Routes {
   /** The same routes in lower case, for upstreams that ignore case. */
   readonly #folded = new HostTries<Route>()
   readonly #readings: ReadonlyMap<string, UpstreamReading>
+  readonly #anyIgnoresCase: boolean
   readonly #closed: readonly ClosedEntry[]
 
   /** @param readings how upstreams interpret requests, by name, where that matters */
   constructor(closed: readonly ClosedEntry[], readings: ReadonlyMap<string, UpstreamReading>) {
     this.#readings = readings
+    this.#anyIgnoresCase = [...readings.values()].some(({ caseInsensitivePaths }) => caseInsensitivePaths)
     this.#closed = closed.map(({ host, path, prefix, contains }) => ({
       host,
       path: path === undefined ? undefined : ended(path.toLowerCase()),
@@ -40,7 +42,9 @@ export class Routes {
   /** Adds a route. Returns the route that it ties with, if there is one. */
   add(host: string | undefined, pattern: Pattern, target: Route): Found<Route> | undefined {
     const tie = this.#tries.add(host, pattern, target)
-    if (tie !== undefined || !this.#readings.get(target.upstream)?.caseInsensitivePaths) return tie
+    // What the gateway answers itself must not be reached at an upstream by another spelling.
+    const isFolded = target.answer === undefined ? this.#ignoresCase(target) : this.#anyIgnoresCase
+    if (tie !== undefined || !isFolded) return tie
     const alike = this.#folded.add(host, foldPattern(pattern), target)
     return alike !== undefined && !isDeepStrictEqual(alike.value, target) ? alike : undefined
   }
@@ -57,12 +61,15 @@ export class Routes {
   find(facts: RoutedFacts): Found<Route> | undefined {
     if (this.isClosed(facts)) return undefined
     const found = this.#find(facts.method, facts)
-    const field = found && this.#readings.get(found.value.upstream)?.methodOverride
+    const field = found && this.#readingOf(found.value)?.methodOverride
     const method = overridingMethod(facts, field) ?? facts.method
     // What is no method is refused when the request is read for its upstream.
     if (found === undefined || method === facts.method || !isServedMethod(method)) return found
     const served = this.#find(method, facts)
-    return served && { ...found, value: strictest(found.value, served.value) }
+    if (served === undefined) return undefined
+    const isElsewhere = served.value.answer === undefined && served.value.upstream !== found.value.upstream
+    const [taken, other] = isElsewhere ? [found, served] : [served, found]
+    return { ...taken, value: strictest(taken.value, other.value) }
   }
 
   /**
@@ -71,8 +78,16 @@ export class Routes {
    */
   #find(method: string, { path, host }: RoutedFacts): Found<Route> | undefined {
     const found = this.#tries.find(host, method, path)
-    if (found === undefined || !this.#readings.get(found.value.upstream)?.caseInsensitivePaths) return found
+    if (found === undefined || !this.#ignoresCase(found.value)) return found
     return this.#folded.find(host, method, path.toLowerCase()) ?? found
+  }
+
+  #readingOf({ upstream }: Route): UpstreamReading | undefined {
+    return upstream === undefined ? undefined : this.#readings.get(upstream)
+  }
+
+  #ignoresCase(route: Route): boolean {
+    return this.#readingOf(route)?.caseInsensitivePaths === true
   }
 
   /** True for a path that is answered 404 whatever routes say. */

@@ -35,11 +35,18 @@ export function settingsOf(
     'listen maxEventLoopDelay': secondsText(maxEventLoopDelay),
     ...(tls && { 'listen tls minVersion': tls.minVersion, 'listen tls ciphers': tls.ciphers }),
     ...Object.fromEntries(
-      routes.map(({ host, path, upstream }) => [`route ${host ? `${host} ` : ''}${path}`, upstream] as const),
+      routes.map(
+        ({ host, path, ...route }) => [`route ${host ? `${host} ` : ''}${path}`, whereTo(route)] as const,
+      ),
     ),
     ...upstreamsOf(gateway, other.config.gateway),
     ...planWords,
   }
+}
+
+function whereTo({ upstream, redirect, respond }: Omit<Gateway['routes'][number], 'host' | 'path'>): string {
+  if (redirect !== undefined) return `redirect ${redirect.status} to ${redirect.to}`
+  return respond === undefined ? String(upstream) : `answer ${respond.status}`
 }
 
 /**

@@ -1,0 +1,75 @@
+/** Compiles `redirect` and `respond` of a route. Pure. */
+import { GatewayError } from '../errors.js'
+import type { RouteAnswer } from '../route.js'
+import type { Facts, Project } from '../types.js'
+import type { FaultHere } from './fault.js'
+import { compileText } from './route-values.js'
+
+export interface WrittenAnswer {
+  readonly redirect?: { readonly to: string; readonly status: number } | undefined
+  readonly respond?: { readonly status: number; readonly type: string; readonly body: string } | undefined
+}
+
+/** Undefined for a route to an upstream. */
+export function compileAnswer(
+  { redirect, respond }: WrittenAnswer,
+  faults: FaultHere[],
+): RouteAnswer | undefined {
+  if (redirect !== undefined) return compileRedirect(redirect, faults)
+  if (respond === undefined) return undefined
+  const { status, type, body } = respond
+  const isBodyless = status === 204 || status === 205 || status === 304
+  if (isBodyless && body !== '') {
+    faults.push({
+      path: ['respond', 'body'],
+      message: `A response of status ${status} has no body. Remove it.`,
+    })
+  }
+  const fields = body === '' ? [] : ['content-type', type]
+  return { status, fieldsFor: () => [...fields], body: Buffer.from(body) }
+}
+
+/** Not `${path}`, which is the path alone. */
+const TARGET = /(?<!\$)\{path\}/
+function compileRedirect(
+  { to, status }: NonNullable<WrittenAnswer['redirect']>,
+  faults: FaultHere[],
+): RouteAnswer {
+  const message = faultOf(to)
+  if (message !== undefined) faults.push({ path: ['redirect', 'to'], message })
+  const pieces = to.split(TARGET).map(piece => compileText(piece, encodeURIComponent))
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: that is how the value is written
+  const needsHost = to.includes('${host}')
+  return {
+    status,
+    body: Buffer.alloc(0),
+    fieldsFor(facts, project) {
+      // An HTTP/1.0 request may lack a Host.
+      if (needsHost && facts.host === '') throw new GatewayError('bad-host')
+      return ['location', textOf(pieces, facts, project)]
+    },
+  }
+}
+
+function textOf(
+  pieces: readonly ReturnType<typeof compileText>[],
+  facts: Facts,
+  project: Project | undefined,
+): string {
+  return pieces.map(textFor => textFor(facts, project)).join((facts.speltPath ?? facts.path) + facts.query)
+}
+
+/** Why the client could choose another host, or get no address: a path begins with a slash. */
+function faultOf(to: string): string | undefined {
+  const unknown = /\{(?!path\})[^}]*\}?/.exec(to.replace(/\$\{[a-z.]+\}/g, ''))?.[0]
+  if (unknown !== undefined)
+    return `Unknown "${unknown}". Write {path} for the path and query that were asked for.`
+  if (/^\/\$?\{path\}/.test(to))
+    return `"${to}" would begin with two slashes, which is an address on another host. Write a segment before {path}.`
+  if (to.startsWith('/')) return undefined
+  const [authority = ''] = to.replace(/^https?:\/\//i, '').split(/[/?#]|\$?\{path\}/)
+  if (authority === '')
+    return `"${to}" names no host. Write it before the path, as in https://acme.test{path}.`
+  if (authority.includes('@')) return `"${to}" holds a user. Remove what stands before the "@".`
+  return undefined
+}
