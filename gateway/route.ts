@@ -2,8 +2,10 @@
 import type { Facts, Project } from './types.js'
 
 export interface Route {
-  /** Name of the upstream; undefined if the gateway answers. */
+  /** Name of the upstream, or of one to which `split` leads; undefined if the gateway answers. */
   readonly upstream: string | undefined
+  /** Several upstreams in place of one; absent for most routes. */
+  readonly split?: Split | undefined
   /** What the gateway answers to an admitted request, instead of an upstream. */
   readonly answer?: RouteAnswer | undefined
   readonly auth: 'required' | 'optional'
@@ -13,6 +15,13 @@ export interface Route {
   readonly changes?: RouteChanges | undefined
   /** Fields that change in every response, whoever gives it; absent if none does. */
   readonly responseFields?: ResponseFieldChanges | undefined
+}
+
+export interface Split {
+  /** Every upstream that it leads to. */
+  readonly upstreams: readonly string[]
+  /** The upstream of this caller, always the same one. */
+  upstreamFor(facts: Facts, project: Project): string
 }
 
 /** A redirect, or a fixed response. */

@@ -18,18 +18,21 @@ export function checkRoutes({ gateway, gatewayFile: file }: Readable): FileFault
   if (gateway === undefined) return []
   const upstreams = new Set(Object.keys(gateway.upstreams))
   return gateway.routes.flatMap((route, i) =>
-    [...whereFaults(route), ...unknownUpstreams(route, upstreams), ...headerFaults(route)].map(
-      ({ path, ...fault }) => ({
-        file,
-        path: ['routes', i, ...path],
-        ...fault,
-      }),
-    ),
+    [
+      ...whereFaults(route),
+      ...unknownUpstreams(route, upstreams),
+      ...splitFaults(route),
+      ...headerFaults(route),
+    ].map(({ path, ...fault }) => ({
+      file,
+      path: ['routes', i, ...path],
+      ...fault,
+    })),
   )
 }
 
 /** Where its requests go is said once. */
-const WHERE = ['upstream', 'redirect', 'respond'] as const
+const WHERE = ['upstream', 'split', 'redirect', 'respond'] as const
 /** Keys about what is forwarded. */
 const FORWARDING = ['stripPrefix', 'addPrefix'] as const
 
@@ -48,9 +51,39 @@ function whereFaults(route: Route): RouteFault[] {
   return [...keys, ...fields].map(path => ({ path, atKey: true, message }))
 }
 
-function unknownUpstreams({ upstream }: Route, known: ReadonlySet<string>): RouteFault[] {
-  if (upstream === undefined || known.has(upstream)) return []
-  return [{ path: ['upstream'], message: unknownName('upstream', upstream, known) }]
+function unknownUpstreams({ upstream, split = [] }: Route, known: ReadonlySet<string>): RouteFault[] {
+  const named: { readonly name: string; readonly path: Path }[] = split.map((part, i) => ({
+    name: part.upstream,
+    path: ['split', i, 'upstream'],
+  }))
+  if (upstream !== undefined) named.push({ name: upstream, path: ['upstream'] })
+  return named
+    .filter(({ name }) => !known.has(name))
+    .map(({ name, path }) => ({ path, message: unknownName('upstream', name, known) }))
+}
+
+/** Shares are numbers with at most three decimals. */
+const CRUMB = 1e-6
+
+function splitFaults({ split }: Route): RouteFault[] {
+  if (split === undefined) return []
+  const names = split.map(({ upstream }) => upstream)
+  const faults = names.flatMap((name, i): RouteFault[] =>
+    names.indexOf(name) === i
+      ? []
+      : [
+          {
+            path: ['split', i, 'upstream'],
+            message: `"${name}" is in this split already. Add up its shares.`,
+          },
+        ],
+  )
+  const sum = split.reduce((total, { share }) => total + share, 0)
+  if (Math.abs(sum - 100) > CRUMB) {
+    const message = `The shares add up to ${Number(sum.toFixed(3))}%, and must add up to 100%.`
+    faults.push({ path: ['split'], message })
+  }
+  return faults
 }
 
 function headerFaults({ headers = {} }: Route): RouteFault[] {

@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import { listed } from '../problem.js'
 import { REQUEST_VALUES } from '../words/request-values.js'
 import { Name, Strict, Word } from './fields.js'
+import { Percent } from './percent.js'
 import { HostName } from './projects.js'
 
 const RouteHost = Type.String({
@@ -118,7 +119,27 @@ export const Route = Strict({
       'Path pattern, "[METHOD ]/path"; the most specific one wins. {id} and * stand for one segment, ** for any number.',
   }),
   upstream: Type.Optional(
-    Name('Name of an entry of `upstreams`. A route has exactly one of upstream, redirect and respond.'),
+    Name(
+      'Name of an entry of `upstreams`. A route has exactly one of upstream, split, redirect and respond.',
+    ),
+  ),
+  split: Type.Optional(
+    Type.Array(
+      Strict({
+        upstream: Name('Name of an entry of `upstreams`.'),
+        share: Percent({
+          minimum: 0,
+          maximum: 100,
+          description: 'Share of the projects, or of the clients of unknown ones. The shares add up to 100%.',
+        }),
+      }),
+      {
+        minItems: 1,
+        maxItems: 64,
+        description:
+          'Several upstreams in place of one. A project, or the network of a client whose project is not known, always goes to the same one.',
+      },
+    ),
   ),
   redirect: Type.Optional(Redirect),
   respond: Type.Optional(Respond),

@@ -64,7 +64,7 @@ function enterAs(caller: Caller, facts: Facts, route: Route | undefined, walk: W
   const { policy, access } = walk
   const { project } = caller
   const ruling = access.rulingOn(facts, project)
-  const known = { facts, project, caller, ruling, route, upstream: route?.upstream, matched: NONE }
+  const known = { facts, project, caller, ruling, route, upstream: soleUpstream(route), matched: NONE }
   if (isDenied(ruling)) return { ...known, upstream: undefined, refused: DENIED }
   const lacking = route && lackingCredential(caller, route, walk.challenges)
   if (lacking !== undefined) return { ...known, refused: lacking }
@@ -74,11 +74,17 @@ function enterAs(caller: Caller, facts: Facts, route: Route | undefined, walk: W
   try {
     const read = policy.readFor(facts, route.upstream, project)
     if (endsHere(facts)) return { ...known, facts: read, asksGateway: true }
-    return { ...known, facts: read, matched: isExempt(ruling) ? NONE : policy.match(read, project) }
+    const upstream = route.split === undefined ? route.upstream : route.split.upstreamFor(facts, project)
+    return { ...known, upstream, facts: read, matched: isExempt(ruling) ? NONE : policy.match(read, project) }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return { ...known, refused: error }
   }
+}
+
+/** Undefined while a split has not chosen one. */
+function soleUpstream(route: Route | undefined): string | undefined {
+  return route?.split === undefined ? route?.upstream : undefined
 }
 
 /** `OPTIONS *`: nobody is counted for it. */

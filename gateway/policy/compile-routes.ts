@@ -8,6 +8,7 @@ import { compileAnswer } from './route-answer.js'
 import { compileRequestFields, compileResponseFields } from './route-fields.js'
 import { Routes } from './routes.js'
 import { extentOf, sampleRequestsOf } from './sample-requests.js'
+import { compileSplit } from './split.js'
 import { listTakers, takersOf } from './takers.js'
 import type { UpstreamReading } from './upstream-reading.js'
 
@@ -31,7 +32,7 @@ export function compileRoutes(
     const pattern = readPattern(text, file, path, faults)
     if (pattern === undefined) continue
     const own: FaultHere[] = []
-    const tie = compiled.add(host, pattern, compileRoute(written, pattern, own))
+    const tie = compiled.add(host, pattern, compileRoute(written, pattern, readings, own))
     for (const { path: at, message } of own) faults.push({ file, path: ['routes', i, ...at], message })
     if (tie === undefined) added.push({ host, pattern, path })
     else {
@@ -46,14 +47,17 @@ export function compileRoutes(
 function compileRoute(
   written: PolicyConfig['gateway']['routes'][number],
   pattern: Pattern,
+  readings: ReadonlyMap<string, UpstreamReading>,
   faults: FaultHere[],
 ): Route {
   const { upstream, auth, scopes, headers = {} } = written
+  const split = compileSplit(written.split, readings, faults)
   const answer = compileAnswer(written, faults)
   const path = compileRewrite(written, pattern, faults)
   const fields = compileRequestFields(headers.request)
   return {
-    upstream,
+    upstream: split === undefined ? upstream : split.upstreams[0],
+    split,
     answer,
     auth,
     scopes,

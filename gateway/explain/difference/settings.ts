@@ -44,7 +44,13 @@ export function settingsOf(
   }
 }
 
-function whereTo({ upstream, redirect, respond }: Omit<Gateway['routes'][number], 'host' | 'path'>): string {
+function whereTo({
+  upstream,
+  split,
+  redirect,
+  respond,
+}: Omit<Gateway['routes'][number], 'host' | 'path'>): string {
+  if (split !== undefined) return split.map(part => `${part.upstream} ${part.share}%`).join(', ')
   if (redirect !== undefined) return `redirect ${redirect.status} to ${redirect.to}`
   return respond === undefined ? String(upstream) : `answer ${respond.status}`
 }
