@@ -13,8 +13,23 @@ export interface Route {
   readonly scopes: readonly string[]
   /** What changes on the way to the upstream and back; absent if nothing does. */
   readonly changes?: RouteChanges | undefined
+  /** What pages of other origins may do; absent if the route does not say. */
+  readonly cors?: Cors | undefined
+  /** In place of this route for a preflight; present with `cors`. */
+  readonly preflight?: Route | undefined
+  /** True for such a route, which nobody needs a project or a credential for. */
+  readonly isPreflight?: boolean | undefined
   /** Fields that change in every response, whoever gives it; absent if none does. */
   readonly responseFields?: ResponseFieldChanges | undefined
+}
+
+export interface Cors {
+  /** Flat fields of a response to a request with this Origin field. */
+  fieldsFor(origin: string | undefined): readonly string[]
+  /** Flat; they stand beside the upstream's fields. */
+  readonly added: readonly string[]
+  /** Lower-case names of the upstream's fields that clients do not get. */
+  readonly removed: readonly string[]
 }
 
 export interface Split {

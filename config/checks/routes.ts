@@ -23,6 +23,7 @@ export function checkRoutes({ gateway, gatewayFile: file }: Readable): FileFault
       ...unknownUpstreams(route, upstreams),
       ...splitFaults(route),
       ...headerFaults(route),
+      ...corsFaults(route),
     ].map(({ path, ...fault }) => ({
       file,
       path: ['routes', i, ...path],
@@ -93,6 +94,18 @@ function headerFaults({ headers = {} }: Route): RouteFault[] {
       ? []
       : changeFaults(of, changes).map(fault => ({ ...fault, path: ['headers', of, ...fault.path] }))
   })
+}
+
+/** What `cors` says must not be said again. */
+function corsFaults({ cors, headers = {} }: Route): RouteFault[] {
+  const { set = {}, add = {} } = headers.response ?? {}
+  if (cors === undefined) return []
+  const message = '"cors" of this route says it already. Remove one of the two.'
+  return Object.entries({ set, add }).flatMap(([key, fields]) =>
+    Object.keys(fields)
+      .filter(name => lettersOf(name).startsWith('accesscontrol'))
+      .map(name => ({ path: ['headers', 'response', key, name], atKey: true, message })),
+  )
 }
 
 function changeFaults(

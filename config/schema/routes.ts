@@ -2,6 +2,7 @@
 import { Type } from 'typebox'
 import { listed } from '../problem.js'
 import { REQUEST_VALUES } from '../words/request-values.js'
+import { Cors } from './cors.js'
 import { Name, Strict, Word } from './fields.js'
 import { Percent } from './percent.js'
 import { HostName } from './projects.js'
@@ -164,6 +165,7 @@ export const Route = Strict({
     ),
   ),
   addPrefix: prefix('What the upstream gets in front of the path, after `stripPrefix`, such as /internal.'),
+  cors: Type.Optional(Cors),
   auth: Word(['optional', 'required'], {
     default: 'optional',
     description:

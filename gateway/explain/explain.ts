@@ -120,7 +120,7 @@ class Explainer {
     const access = new Access(loaded.compiled.access, runtime)
     const { challenges } = loaded.compiled.walk()
     const identify = (_: Facts, required: boolean) => this.#identify(facts, required)
-    const route = policy.routes.find(facts)?.value
+    const route = policy.routes.routeFor(facts)
     if (route?.auth === 'required') this.#requires = { scopes: route.scopes }
     const entered = await enter(facts, { policy, access, identify, challenges })
     const { facts: read, project, upstream, matched, ruling, refused, asksGateway } = entered

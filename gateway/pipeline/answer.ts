@@ -6,6 +6,8 @@ import type { Ruling } from '../policy/access.js'
 import type { Facts } from '../types.js'
 import type { Verdict } from '../verdict.js'
 import { isExempt } from './access.js'
+import type { RouteFields } from './request-context.js'
+import { refusalFields } from './route-fields.js'
 
 export interface AnswerSettings {
   readonly rateLimitFields: Families
@@ -50,15 +52,20 @@ export function answer(
  * A refusal with the fields that only the gateway's own responses have.
  *
  * @param facts absent when the request was too malformed to have any
- * @param added fields of the response that the verdict led to, if there was one
+ * @param answerFields fields of the response that the verdict led to, if there was one
+ * @param route the fields of its route, if that has any
  */
 export function refusal(
   rejection: Rejection,
   facts: Facts | undefined,
   settings: AnswerSettings,
-  added: readonly string[] = answerFieldsOf(rejection.requestId),
+  answerFields: readonly string[] = answerFieldsOf(rejection.requestId),
+  route?: RouteFields,
 ): Rejection {
-  const own = facts === undefined ? [] : corsFields(facts.header('origin'), settings.cors)
+  const added = refusalFields(answerFields, route)
+  // A route with `cors` says itself which pages may read its refusals.
+  const isEchoed = facts !== undefined && !route?.hasCors
+  const own = isEchoed ? corsFields(facts.header('origin'), settings.cors) : []
   const { code, requestId, detail, policies, retryAfter, fields: also = [] } = rejection
   const fields = own.length + also.length === 0 ? added : [...added, ...also, ...own]
   return { code, requestId, detail, policies, retryAfter, fields }

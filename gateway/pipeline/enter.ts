@@ -32,7 +32,7 @@ export interface Entered {
   readonly ruling?: Ruling | undefined
   /** Why the request was refused. */
   readonly refused?: GatewayError
-  /** True for OPTIONS to the gateway itself, which is neither forwarded nor counted. */
+  /** True for OPTIONS to the gateway itself, and for a preflight of nobody, which are neither forwarded nor counted. */
   readonly asksGateway?: boolean
 }
 
@@ -54,7 +54,7 @@ const DENIED = new GatewayError('access-denied')
  */
 export function enter(facts: Facts, walk: Walk): Entered | Promise<Entered> {
   if (facts.path === '*') return enterSelf(facts, walk)
-  const route = walk.policy.routes.find(facts)?.value
+  const route = walk.policy.routes.routeFor(facts)
   const caller = walk.identify(facts, route?.auth === 'required')
   if (caller instanceof Promise) return caller.then(late => enterAs(late, facts, route, walk))
   return enterAs(caller, facts, route, walk)
@@ -68,6 +68,8 @@ function enterAs(caller: Caller, facts: Facts, route: Route | undefined, walk: W
   if (isDenied(ruling)) return { ...known, upstream: undefined, refused: DENIED }
   const lacking = route && lackingCredential(caller, route, walk.challenges)
   if (lacking !== undefined) return { ...known, refused: lacking }
+  // A preflight has no credential, so its project may only be unknown.
+  if (project === undefined && route?.isPreflight) return { ...known, asksGateway: true }
   if (project === undefined)
     return { ...known, upstream: undefined, refused: new GatewayError('unknown-project') }
   if (route === undefined) return { ...known, refused: new GatewayError('no-route') }

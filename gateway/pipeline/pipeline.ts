@@ -23,7 +23,7 @@ import { type Entered, enter, isRouted, type Routed } from './enter.js'
 import { ANSWER_CUT, UpstreamExchange } from './exchange.js'
 import type { PipelineParts } from './parts.js'
 import { PassedBytes, RequestContext } from './request-context.js'
-import { ownFields, refusalFields, routeFieldsOf } from './route-fields.js'
+import { ownFields, routeFieldsOf } from './route-fields.js'
 
 export interface Pipeline {
   request(req: IncomingRequest, res: OutgoingResponse): void
@@ -81,8 +81,10 @@ class PipelineRequest implements ResponseWatcher {
     const isGuess = refused !== undefined && GUESSED.includes(refused.code) && caller?.guess !== undefined
     if (isGuess) return this.#refuseGuess(entered.facts, caller.guess, refused)
     if (refused !== undefined) throw refused
-    if (!isRouted(entered)) this.#answerServerOptions()
-    else return this.#decide(entered)
+    if (isRouted(entered)) return this.#decide(entered)
+    if (entered.route?.isPreflight && entered.route.answer !== undefined)
+      this.#answer(entered, entered.route.answer)
+    else this.#answerServerOptions()
   }
 
   /** A sender of many wrong credentials has to wait; the right one is always accepted. */
@@ -179,7 +181,7 @@ class PipelineRequest implements ResponseWatcher {
   }
 
   /** The route says what to answer: a redirect, or a fixed response. */
-  #answer({ facts, project }: Routed, given: RouteAnswer): void {
+  #answer({ facts, project }: Entered, given: RouteAnswer): void {
     const context = this.#context
     const { req, res, answerFields, routeFields } = context
     const { status, body } = given
@@ -244,8 +246,8 @@ class PipelineRequest implements ResponseWatcher {
     context.source = 'gateway'
     context.error = rejection.code
     const { answers, sendRejection } = this.#parts
-    const fields = refusalFields(context.answerFields, context.routeFields)
-    sendRejection(req, res, refusal(rejection, facts, answers, fields))
+    const { answerFields, routeFields } = context
+    sendRejection(req, res, refusal(rejection, facts, answers, answerFields, routeFields))
   }
 
   /** Ends a request that failed: with the error from the catalogue, or with a logged internal error. */

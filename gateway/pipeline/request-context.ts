@@ -17,6 +17,8 @@ export interface RouteFields {
   readonly added: readonly string[]
   /** Lower-case names that are removed from the upstream's. */
   readonly removed: readonly string[]
+  /** True if the route says what pages of other origins may read. */
+  readonly hasCors: boolean
 }
 
 export class RequestContext {

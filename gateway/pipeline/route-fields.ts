@@ -1,18 +1,32 @@
 /** The fields that a route gives to every response, whoever gives it. */
+import type { Route } from '../route.js'
 import type { Entered } from './enter.js'
 import type { RouteFields } from './request-context.js'
 
 /** Undefined for most routes. */
 export function routeFieldsOf({ route, facts, project }: Entered): RouteFields | undefined {
-  const changes = route?.responseFields
-  return (
-    changes && {
-      set: changes.fieldsFor(facts, project),
-      added: changes.addedFor(facts, project),
-      removed: changes.removed,
-    }
-  )
+  const { responseFields: changes, cors } = route ?? NO_ROUTE
+  if (changes === undefined && cors === undefined) return undefined
+  const {
+    set = NONE,
+    added = NONE,
+    removed = NONE,
+  } = {
+    set: changes?.fieldsFor(facts, project),
+    added: changes?.addedFor(facts, project),
+    removed: changes?.removed,
+  }
+  if (cors === undefined) return { set, added, removed, hasCors: false }
+  return {
+    set: [...set, ...cors.fieldsFor(facts.header('origin'))],
+    added: [...added, ...cors.added],
+    removed: [...removed, ...cors.removed],
+    hasCors: true,
+  }
 }
+
+const NO_ROUTE: Partial<Route> = {}
+const NONE: readonly string[] = []
 
 /** Fields about content and how long it lasts, and those that refusals have of their own. */
 const NOT_OF_REFUSALS = new Set(
@@ -36,8 +50,7 @@ function kept(fields: readonly string[]): string[] {
 /** The fields of a response of the gateway that its route asks for, with those that the route changes. */
 export function ownFields(fields: readonly string[], route: RouteFields | undefined): string[] {
   if (route === undefined) return [...fields]
-  const { set, added, removed } = route
-  const isReplaced = (name: string) =>
-    removed.includes(name) || set.some((one, i) => i % 2 === 0 && one === name)
+  const { set, added } = route
+  const isReplaced = (name: string) => set.some((one, i) => i % 2 === 0 && one === name)
   return [...fields.filter((_, i) => !isReplaced(fields[i - (i % 2)] as string)), ...set, ...added]
 }

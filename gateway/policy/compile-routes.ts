@@ -1,5 +1,6 @@
 /** Compiles `routes` of gateway.yaml. */
 import type { Route } from '../route.js'
+import { compileCors, preflightAnswer } from './cors.js'
 import type { PolicyConfig } from './documents.js'
 import { type Fault, type FaultHere, readPattern } from './fault.js'
 import { compileRewrite } from './path-rewrite.js'
@@ -55,6 +56,18 @@ function compileRoute(
   const answer = compileAnswer(written, faults)
   const path = compileRewrite(written, pattern, faults)
   const fields = compileRequestFields(headers.request)
+  const responseFields = compileResponseFields(headers.response)
+  const cors = written.cors && compileCors(written.cors, faults)
+  const preflight: Route | undefined = written.cors &&
+    cors && {
+      upstream: undefined,
+      isPreflight: true,
+      answer: preflightAnswer(written.cors, cors),
+      auth: 'optional',
+      scopes: [],
+      cors,
+      responseFields,
+    }
   return {
     upstream: split === undefined ? upstream : split.upstreams[0],
     split,
@@ -62,7 +75,9 @@ function compileRoute(
     auth,
     scopes,
     changes: path === undefined && fields === undefined ? undefined : { path, fields },
-    responseFields: compileResponseFields(headers.response),
+    cors,
+    preflight,
+    responseFields,
   }
 }
 

@@ -72,6 +72,20 @@ export class Routes {
     return { ...taken, value: strictest(taken.value, other.value) }
   }
 
+  /** As `find`; a preflight gets what answers it, if the route of the request that it asks for says so. */
+  routeFor(facts: RoutedFacts & Pick<Facts, 'preflight'>): Route | undefined {
+    const preflight = facts.method === 'OPTIONS' && facts.preflight ? this.#findPreflight(facts) : undefined
+    return preflight ?? this.find(facts)?.value
+  }
+
+  #findPreflight(facts: RoutedFacts): Route | undefined {
+    const method = facts.header('access-control-request-method') ?? ''
+    if (!isServedMethod(method)) return undefined
+    const { path, host } = facts
+    // Of the request itself, the preflight has no more than its method.
+    return this.find({ path, host, method, header: () => undefined })?.value.preflight
+  }
+
   /**
    * If the upstream ignores case, the route that any spelling of the path would take: another spelling must not be a way
    * around what a route asks for.
