@@ -24,6 +24,7 @@ import { type PercentBounds, percentWithin } from './schema/percent.js'
 import type { PluginSchemas } from './schema/plugin.js'
 import { projectLimitsSchema, ruleFileSchema } from './schema/policy.js'
 import { projectsSchema } from './schema/projects.js'
+import { parseSize } from './schema/size.js'
 import { faultOf, type VariablesOf } from './sentences.js'
 import { PROJECT_LIMITS } from './words/bucket.js'
 
@@ -121,6 +122,17 @@ function createAjv(): Ajv {
       const percent = percentWithin(text, bounds)
       if (percent !== undefined) replaceValue(context, percent)
       return percent !== undefined
+    },
+  })
+  ajv.addKeyword({
+    keyword: 'size',
+    type: 'string',
+    modifying: true,
+    validate: (_size: true, text: string, _schema?: object, context?: DataValidationCxt) => {
+      const bytes = parseSize(text)
+      if (bytes !== undefined) replaceValue(context, bytes)
+      // A text that is no size does not match the pattern, either.
+      return true
     },
   })
   ajv.addKeyword({

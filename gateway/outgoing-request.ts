@@ -61,6 +61,8 @@ export interface OutgoingRequest {
 
 /** Sends a request and receives its response. No call follows `onEnd`, `onSwitch` or `onFault`. */
 export interface ResponseHandler {
+  /** In place of those of the connection, if they differ. */
+  readonly times?: WaitingTimes | undefined
   /** The place is reserved for this request until the response ends: call `ask` or `release`. */
   onConnection(connection: OutgoingRequest): void
   /** The upstream can take more of the request body. */

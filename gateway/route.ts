@@ -50,6 +50,17 @@ export interface RouteAnswer {
 export interface RouteChanges {
   readonly path?: PathRewrite | undefined
   readonly fields?: RequestFieldChanges | undefined
+  /** In place of the upstream's, in ms. */
+  readonly timeouts?: RouteTimeouts | undefined
+  /** Most bytes of a request body. */
+  readonly maxBody?: number | undefined
+}
+
+export interface RouteTimeouts {
+  readonly connectMs?: number
+  readonly headMs?: number
+  readonly idleMs?: number
+  readonly upgradeIdleMs?: number
 }
 
 export interface RequestFieldChanges {

@@ -35,7 +35,7 @@ export function checkRoutes({ gateway, gatewayFile: file }: Readable): FileFault
 /** Where its requests go is said once. */
 const WHERE = ['upstream', 'split', 'redirect', 'respond'] as const
 /** Keys about what is forwarded. */
-const FORWARDING = ['stripPrefix', 'addPrefix'] as const
+const FORWARDING = ['stripPrefix', 'addPrefix', 'timeouts', 'maxBody'] as const
 
 function whereFaults(route: Route): RouteFault[] {
   const written = WHERE.filter(key => route[key] !== undefined)

@@ -22,6 +22,7 @@ const OWN_KEYWORDS = new Set([
   'format',
   'duration',
   'percent',
+  'size',
 ])
 /** Keywords that hold one schema, a list of schemas, or schemas by name. */
 const HOLDS_ONE = new Set([

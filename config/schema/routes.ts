@@ -3,9 +3,11 @@ import { Type } from 'typebox'
 import { listed } from '../problem.js'
 import { REQUEST_VALUES } from '../words/request-values.js'
 import { Cors } from './cors.js'
+import { Duration } from './duration.js'
 import { Name, Strict, Word } from './fields.js'
 import { Percent } from './percent.js'
 import { HostName } from './projects.js'
+import { Size } from './size.js'
 
 const RouteHost = Type.String({
   pattern: '^(\\[[0-9a-f:.]+\\]|(\\*\\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)$',
@@ -165,6 +167,27 @@ export const Route = Strict({
     ),
   ),
   addPrefix: prefix('What the upstream gets in front of the path, after `stripPrefix`, such as /internal.'),
+  timeouts: Type.Optional(
+    Strict(
+      {
+        connect: Type.Optional(Duration({ description: 'Longest wait for a connection to the upstream.' })),
+        head: Type.Optional(
+          Duration({ description: 'Longest wait for the head of the response; then 504.' }),
+        ),
+        idle: Type.Optional(Duration({ description: 'Longest pause inside a body, sent or received.' })),
+        upgradeIdle: Type.Optional(
+          Duration({ description: 'Longest time without a byte either way on an open WebSocket.' }),
+        ),
+      },
+      { description: "In place of the upstream's timeouts of the same names." },
+    ),
+  ),
+  maxBody: Type.Optional(
+    Size({
+      description:
+        "Largest request body; a larger one is answered 413. The upstream's own limit holds where it is smaller.",
+    }),
+  ),
   cors: Type.Optional(Cors),
   auth: Word(['optional', 'required'], {
     default: 'optional',

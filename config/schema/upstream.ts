@@ -4,6 +4,7 @@ import { METHOD_OVERRIDE_FIELDS, UPSTREAM_PROTOCOLS } from '../words/words.js'
 import { Duration } from './duration.js'
 import { Strict, Word, when } from './fields.js'
 import { CertificateFile } from './listen.js'
+import { Size } from './size.js'
 
 const Timeouts = Strict(
   {
@@ -60,11 +61,7 @@ const external = {
       'Most requests in progress at one address, from each worker; more of them wait up to `timeouts.connect`, then 503. One client (an IPv4 address or IPv6 /64) gets at most three quarters. WebSockets do not count.',
   }),
   maxBody: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: Number.MAX_SAFE_INTEGER,
-      description: 'Largest request body in bytes; a larger one is answered 413. Unset: no limit.',
-    }),
+    Size({ description: 'Largest request body; a larger one is answered 413. Unset: no limit.' }),
   ),
   secret: Type.Optional(
     Type.String({

@@ -9,7 +9,8 @@ import { type FramedRequest, framedRequest } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
 import { exchangeAnswerFields, interimFields } from './response-fields.js'
-import type { Exchange, Transport, UpstreamSettings } from './transport.js'
+import { RouteSettings } from './route-settings.js'
+import type { Exchange, Timeouts, Transport, UpstreamSettings } from './transport.js'
 import { Upload } from './upload.js'
 
 const NEVER = Number.POSITIVE_INFINITY
@@ -22,9 +23,11 @@ export function createHttpTransport(
   stalls: Stalls,
 ): Transport {
   const fields = new RequestFields(settings)
+  const byRoute = new RouteSettings(settings)
   return {
     forward(exchange) {
-      new Forwarding(exchange, settings, fields, backends, stalls).start()
+      const own = byRoute.for(exchange.changes)
+      new Forwarding(exchange, own, fields, backends, stalls).start()
     },
   }
 }
@@ -91,6 +94,10 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
       this.#giveUp('overloaded', TOO_MANY_WAIT)
       this.#finish()
     }
+  }
+
+  get times(): Timeouts | undefined {
+    return this.#exchange.changes?.timeouts && this.#settings.timeouts
   }
 
   get client(): string {

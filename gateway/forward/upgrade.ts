@@ -10,7 +10,8 @@ import { requestLine, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
 import { exchangeAnswerFields } from './response-fields.js'
-import type { Exchange, UpgradeTransport, UpstreamSettings } from './transport.js'
+import { RouteSettings } from './route-settings.js'
+import type { Exchange, Timeouts, UpgradeTransport, UpstreamSettings } from './transport.js'
 import { Tunnel } from './tunnel.js'
 
 const OPENING = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
@@ -19,11 +20,12 @@ const OPENING = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
 export function createUpgradeTransport(settings: UpstreamSettings, backends: Backends): UpgradeTransport {
   const upgrades = new Set<Upgrading>()
   const fields = new RequestFields(settings)
+  const byRoute = new RouteSettings(settings)
   let leaving = false
   return {
     upgrade(exchange, takeOver) {
       const end = () => upgrades.delete(upgrade)
-      const upgrade = new Upgrading(exchange, takeOver, settings, fields, backends, end)
+      const upgrade = new Upgrading(exchange, takeOver, byRoute.for(exchange.changes), fields, backends, end)
       upgrades.add(upgrade)
       if (leaving) upgrade.goAway()
       upgrade.start()
@@ -71,6 +73,10 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
     this.#fields = fields
     this.#backends = backends
     this.#onEnd = onEnd
+  }
+
+  get times(): Timeouts | undefined {
+    return this.#exchange.changes?.timeouts && this.#settings.timeouts
   }
 
   start(): void {

@@ -7,6 +7,7 @@ import {
   type RequestFraming,
   type ResponseHandler,
   tell,
+  type WaitingTimes,
 } from '../outgoing-request.js'
 import type { ConnectionOwner } from './connection-owner.js'
 import type { Connector, SocketReader } from './connector.js'
@@ -47,7 +48,7 @@ export class ClientConnection implements OutgoingRequest, Timed, SocketReader, R
     this.#isForTakeover = handler.onSwitch !== undefined
     this.#socket = this.#isForTakeover ? connector.connectForTakeover(this) : connector.connect(this)
     this.#writer = new RequestWriter(this.#socket)
-    this.deadline = owner.deadlines.now() + owner.times.connectMs
+    this.deadline = owner.deadlines.now() + this.#times.connectMs
     owner.deadlines.add(this)
   }
 
@@ -114,7 +115,7 @@ export class ClientConnection implements OutgoingRequest, Timed, SocketReader, R
 
   onDeadline(): void {
     if (this.#owner.silence.end(this)) return
-    const { connectMs, headMs } = this.#owner.times
+    const { connectMs, headMs } = this.#times
     if (this.#isOpen) this.#fail('silent', new Error(`no answer within ${headMs} ms, or a pause in it`))
     else this.onGone(Object.assign(new Error(`no connection within ${connectMs} ms`), { code: 'ETIMEDOUT' }))
   }
@@ -233,12 +234,15 @@ export class ClientConnection implements OutgoingRequest, Timed, SocketReader, R
 
   /** The upstream has the whole request, or takes no more of it for now. */
   #awaitHead(): void {
-    if (this.#reader.head === undefined)
-      this.deadline = this.#owner.deadlines.now() + this.#owner.times.headMs
+    if (this.#reader.head === undefined) this.deadline = this.#owner.deadlines.now() + this.#times.headMs
   }
 
   #awaitBody(): void {
-    this.deadline = this.#owner.deadlines.now() + this.#owner.times.idleMs
+    this.deadline = this.#owner.deadlines.now() + this.#times.idleMs
+  }
+
+  get #times(): WaitingTimes {
+    return this.#handler?.times ?? this.#owner.times
   }
 
   /** What the handler throws ends its request, and the connection with it. */

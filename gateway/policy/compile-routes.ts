@@ -1,5 +1,5 @@
 /** Compiles `routes` of gateway.yaml. */
-import type { Route } from '../route.js'
+import type { Route, RouteChanges, RouteTimeouts } from '../route.js'
 import { compileCors, preflightAnswer } from './cors.js'
 import type { PolicyConfig } from './documents.js'
 import { type Fault, type FaultHere, readPattern } from './fault.js'
@@ -12,6 +12,8 @@ import { extentOf, sampleRequestsOf } from './sample-requests.js'
 import { compileSplit } from './split.js'
 import { listTakers, takersOf } from './takers.js'
 import type { UpstreamReading } from './upstream-reading.js'
+
+type WrittenRoute = PolicyConfig['gateway']['routes'][number]
 
 interface Written {
   readonly host: string | undefined
@@ -46,7 +48,7 @@ export function compileRoutes(
 }
 
 function compileRoute(
-  written: PolicyConfig['gateway']['routes'][number],
+  written: WrittenRoute,
   pattern: Pattern,
   readings: ReadonlyMap<string, UpstreamReading>,
   faults: FaultHere[],
@@ -74,11 +76,22 @@ function compileRoute(
     answer,
     auth,
     scopes,
-    changes: path === undefined && fields === undefined ? undefined : { path, fields },
+    changes: changesOf({ path, fields, timeouts: timeoutsOf(written.timeouts), maxBody: written.maxBody }),
     cors,
     preflight,
     responseFields,
   }
+}
+
+/** Undefined if nothing changes, as for most routes. */
+function changesOf(changes: RouteChanges): RouteChanges | undefined {
+  return Object.values(changes).every(change => change === undefined) ? undefined : changes
+}
+
+/** Without the keys that are not written: what they would hold would replace the upstream's. */
+function timeoutsOf(written: WrittenRoute['timeouts']): RouteTimeouts | undefined {
+  if (written === undefined) return undefined
+  return Object.fromEntries(Object.entries(written).map(([name, ms]) => [`${name}Ms`, ms]))
 }
 
 /** Routes whose every request is taken by others of the same host. */

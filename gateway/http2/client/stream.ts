@@ -160,7 +160,7 @@ export class ClientStream
 
   onDeadline(): void {
     this.#owner.onSilent(this)
-    const { headMs } = this.#owner.times
+    const { headMs } = this.#times
     this.fail('silent', new Error(`no answer within ${headMs} ms, or a pause in it`), this.#responseBegan)
   }
 
@@ -257,9 +257,12 @@ export class ClientStream
   /** What has arrived was handed over, unless the reader is paused. */
   #onDelivered(): void {
     if (this.#handler === undefined || this.body === undefined) return
-    if (!this.#isPaused && !this.closed)
-      this.deadline = this.#owner.deadlines.now() + this.#owner.times.idleMs
+    if (!this.#isPaused && !this.closed) this.deadline = this.#owner.deadlines.now() + this.#times.idleMs
     this.#tell(handler => handler.onReadEnd())
+  }
+
+  get #times(): WaitingTimes {
+    return this.#handler?.times ?? this.#owner.times
   }
 
   /** What the handler throws ends its request, and neither the connection nor any other request. */
@@ -269,6 +272,6 @@ export class ClientStream
 
   /** The upstream has the whole request, or takes no more of it for now. */
   #awaitHead(): void {
-    if (this.body === undefined) this.deadline = this.#owner.deadlines.now() + this.#owner.times.headMs
+    if (this.body === undefined) this.deadline = this.#owner.deadlines.now() + this.#times.headMs
   }
 }

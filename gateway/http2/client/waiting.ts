@@ -4,7 +4,7 @@ import { type ConnectionFault, type ResponseHandler, tell } from '../../outgoing
 /** No connection could be opened, or the upstream has ended it by GOAWAY before it carried a request. */
 type WaitingFault = Extract<ConnectionFault, 'no-connection' | 'refused'>
 
-/** Requests that wait for a connection with room, in the order in which they came, each for `connectMs` at most. */
+/** Requests that wait for a connection with room, in the order in which they came, each for its `connectMs` at most. */
 export class WaitingRequests {
   readonly #deadlines: Deadlines
   readonly #connectMs: number
@@ -21,13 +21,14 @@ export class WaitingRequests {
 
   /** @param needsNew only a connection that has just opened will do */
   add(handler: ResponseHandler, needsNew: boolean): void {
+    const connectMs = handler.times?.connectMs ?? this.#connectMs
     const one: Waiting = {
       handler,
       needsNew,
-      deadline: this.#deadlines.now() + this.#connectMs,
+      deadline: this.#deadlines.now() + connectMs,
       onDeadline: () => {
         this.#remove(one)
-        fail(handler, 'no-connection', new Error(`no connection with room within ${this.#connectMs} ms`))
+        fail(handler, 'no-connection', new Error(`no connection with room within ${connectMs} ms`))
       },
     }
     this.#all.add(one)
