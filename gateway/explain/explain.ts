@@ -6,22 +6,23 @@ import type { Counters } from '../decide/dry-run.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
 import type { DecideRequest } from '../decide/question.js'
 import { GatewayError, UnknownQuestion } from '../errors.js'
+import { forwardedTarget } from '../forward/headers.js'
 import { type Caller, identifyBy, type Said } from '../identify/identify.js'
 import { Unchecked } from '../identify/unchecked.js'
 import type { UnknownHosts } from '../identify/unknown.js'
 import { readWritten } from '../listen/written.js'
 import type { Runtime } from '../overrides/runtime.js'
 import { isExempt } from '../pipeline/access.js'
-import { OPTIONS_ANSWER, refusal } from '../pipeline/answer.js'
-import { enter, isRouted } from '../pipeline/enter.js'
+import { refusal } from '../pipeline/answer.js'
+import { type Entered, enter, isRouted } from '../pipeline/enter.js'
+import { routeFieldsOf } from '../pipeline/route-fields.js'
 import { Access, type Ruling } from '../policy/access.js'
 import type { Facts, Matched, Mode, Project, Rule } from '../types.js'
 import {
   explainedAccess,
   explainedAnswer,
   explainedRefusal,
-  NO_ANSWER,
-  pairs,
+  unaskedAnswer,
   verdictOn,
   withAccess,
 } from './explained.js'
@@ -72,6 +73,7 @@ class Explainer {
   #upstream: string | undefined
   /** A route leads somewhere, so rules are asked. */
   #isAsked = false
+  #entered: Entered | undefined
   #matched: readonly Matched[] = []
   #ruling: Ruling | undefined
 
@@ -91,19 +93,17 @@ class Explainer {
   async explain(): Promise<Explanation> {
     try {
       const request = await this.#enter()
-      if (request === undefined) {
-        const { status, fields } = OPTIONS_ANSWER
-        return this.#result([], { ...NO_ANSWER, status, fields: pairs(fields) })
-      }
+      if (request === undefined) return this.#result([], unaskedAnswer(this.#entered))
       const { loaded, counters, runtime } = this.#options
       const { policy } = loaded.compiled
       const { verdict, rules } = await verdictOn(request, policy, counters, runtime?.contents.quotas)
-      return this.#result(rules, explainedAnswer(verdict, request.facts, this.#settings))
+      return this.#result(rules, explainedAnswer(verdict, request.facts, this.#settings, this.#entered))
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       const { code, message: detail, fields } = error
       const rejection = { code, detail, fields, requestId: this.#facts?.id ?? '' }
-      const answer = explainedRefusal(refusal(rejection, this.#facts, this.#settings))
+      const routeFields = this.#entered && routeFieldsOf(this.#entered)
+      const answer = explainedRefusal(refusal(rejection, this.#facts, this.#settings, undefined, routeFields))
       return this.#result([], answer)
     }
   }
@@ -124,6 +124,7 @@ class Explainer {
     if (route?.auth === 'required') this.#requires = { scopes: route.scopes }
     const entered = await enter(facts, { policy, access, identify, challenges })
     const { facts: read, project, upstream, matched, ruling, refused, asksGateway } = entered
+    this.#entered = entered
     this.#facts = read
     this.#upstream = upstream
     // Who is denied, or nobody, is not asked about by any rule.
@@ -205,6 +206,7 @@ class Explainer {
       caller: this.#caller ?? null,
       project: this.#explainedProject ?? null,
       upstream: this.#upstream ?? null,
+      forwarded: this.#upstream && facts ? forwardedTarget(facts, this.#entered?.route?.changes) : null,
       access: explainedAccess(this.#ruling, this.#options.runtime?.contents.access),
       bucket: this.#bucket('enforce'),
       report_only_bucket: this.#bucket('report-only'),

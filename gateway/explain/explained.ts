@@ -12,7 +12,9 @@ import { type Rejection, rejectionHead } from '../forward/reject.js'
 import type { RuntimeEntry } from '../overrides/access-entry.js'
 import type { StoredQuota } from '../overrides/quota.js'
 import { quotaId } from '../overrides/quota-id.js'
-import { type AnswerSettings, answer, REQUEST_ID, refusal } from '../pipeline/answer.js'
+import { type AnswerSettings, answer, OPTIONS_ANSWER, REQUEST_ID, refusal } from '../pipeline/answer.js'
+import type { Entered } from '../pipeline/enter.js'
+import { ownFields, routeFieldsOf } from '../pipeline/route-fields.js'
 import type { AccessMatch, Ruling } from '../policy/access.js'
 import { methodsOf, type Policy } from '../policy/policy.js'
 import type { Facts, Matched, Project, Rule } from '../types.js'
@@ -120,13 +122,23 @@ export function explainedCounter(reading: Reading): ExplainedCounter {
 }
 
 /** The answer as the gateway would give it, or the fields it would add to the upstream's. */
-export function explainedAnswer(verdict: Verdict, facts: Facts, settings: AnswerSettings): ExplainedAnswer {
+export function explainedAnswer(
+  verdict: Verdict,
+  facts: Facts,
+  settings: AnswerSettings,
+  { route, project }: Pick<Entered, 'route' | 'project'> = {},
+): ExplainedAnswer {
+  const ofRoute = routeFieldsOf({ facts, project, route, matched: [] })
   const { fields, rejection } = answer(verdict, facts, settings)
   const would_be_refused_by = refusing(verdict.reportOnly)
-  if (rejection === undefined) return { ...NO_ANSWER, would_be_refused_by, fields: pairs(fields) }
+  if (rejection === undefined) {
+    const { status = null } = route?.answer ?? {}
+    const own = ownFields(route?.answer?.fieldsFor(facts, project) ?? [], ofRoute)
+    return { ...NO_ANSWER, status, would_be_refused_by, fields: pairs([...own, ...fields]) }
+  }
   const refused_by = refusing(verdict.outcomes)
   return {
-    ...explainedRefusal(refusal(rejection, facts, settings, fields)),
+    ...explainedRefusal(refusal(rejection, facts, settings, fields, ofRoute)),
     refused_by,
     would_be_refused_by,
   }
@@ -137,6 +149,16 @@ export function explainedRefusal(rejection: Rejection): ExplainedAnswer {
   const { status, fields } = rejectionHead(rejection)
   const { code, detail = CATALOGUE[code].detail } = rejection
   return { ...NO_ANSWER, status, code, detail, fields: pairs(fields) }
+}
+
+/** The answer to OPTIONS for the gateway, and to a preflight of nobody. */
+export function unaskedAnswer(entered: Entered | undefined): ExplainedAnswer {
+  const { route, facts } = entered ?? {}
+  const { status, fields } = OPTIONS_ANSWER
+  if (entered === undefined || facts === undefined || !route?.isPreflight || route.answer === undefined)
+    return { ...NO_ANSWER, status, fields: pairs(fields) }
+  const own = ownFields(route.answer.fieldsFor(facts, undefined), routeFieldsOf(entered))
+  return { ...NO_ANSWER, status: route.answer.status, fields: pairs(own) }
 }
 
 function refusing(outcomes: readonly Outcome[]): string[] {

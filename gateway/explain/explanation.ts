@@ -13,7 +13,10 @@ export interface Explanation {
   /** How the caller was looked for; null for a request to the gateway itself. */
   readonly caller: ExplainedCaller | null
   readonly project: ExplainedProject | null
+  /** Null if nothing is forwarded. */
   readonly upstream: string | null
+  /** Path and query that the upstream gets; null if nothing is forwarded. */
+  readonly forwarded: string | null
   /** Entries that deny or exempt it, the enforced one first. */
   readonly access: readonly ExplainedAccess[]
   readonly bucket: ExplainedBucket | null

@@ -3,6 +3,7 @@ import { trimBlanks } from '../http1/grammar.js'
 import { takesTrailers } from '../http1/request-head.js'
 import type { Fields, IncomingBody, RequestHead } from '../message.js'
 import type { RequestFraming } from '../outgoing-request.js'
+import type { RouteChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
 import type { FieldFates } from './request-fields.js'
 import type { Exchange, UpstreamSettings } from './transport.js'
@@ -39,9 +40,15 @@ export function requestLine({
   facts,
   changes,
 }: Pick<Exchange, 'facts' | 'changes'> & { readonly req: RequestHead }): string {
-  const spelt = facts.speltPath ?? facts.path
-  const path = changes?.path === undefined ? spelt : changes.path.forUpstream(spelt)
-  return `${req.method} ${path}${facts.query} HTTP/1.1\r\n`
+  return `${req.method} ${forwardedTarget(facts, changes)} HTTP/1.1\r\n`
+}
+
+/** Path and query for the upstream. */
+export function forwardedTarget(
+  { path, speltPath = path, query }: Facts,
+  changes: RouteChanges | undefined,
+): string {
+  return (changes?.path === undefined ? speltPath : changes.path.forUpstream(speltPath)) + query
 }
 
 /**

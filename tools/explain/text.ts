@@ -27,7 +27,7 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   if (caller?.requires) lines.field('requires', requiredText(caller.requires.scopes))
   if (project !== null) lines.field('project', projectText(project, request.host, caller))
   else if (caller !== null) lines.field('project', `nobody (${askedText(caller)})`)
-  if (upstream !== null) lines.field('upstream', upstream)
+  if (upstream !== null) lines.field('upstream', upstreamText(explanation, upstream))
   for (const entry of explanation.access) lines.field('access', accessText(entry))
   writeBucket('', explanation.bucket, explanation, lines)
   writeBucket('report-only ', explanation.report_only_bucket, explanation, lines)
@@ -59,6 +59,12 @@ function pathText({ request: { path, target, closed }, answer }: Explanation): s
   const asked = target.replace(/^https?:\/\/[^/?]*/i, '').split('?')[0]
   const form = path === asked ? 'already in normal form' : 'its normal form, which is matched and counted'
   return `${path} (${form})${closed ? ', under "closed" in gateway.yaml' : ''}`
+}
+
+/** `app, as /internal/x`, if it gets another target than the client asked for. */
+function upstreamText({ request: { target }, forwarded }: Explanation, upstream: string): string {
+  const asked = target.replace(/^https?:\/\/[^/?]*/i, '')
+  return forwarded === null || forwarded === asked ? upstream : `${upstream}, as ${forwarded}`
 }
 
 function requiredText(scopes: readonly string[]): string {
@@ -190,12 +196,14 @@ function resultText({ result, mode, store, counters }: ExplainedRule): string {
   return mode === 'enforce' ? `no${reason}` : `it would say no${reason}`
 }
 
-function verdictText({ answer, upstream, live }: Explanation): string {
+function verdictText({ answer, upstream, project, live }: Explanation): string {
   if (answer.code === 'credential-unchecked' && !live) {
     return 'Not known: the files alone cannot check this credential, because only a running gateway reads the keys. --live asks one.'
   }
   if (answer.status === null) return `Let through to ${upstream}.`
-  if (answer.code === null) return `${answer.status}, by the gateway itself: no rule is asked.`
+  if (answer.code === null && (project === null || upstream !== null))
+    return `${answer.status}, by the gateway itself: no rule is asked.`
+  if (answer.code === null) return `${answer.status}, by the gateway itself, as the route says.`
   const by = answer.refused_by.length === 0 ? '' : ` by ${listed(answer.refused_by, 'and')}`
   return `Refused${by}: ${answer.status} ${answer.code}. ${answer.detail ?? ''}`
 }

@@ -5,6 +5,7 @@ import type { Configuration } from '../../configured/load.js'
 import { shownAddress } from '../../decide/redis/address.js'
 import { secondsText } from '../settings.js'
 import type { FieldValues } from './changes.js'
+import { routesOf } from './routes.js'
 
 /**
  * Settings that change nothing about a request, and those that are reported in another form below or beside the limits. All
@@ -20,7 +21,7 @@ export function settingsOf(
   { config: { gateway, planWords } }: Configuration,
   other: Configuration,
 ): FieldValues {
-  const { listen, redis, retryJitter, routes, store } = gateway
+  const { listen, redis, retryJitter, store } = gateway
   const { headTimeout, maxConnections, maxConnectionsPerClient, maxEventLoopDelay, tls, workers } = listen
   return {
     ...Object.fromEntries(Object.entries(gateway).filter(([name]) => !APART.has(name))),
@@ -34,25 +35,10 @@ export function settingsOf(
     'listen maxConnectionsPerClient': maxConnectionsPerClient,
     'listen maxEventLoopDelay': secondsText(maxEventLoopDelay),
     ...(tls && { 'listen tls minVersion': tls.minVersion, 'listen tls ciphers': tls.ciphers }),
-    ...Object.fromEntries(
-      routes.map(
-        ({ host, path, ...route }) => [`route ${host ? `${host} ` : ''}${path}`, whereTo(route)] as const,
-      ),
-    ),
+    ...routesOf(gateway),
     ...upstreamsOf(gateway, other.config.gateway),
     ...planWords,
   }
-}
-
-function whereTo({
-  upstream,
-  split,
-  redirect,
-  respond,
-}: Omit<Gateway['routes'][number], 'host' | 'path'>): string {
-  if (split !== undefined) return split.map(part => `${part.upstream} ${part.share}%`).join(', ')
-  if (redirect !== undefined) return `redirect ${redirect.status} to ${redirect.to}`
-  return respond === undefined ? String(upstream) : `answer ${respond.status}`
 }
 
 /**
