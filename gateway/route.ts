@@ -74,9 +74,9 @@ export interface ResponseFieldChanges {
   /** Lower-case names of the upstream's fields that clients do not get. */
   readonly removed: readonly string[]
   /** Flat; they replace the upstream's fields of the same names. */
-  fieldsFor(facts: Facts, project: Project | undefined): string[]
+  fieldsFor(facts: Facts, project: Project | undefined): readonly string[]
   /** Flat; they stand beside the upstream's fields. */
-  addedFor(facts: Facts, project: Project | undefined): string[]
+  addedFor(facts: Facts, project: Project | undefined): readonly string[]
 }
 
 /** Another path for the upstream than the one that was asked for. Both have no query. */

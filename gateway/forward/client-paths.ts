@@ -24,16 +24,16 @@ export function toClientPaths(
 
 /** References that are relative to the path asked for stay: clients resolve them against the path that they know. */
 function clientLocation(value: string, rewrite: PathRewrite, authority: string | undefined): string {
-  const [, scheme, host = '', path = '', rest] = ABSOLUTE.exec(value) ?? []
-  if (scheme !== undefined) {
-    if (host.toLowerCase() !== authority?.toLowerCase()) return value
-    const there = rewrite.forClient(path || '/')
-    return there === undefined ? value : scheme + host + there + rest
+  if (value[0] === '/') {
+    if (value[1] === '/' || value[1] === '\\') return value
+    const end = value.search(/[?#]/)
+    const there = rewrite.forClient(end === -1 ? value : value.slice(0, end))
+    return there === undefined ? value : there + (end === -1 ? '' : value.slice(end))
   }
-  if (value[0] !== '/' || value[1] === '/' || value[1] === '\\') return value
-  const end = value.search(/[?#]/)
-  const there = rewrite.forClient(end === -1 ? value : value.slice(0, end))
-  return there === undefined ? value : there + (end === -1 ? '' : value.slice(end))
+  const [, scheme, host = '', path = '', rest] = ABSOLUTE.exec(value) ?? []
+  if (scheme === undefined || host.toLowerCase() !== authority?.toLowerCase()) return value
+  const there = rewrite.forClient(path || '/')
+  return there === undefined ? value : scheme + host + there + rest
 }
 
 /** Browsers accept cookies whose names begin so only with `Path=/`. */

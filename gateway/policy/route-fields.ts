@@ -1,7 +1,7 @@
 /** Compiles `headers` of a route. Pure. */
 import type { RequestFieldChanges, ResponseFieldChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
-import { compileText, type TextFor } from './route-values.js'
+import { compileText, isConstant, type TextFor } from './route-values.js'
 
 export interface WrittenFields {
   readonly set?: Readonly<Record<string, string>> | undefined
@@ -26,12 +26,21 @@ export function compileRequestFields(written: WrittenFields | undefined): Reques
 
 export function compileResponseFields(written: WrittenFields | undefined): ResponseFieldChanges | undefined {
   if (written === undefined) return undefined
-  const [set, added] = [linesOf(written.set ?? {}), linesOf(written.add ?? {})]
   return {
     removed: written.remove ?? [],
-    fieldsFor: (facts, project) => flat(set, facts, project),
-    addedFor: (facts, project) => flat(added, facts, project),
+    fieldsFor: fieldsFor(written.set ?? {}),
+    addedFor: fieldsFor(written.add ?? {}),
   }
+}
+
+/** Most values say nothing about the request: then the list is made once. */
+function fieldsFor(values: Readonly<Record<string, string>>): ResponseFieldChanges['fieldsFor'] {
+  if (Object.values(values).every(isConstant)) {
+    const fields = Object.entries(values).flat()
+    return () => fields
+  }
+  const lines = linesOf(values)
+  return (facts, project) => flat(lines, facts, project)
 }
 
 type Lines = readonly (readonly [name: string, TextFor])[]

@@ -19,6 +19,11 @@ const VALUES: Readonly<Record<RequestValue, TextFor>> = {
   'request.id': ({ id }) => id,
 }
 
+/** True for a text that is the same for every request. */
+export function isConstant(text: string): boolean {
+  return partsOf(text).length === 1
+}
+
 /** @param encode how a value of the project is written where it stands; by default as it is */
 export function compileText(text: string, encode: (value: string) => string = value => value): TextFor {
   const [first = '', ...rest] = partsOf(text)
