@@ -85,6 +85,14 @@ export const DataListener = Strict(
   {
     ...address(8080),
     tls: Type.Optional(ListenerTls),
+    redirectHttp: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 65535,
+        description:
+          'With `tls`: a second port, usually 80, that sends clients of plain HTTP to https:// at the same host and path (308).',
+      }),
+    ),
     http2: Word(HTTP2_WIRES, {
       default: 'own',
       description:
