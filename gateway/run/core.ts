@@ -34,7 +34,7 @@ import { version } from './version.js'
 export interface CoreOptions {
   /** The configuration to start with. */
   readonly first: Configuration
-  /** The certificate in force; undefined without TLS. */
+  /** The certificate in force; undefined without TLS, and while none was issued. */
   readonly certificate: CertificatePair | undefined
   /** An embedded service; starts it when asked for the first time. */
   embedded(name: string): Promise<EmbeddedService>
@@ -65,6 +65,8 @@ export interface Core {
   forget(key: string): Promise<void>
   /** Opens what a configuration needs. Rejects, without having changed anything, when that fails. */
   prepare(loaded: Configuration): Promise<Prepared>
+  /** For new connections. */
+  replaceCertificate(certificate: CertificatePair): void
   /** Starts listening; resolves to the address, with its scheme. */
   listen(): Promise<string>
   /** Stops listening, lets requests finish up to the configured deadline, then closes everything. */
@@ -209,6 +211,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
         discard: () => next.retire(),
       }
     },
+    replaceCertificate: certificate => ports.replaceCertificate(certificate),
     listen: () => ports.start(),
     async drain() {
       upstreams.goAway()

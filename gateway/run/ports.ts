@@ -2,6 +2,7 @@
 
 import type { Gateway } from '../../config/schema/gateway.js'
 import { urlOf } from '../../config/words/address.js'
+import { Challenges } from '../acme/challenges.js'
 import { sendRejection } from '../forward/reject.js'
 import type { CertificatePair } from '../listen/certificate.js'
 import { networkOf, type TrustedProxies } from '../listen/client.js'
@@ -14,7 +15,7 @@ import { listenFault } from './listen-fault.js'
 
 export interface PortsOptions {
   readonly listen: Gateway['listen']
-  /** Undefined without TLS. */
+  /** Undefined without TLS, and while none was issued. */
   readonly certificate: CertificatePair | undefined
   /** Number of processes that listen on the same ports. */
   readonly workers: number
@@ -54,11 +55,19 @@ export function openPorts(options: PortsOptions): Ports {
         'A connection from trustedProxies was closed, because it does not begin with the PROXY protocol: let the balancer send it, or set listen.proxyProtocol to false',
       ),
   })
+  const { acme } = listen.tls ?? {}
+  const challenges = acme && new Challenges(acme.folder)
   let port = listen.port
   const data = createListener(
     handlers,
     settings(1),
-    listen.tls && certificate && { ...listen.tls, certificate, log },
+    listen.tls && {
+      ...listen.tls,
+      asksClients: listen.tls.clientCa !== undefined,
+      certificate,
+      challenge: challenges && (domain => challenges.answer('tls-alpn-01', domain)),
+      log,
+    },
   )
   const redirect =
     listen.redirectHttp === undefined
@@ -66,7 +75,7 @@ export function openPorts(options: PortsOptions): Ports {
       : createListener(
           redirectHandlers({
             port: () => port,
-            challenge: async () => undefined,
+            challenge: async token => challenges?.answer('http-01', token),
             reject: (req, res, code) => sendRejection(req, res, { code, requestId: req.id }),
             refused: handlers.refused,
             failed: handlers.failed,

@@ -34,7 +34,7 @@ export interface Orders {
   readonly started: Pick<Gateway, 'listen' | 'redis' | 'store' | 'tracing'>
   /** The configuration in force: the files may have changed since, or be invalid. */
   readonly contents: FileContents
-  /** The certificate in force; absent without TLS. */
+  /** The certificate in force; absent without TLS, and while none was issued. */
   readonly certificate?: CertificatePair | undefined
   /** Number of the change that put this configuration in force. */
   readonly change: number
@@ -85,6 +85,8 @@ export interface WorkerCalls extends KeyCalls, Pick<Core, 'live' | 'history' | '
   /** Redis has not answered another process. */
   suspectRedis(): void
   learnKeySet(read: ReadKeySet): void
+  /** Serves a certificate that was issued. */
+  replaceCertificate(certificate: CertificatePair): void
   /** Opens the configuration in `contents`, for `commit` or `discard`. */
   prepare(contents: FileContents): Promise<void>
   /** Null without TLS. */
@@ -194,6 +196,7 @@ function callsOf(
     reset: inspected.reset,
     explain: core.explain,
     forget: core.forget,
+    replaceCertificate: core.replaceCertificate,
     async prepare(contents) {
       next = open(contents)
       await next
