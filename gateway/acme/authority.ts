@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { Agent } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
 import acme from 'acme-client'
+import { certificatesOf } from '../../config/checks/pem.js'
 import type { ChallengeKind, Challenges } from './challenges.js'
 
 export interface Order {
@@ -37,25 +38,32 @@ const FIRST_LOOK_MS = 500
 const LONGEST_LOOK_MS = 10_000
 /** What an authority says is logged: not more of it than this. */
 const MOST_SAID = 300
+type Response = Awaited<ReturnType<typeof acme.axios.request>>
 type Challenge = acme.Authorization['challenges'][number]
 
 const TOKEN = /^[\w-]{1,128}$/
 
 const order = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly httpsAgent: Agent }>()
 const { defaults, interceptors } = acme.axios
-// An attempt that fails is repeated by whoever ordered, with pauses that grow.
 Object.assign(defaults, { timeout: REQUEST_MS, maxContentLength: MOST_BYTES, maxRedirects: 0, proxy: false })
-Object.assign((defaults as unknown as { acmeSettings: object }).acmeSettings, { retryMaxAttempts: 0 })
 interceptors.request.use(config => {
   if (!/^https:\/\//i.test(config.url ?? '')) throw new OrderFailure('names an address without https://')
   return Object.assign(config, order.getStore())
+})
+
+// In place of the package's own, which repeats requests, and loses the reason where there was no response: who ordered
+// tries again, with pauses that grow.
+interceptors.response.clear()
+interceptors.response.use(null, (error: Error & { response?: Response; code?: string }) => {
+  if (error.response !== undefined) return error.response
+  throw error instanceof OrderFailure ? error : new Error(error.message || error.code)
 })
 
 export async function newKey(): Promise<string> {
   return String(await acme.crypto.createPrivateEcdsaKey())
 }
 
-/** The chain for a new key, in PEM form; nothing about it is checked. @throws {OrderFailure} */
+/** The chain for a new key, in PEM form; whether it is the right one is not checked. @throws {OrderFailure} */
 export async function orderCertificate(wanted: Order, key: string): Promise<string> {
   const httpsAgent = new Agent({ ca: wanted.ca, keepAlive: false })
   const { signal } = wanted
@@ -63,7 +71,7 @@ export async function orderCertificate(wanted: Order, key: string): Promise<stri
     return await order.run({ signal, httpsAgent }, () => new Ordering(wanted).run(key))
   } catch (error) {
     if (error instanceof OrderFailure) throw error
-    throw new OrderFailure(reasonOf(error as Error & { code?: string }, signal))
+    throw new OrderFailure(reasonOf(error as Error, signal))
   } finally {
     httpsAgent.destroy()
   }
@@ -99,8 +107,10 @@ class Ordering {
     ])
     if (typeof issued.certificate !== 'string') throw nonsense()
     const chain: unknown = await client.getCertificate(issued)
-    if (typeof chain !== 'string') throw nonsense()
-    return chain
+    const found = typeof chain === 'string' ? certificatesOf(chain) : nonsense()
+    if (!('certificates' in found)) throw nonsense()
+    // Nothing but certificates: not what else was sent beside them.
+    return found.certificates.join('')
   }
 
   async #authorize(made: acme.Order): Promise<void> {
@@ -196,9 +206,9 @@ function said(text: unknown): string {
   return plain.length > MOST_SAID ? `${plain.slice(0, MOST_SAID)} …` : plain
 }
 
-function reasonOf(error: Error & { code?: string }, signal: AbortSignal): string {
+function reasonOf(error: Error, signal: AbortSignal): string {
   if (signal.aborted) return 'takes too long'
   // What acme-client meets in an answer of another shape.
   if (error instanceof TypeError || error instanceof SyntaxError) return nonsense().message
-  return `cannot be used: ${said(error.message === '' ? (error.code ?? 'no reason given') : error.message)}`
+  return `cannot be used: ${said(error.message)}`
 }

@@ -3,12 +3,16 @@ import { createPrivateKey } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { certificatesOf } from '../../config/checks/pem.js'
 
+/** Of a chain; usual ones have a few thousand. */
+const MOST_CHARACTERS = 64 * 1024
+
 /** What is wrong with a certificate for these domains, as the end of a sentence; undefined if it can be served. */
 export function faultOf(
   { cert, key }: { readonly cert: string; readonly key: string },
   domains: readonly string[],
   now = Date.now(),
 ): string | undefined {
+  if (cert.length > MOST_CHARACTERS) return 'is too long'
   const found = certificatesOf(cert)
   if ('fault' in found) return found.fault
   const [first] = found.certificates

@@ -34,10 +34,9 @@ export class CertificateFolder {
     this.#folder = folder
     this.#domains = domains
     this.#accountFile = join(folder, `account-${digest([directory])}.key`)
-    this.file = join(
-      folder,
-      `${domains[0]?.slice(0, MOST_NAMED)}-${digest([directory, ...domains.toSorted()])}${ENDING}`,
-    )
+    const names = domains.toSorted()
+    const file = `${names[0]?.slice(0, MOST_NAMED)}-${digest([directory, ...names])}${ENDING}`
+    this.file = join(folder, file)
   }
 
   get lock(): string {
@@ -73,7 +72,7 @@ export class CertificateFolder {
   }
 
   async write(cert: string, key: string): Promise<StoredCertificate> {
-    await writePrivately(this.file, `${cert.trimEnd()}\n${key}`)
+    await writePrivately(this.file, `${cert}${key}`)
     return { file: this.file, cert, key }
   }
 

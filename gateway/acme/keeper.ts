@@ -23,8 +23,8 @@ export interface KeeperOptions {
   /** Serves this certificate from now on. */
   install(certificate: StoredCertificate): Promise<void>
   readonly log: Log
-  /** In ms: how often the folder is looked at, and the first and the longest pause after a failure. */
-  readonly pauses?: { readonly look: number; readonly first: number; readonly longest: number }
+  /** For tests. */
+  readonly times?: typeof TIMES
 }
 
 /** As `/state` reports it. */
@@ -41,12 +41,19 @@ export interface CertificateState {
 }
 
 const MINUTE = 60_000
-const PAUSES = { look: 5_000, first: MINUTE, longest: 360 * MINUTE }
-/** An order that takes longer is given up. */
-const ORDER_MS = 5 * MINUTE
+/** In ms. */
+const TIMES = {
+  /** How often the folder is looked at. */
+  look: 5_000,
+  /** The longest that an order may take. */
+  order: 5 * MINUTE,
+  /** When a lock counts as abandoned: longer than a busy machine or a slow file server delays a refresh. */
+  stale: 30_000,
+  /** The first and the longest pause after a failure. */
+  first: MINUTE,
+  longest: 360 * MINUTE,
+}
 const REFRESH_MS = 5_000
-/** Longer than a busy machine or a slow file server delays a refresh. */
-const STALE_MS = 30_000
 /** The rest of the lifetime is for failures. */
 const RENEWED_AFTER = 2 / 3
 /** The share of the lifetime by which gateways spread their renewals, and that of a pause. */
@@ -59,7 +66,7 @@ export class CertificateKeeper {
   readonly #folder: CertificateFolder
   readonly #challenges: Challenges
   readonly #lock: LockWatch
-  readonly #pauses: typeof PAUSES
+  readonly #times: typeof TIMES
   readonly #end = new AbortController()
   readonly #jitter = Math.random() * JITTER
   #current: StoredCertificate | undefined
@@ -78,8 +85,8 @@ export class CertificateKeeper {
     this.#options = options
     this.#folder = new CertificateFolder(folder, directory, domains)
     this.#challenges = new Challenges(folder)
-    this.#lock = new LockWatch(this.#folder.lock, STALE_MS)
-    this.#pauses = options.pauses ?? PAUSES
+    this.#times = options.times ?? TIMES
+    this.#lock = new LockWatch(this.#folder.lock, this.#times.stale)
   }
 
   /** The certificate that is there already, for the start; undefined if there is none. */
@@ -107,7 +114,7 @@ export class CertificateKeeper {
     this.#looking = this.#look()
       .catch(error => this.#failed(faultText(error)))
       .finally(() => {
-        if (!this.#end.signal.aborted) this.#timer = setTimeout(() => this.start(), this.#pauses.look).unref()
+        if (!this.#end.signal.aborted) this.#timer = setTimeout(() => this.start(), this.#times.look).unref()
       })
   }
 
@@ -169,20 +176,26 @@ export class CertificateKeeper {
 
   async #order(held: AbortSignal): Promise<void> {
     const { settings, log } = this.#options
-    const signal = AbortSignal.any([held, AbortSignal.timeout(ORDER_MS)])
-    const { directory } = settings
-    log.info({ directory, domains: settings.domains }, 'Ordering a certificate')
+    const signal = AbortSignal.any([held, AbortSignal.timeout(this.#times.order)])
+    const { directory, domains } = settings
+    if (this.#current === undefined && this.#failures === 0) {
+      log.info(
+        { directory, domains },
+        'Ordering a certificate: until there is one, TLS connections are refused',
+      )
+    }
     try {
       const { cert, key } = await this.#issued(signal)
-      const fault = faultOf({ cert, key }, settings.domains)
+      const fault = faultOf({ cert, key }, domains)
       if (fault !== undefined) throw new Error(`has sent a certificate that ${fault}`)
       const stored = await this.#folder.write(cert, key)
       this.orders.issued += 1
       const expires = new X509Certificate(cert).validTo
-      log.info({ directory, domains: settings.domains, expires }, 'A certificate was issued')
+      log.info({ directory, domains, expires }, 'A certificate was issued')
       await this.#install(stored)
     } catch (error) {
-      if (this.#end.signal.aborted) return
+      // The gateway ends, or another one has taken over.
+      if (held.aborted) return
       this.orders.failed += 1
       this.#failed(faultText(error, `The authority ${new URL(directory).host}`))
     }
@@ -223,7 +236,7 @@ export class CertificateKeeper {
 
   /** The next order follows after a pause, twice as long as the one before. */
   #postpone(reason: string): Date {
-    const { first, longest } = this.#pauses
+    const { first, longest } = this.#times
     const pause = Math.min(first * 2 ** this.#failures, longest)
     this.#failures += 1
     this.#failure = reason

@@ -90,7 +90,15 @@ export async function startGateway(
     explain: asked => host.explain(asked),
     inspected: host.inspected,
     keys: project => keys.list(project),
-    live: liveData({ host, reloader, redis, overrides: runtime.overrides, runtime, log }),
+    live: liveData({
+      host,
+      reloader,
+      redis,
+      overrides: runtime.overrides,
+      runtime,
+      certificate: keeper,
+      log,
+    }),
     ...overrideRoutes(
       overrides,
       () => host.inForce.loaded,

@@ -9,6 +9,7 @@ import { makeCertificate } from './certificates.js'
 import { findCommand, freePort, startServer } from './child-server.js'
 import { reportMissing } from './missing.js'
 import { inProject } from './root.js'
+import { temporaryFolder } from './scope.js'
 
 export interface Pebble {
   /** Address of its directory. */
@@ -34,7 +35,7 @@ export async function startPebble(
     reportMissing(t, 'pebble', 'get it with `npm run services`')
     return undefined
   }
-  const folder = t.testdir()
+  const folder = temporaryFolder(t, 'pebble')
   const own = makeCertificate(folder, 'pebble')
   const [httpPort, tlsPort, management] = [await freePort(), await freePort(), await freePort()]
   const names = await startNames(t)
