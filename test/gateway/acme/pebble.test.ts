@@ -8,7 +8,9 @@ import { send, startApp } from '../../helpers/http.js'
 import { type Pebble, startPebble } from '../../helpers/pebble.js'
 import { oneBucket } from '../../helpers/policies.js'
 import { redisUrl } from '../../helpers/redis.js'
+import { temporaryFolder } from '../../helpers/scope.js'
 import { waitUntil } from '../../helpers/wait.js'
+import { replaceWorker } from '../run/workers.js'
 
 const DOMAINS = ['api.acme.test', 'shop.test']
 const WAIT_MS = 60_000
@@ -20,10 +22,11 @@ async function start(
   listen: object = {},
   settings: object = {},
   folder = 'certificates',
+  domains = DOMAINS,
 ) {
   const upstream = await startApp(t, (_req, res) => res.end('done'))
   const { directory, ca, tlsPort } = pebble
-  const acme = { domains: DOMAINS, email: 'ops@acme.test', directory, ca, folder }
+  const acme = { domains, email: 'ops@acme.test', directory, ca, folder }
   const config = writeConfig(
     t,
     {
@@ -100,10 +103,54 @@ t.test(
     const { gateway } = await start(t, pebble, listen, { redis })
     const ca = await pebble.root()
     const first = await issued(pebble.tlsPort, ca)
-    t.match(gateway.out(), /A certificate was issued/)
-    const serials = async () =>
-      new Set(await Promise.all(Array.from({ length: 16 }, () => serial(pebble.tlsPort, 'shop.test', ca))))
-    await waitUntil('both workers', async () => (await serials()).size === 1, WAIT_MS)
-    t.same([...(await serials())], [first])
+    const serials = () =>
+      Promise.all(Array.from({ length: 16 }, () => serial(pebble.tlsPort, 'shop.test', ca)))
+    await waitUntil('both workers', async () => (await serials()).every(one => one === first), WAIT_MS)
+    await replaceWorker(gateway)
+    await replaceWorker(gateway)
+    t.same([...new Set(await serials())], [first], 'no worker of before is left')
+    const plain = { headers: { host: 'shop.test' }, agent: false } as const
+    const { status, headers } = await send(`http://127.0.0.1:${pebble.httpPort}/a?b`, plain)
+    t.same([status, headers.location], [308, 'https://shop.test/a?b'])
   },
 )
+
+t.test('a certificate is renewed in time, and the old one serves while the authority is away', async t => {
+  const pebble = await startPebble(t, { lifetime: 20 })
+  if (pebble === undefined) return
+  const { gateway } = await start(t, pebble)
+  const root = await pebble.root()
+  const first = await issued(pebble.tlsPort, root)
+  await waitUntil(
+    'the renewal',
+    async () => {
+      const now = await serial(pebble.tlsPort, 'shop.test', root)
+      if (!SERIAL.test(now)) t.fail(`between two certificates: ${now}`)
+      return now !== first
+    },
+    WAIT_MS,
+  )
+  const second = await serial(pebble.tlsPort, 'shop.test', root)
+  await pebble.kill()
+  await waitUntil('a renewal that fails', () => /previous one stays in use/.test(gateway.out()), WAIT_MS)
+  t.equal(await serial(pebble.tlsPort, 'shop.test', root), second)
+  const { certificate } = (await send(`${gateway.adminUrl}/state`)).json<State>()
+  t.match(certificate.failure, /ECONNREFUSED/)
+})
+
+t.test('a challenge of one gateway is answered by another that shares its folder', async t => {
+  const pebble = await startPebble(t)
+  if (pebble === undefined) return
+  const folder = temporaryFolder(t, 'certificates')
+  await start(t, pebble, {}, {}, folder)
+  const root = await pebble.root()
+  await issued(pebble.tlsPort, root)
+  // The authority cannot reach this one: its port is none that it looks at.
+  const { gateway } = await start(t, pebble, { port: 0 }, {}, folder, ['pay.acme.test'])
+  const port = Number(new URL(gateway.url).port)
+  await waitUntil(
+    'its certificate',
+    async () => SERIAL.test(await serial(port, 'pay.acme.test', root)),
+    WAIT_MS,
+  )
+})
