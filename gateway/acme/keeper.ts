@@ -1,11 +1,12 @@
 /** Sees to it that there is a certificate: orders it, renews it in time, and takes over what other gateways have ordered. */
 import { X509Certificate } from 'node:crypto'
-import { LockWatch, refreshLock, releaseLock } from '../../config/file-lock.js'
+import { LockWatch } from '../../config/file-lock.js'
 import { reasonOf } from '../../config/files.js'
 import type { Log } from '../types.js'
 import { type ChallengeKind, Challenges } from './challenges.js'
 import { faultOf } from './check.js'
 import { CertificateFolder, type StoredCertificate } from './folder.js'
+import { HeldLock } from './held-lock.js'
 
 export interface AcmeSettings {
   readonly domains: readonly string[]
@@ -53,7 +54,6 @@ const TIMES = {
   first: MINUTE,
   longest: 360 * MINUTE,
 }
-const REFRESH_MS = 5_000
 /** The rest of the lifetime is for failures. */
 const RENEWED_AFTER = 2 / 3
 /** The share of the lifetime by which gateways spread their renewals, and that of a pause. */
@@ -184,21 +184,23 @@ export class CertificateKeeper {
         'Ordering a certificate: until there is one, TLS connections are refused',
       )
     }
+    let stored: StoredCertificate
     try {
       const { cert, key } = await this.#issued(signal)
       const fault = faultOf({ cert, key }, domains)
       if (fault !== undefined) throw new Error(`has sent a certificate that ${fault}`)
-      const stored = await this.#folder.write(cert, key)
+      stored = await this.#folder.write(cert, key)
       this.orders.issued += 1
-      const expires = new X509Certificate(cert).validTo
+      const expires = new Date(new X509Certificate(cert).validTo)
       log.info({ directory, domains, expires }, 'A certificate was issued')
-      await this.#install(stored)
     } catch (error) {
       // The gateway ends, or another one has taken over.
       if (held.aborted) return
       this.orders.failed += 1
       this.#failed(faultText(error, `The authority ${new URL(directory).host}`))
+      return
     }
+    await this.#install(stored)
   }
 
   /** By the first kind of challenge that the authority can check. */
@@ -206,8 +208,9 @@ export class CertificateKeeper {
     const { settings, kinds } = this.#options
     // Only who orders certificates needs its packages.
     const { newKey, orderCertificate, OrderFailure } = await import('./authority.js')
-    const accountKey = (await this.#folder.readAccountKey()) ?? (await newKey())
-    await this.#folder.writeAccountKey(accountKey)
+    const known = await this.#folder.readAccountKey()
+    const accountKey = known ?? (await newKey())
+    if (known === undefined) await this.#folder.writeAccountKey(accountKey)
     const failures: string[] = []
     for (const kind of kinds) {
       const key = await newKey()
@@ -242,33 +245,6 @@ export class CertificateKeeper {
     this.#failure = reason
     this.#retryAt = Date.now() + pause * (1 + Math.random() * JITTER)
     return new Date(this.#retryAt)
-  }
-}
-
-/** A lock that is refreshed while it is held; its signal says that it was lost, or that there is no more use for it. */
-class HeldLock {
-  readonly signal: AbortSignal
-  readonly #lost = new AbortController()
-  readonly #timer: NodeJS.Timeout
-  #held: string
-
-  constructor(held: string, end: AbortSignal) {
-    this.#held = held
-    this.signal = AbortSignal.any([end, this.#lost.signal])
-    this.#timer = setInterval(() => this.#refresh(), REFRESH_MS).unref()
-  }
-
-  release(): void {
-    clearInterval(this.#timer)
-    releaseLock(this.#held)
-  }
-
-  #refresh(): void {
-    try {
-      this.#held = refreshLock(this.#held)
-    } catch {
-      this.#lost.abort()
-    }
   }
 }
 

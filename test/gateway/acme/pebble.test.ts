@@ -106,6 +106,8 @@ t.test(
     const serials = () =>
       Promise.all(Array.from({ length: 16 }, () => serial(pebble.tlsPort, 'shop.test', ca)))
     await waitUntil('both workers', async () => (await serials()).every(one => one === first), WAIT_MS)
+    t.match((await send(`${gateway.adminUrl}/reload`, { method: 'POST' })).body, /"loaded"/)
+    t.same([...new Set(await serials())], [first], 'a reload changes nothing')
     await replaceWorker(gateway)
     await replaceWorker(gateway)
     t.same([...new Set(await serials())], [first], 'no worker of before is left')
