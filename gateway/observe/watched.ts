@@ -46,6 +46,9 @@ export interface OrderedCertificate {
   readonly orders: Readonly<Record<'issued' | 'failed', number>>
 }
 
+/** Prometheus notices the first event of a series only if it was 0 before. */
+const NO_ORDERS = { issued: 0, failed: 0 }
+
 /** @param certificate undefined where none is ordered */
 export function watchCertificate(series: Series, certificate: OrderedCertificate | undefined): void {
   series.gauge(
@@ -67,7 +70,8 @@ export function watchCertificate(series: Series, certificate: OrderedCertificate
     ['result'],
     function () {
       this.reset()
-      for (const [result, times] of Object.entries(certificate?.orders ?? {})) this.inc({ result }, times)
+      for (const [result, times] of Object.entries(certificate?.orders ?? NO_ORDERS))
+        this.inc({ result }, times)
     },
   )
 }

@@ -1,6 +1,5 @@
 /** What comes of orders that go wrong, and of gateways that share a folder, with an authority that lies. */
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -8,62 +7,13 @@ import { CertificateFolder, type StoredCertificate } from '../../../gateway/acme
 import { CertificateKeeper, type KeeperOptions } from '../../../gateway/acme/keeper.js'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { type FakeAuthority, fakeAuthority } from '../../helpers/fake-authority.js'
+import { daysAgo, type Issue, issuer } from '../../helpers/issuer.js'
 import { temporaryFolder } from '../../helpers/scope.js'
 import { waitUntil } from '../../helpers/wait.js'
 
 const DOMAINS = ['api.acme.test', 'shop.test']
 const HOUR = 3_600_000
 const TIMES = { look: 20, order: 10_000, stale: HOUR, first: 50, longest: 200 }
-const DAYS_AGO = (days: number) => new Date(Date.now() - days * 24 * HOUR)
-
-interface Issue {
-  readonly names?: readonly string[]
-  readonly from?: Date
-  readonly to?: Date
-}
-
-const OPENSSL_CA = `[ca]
-default_ca = own
-[own]
-database = index.txt
-unique_subject = no
-new_certs_dir = .
-rand_serial = yes
-default_md = sha256
-policy = any
-[any]
-commonName = optional
-`
-
-/** Issues certificates as a test wants them, for requests in DER. */
-function issuer(t: Test) {
-  const folder = temporaryFolder(t, 'root')
-  writeFileSync(join(folder, 'index.txt'), '')
-  writeFileSync(join(folder, 'ca.cnf'), OPENSSL_CA)
-  const root = makeCertificate(folder, 'root')
-  const stamp = (date: Date) => `${date.toISOString().replace(/[-:T]|\..*/g, '')}Z`
-  return (csr: string, { names = DOMAINS, from = DAYS_AGO(1), to = DAYS_AGO(-89) }: Issue = {}): string => {
-    writeFileSync(join(folder, 'csr'), Buffer.from(csr, 'base64url'))
-    writeFileSync(join(folder, 'ext'), `subjectAltName=${names.map(name => `DNS:${name}`).join(',')}\n`)
-    const signed = [
-      '-config',
-      'ca.cnf',
-      '-cert',
-      root.certFile,
-      '-keyfile',
-      root.keyFile,
-      '-subj',
-      '/CN=test',
-    ]
-    const asked = ['-in', 'csr', '-inform', 'DER', '-extfile', 'ext']
-    const dates = ['-startdate', stamp(from), '-enddate', stamp(to)]
-    execFileSync('openssl', ['ca', '-batch', '-notext', ...signed, ...asked, ...dates, '-out', 'crt'], {
-      cwd: folder,
-      stdio: 'pipe',
-    })
-    return readFileSync(join(folder, 'crt'), 'utf8')
-  }
-}
 
 /** A keeper and what it has installed and logged. */
 async function keep(
@@ -103,7 +53,7 @@ if (canMakeCertificates(t)) {
   t.test(
     'an authority that lies has no certificate installed, and the log says why, once an attempt',
     async t => {
-      const issue = issuer(t)
+      const issue = issuer(t, DOMAINS)
       let issued: Issue | (() => string) = {}
       const authority = await fakeAuthority(t, csr =>
         typeof issued === 'function' ? issued() : issue(csr, issued),
@@ -121,8 +71,8 @@ if (canMakeCertificates(t)) {
       ][] = [
         ['other names', { issued: { names: ['api.acme.test'] }, reason: /is not for shop\.test/ }],
         ['another key', { issued: () => other.cert, reason: /is of another key/ }],
-        ['expired', { issued: { from: DAYS_AGO(9), to: DAYS_AGO(1) }, reason: /ended on/ }],
-        ['not yet valid', { issued: { from: DAYS_AGO(-2) }, reason: /does not begin before/ }],
+        ['expired', { issued: { from: daysAgo(9), to: daysAgo(1) }, reason: /ended on/ }],
+        ['not yet valid', { issued: { from: daysAgo(-2) }, reason: /does not begin before/ }],
         ['no certificate', { issued: () => 'nothing', reason: /none by RFC 8555/ }],
         ['a huge chain', { issued: () => other.cert.repeat(200), reason: /is too long|another key/ }],
         [
@@ -247,8 +197,8 @@ if (canMakeCertificates(t)) {
   t.test(
     'a certificate is renewed when two thirds of its life are over; the old one serves until then',
     async t => {
-      const issue = issuer(t)
-      let issued: Issue = { from: DAYS_AGO(70), to: DAYS_AGO(-20) }
+      const issue = issuer(t, DOMAINS)
+      let issued: Issue = { from: daysAgo(70), to: daysAgo(-20) }
       const authority = await fakeAuthority(t, csr => issue(csr, issued))
       const folder = temporaryFolder(t, 'shared')
       const first = await keep(t, authority, { folder, times: { ...TIMES, look: HOUR } })
@@ -273,13 +223,13 @@ if (canMakeCertificates(t)) {
       t.not(kept.installed[0]?.key, first.installed[0]?.key, 'each has a key of its own')
       const { renews, expires, failure } = kept.keeper.state
       t.equal(failure, null)
-      const share = (Number(renews) - Number(DAYS_AGO(1))) / (Number(expires) - Number(DAYS_AGO(1)))
+      const share = (Number(renews) - Number(daysAgo(1))) / (Number(expires) - Number(daysAgo(1)))
       t.ok(share > 0.6 && share < 0.67, `renewed after ${share} of its life`)
     },
   )
 
   t.test('of gateways that share a folder one orders, and all serve what it gets', async t => {
-    const issue = issuer(t)
+    const issue = issuer(t, DOMAINS)
     const authority = await fakeAuthority(t, issue)
     const folder = temporaryFolder(t, 'shared')
     const all = await Promise.all(Array.from({ length: 4 }, () => keep(t, authority, { folder })))
@@ -293,7 +243,7 @@ if (canMakeCertificates(t)) {
   })
 
   t.test('an order that fails for one gateway is not repeated at once by the others', async t => {
-    const authority = await fakeAuthority(t, issuer(t))
+    const authority = await fakeAuthority(t, issuer(t, DOMAINS))
     authority.lies = {
       'new-order': (_req, res) => void setTimeout(() => res.destroy(), 500),
     }
@@ -306,7 +256,7 @@ if (canMakeCertificates(t)) {
   })
 
   t.test('the lock of a gateway that was killed is taken over', async t => {
-    const authority = await fakeAuthority(t, issuer(t))
+    const authority = await fakeAuthority(t, issuer(t, DOMAINS))
     const folder = temporaryFolder(t, 'shared')
     const { lock } = new CertificateFolder(folder, authority.directory, DOMAINS)
     mkdirSync(lock)
@@ -318,7 +268,7 @@ if (canMakeCertificates(t)) {
 
   t.test('with other domains, what is there for some of them serves until theirs is ordered', async t => {
     const authority = await fakeAuthority(t, csr => issue(csr, { names: domains }))
-    const issue = issuer(t)
+    const issue = issuer(t, DOMAINS)
     let domains = ['api.acme.test']
     const folder = temporaryFolder(t, 'shared')
     const before = await keep(t, authority, { folder, domains })
@@ -338,7 +288,7 @@ if (canMakeCertificates(t)) {
   })
 
   t.test('the second kind of challenge is tried where the first is not offered', async t => {
-    const authority = await fakeAuthority(t, issuer(t))
+    const authority = await fakeAuthority(t, issuer(t, DOMAINS))
     const offer = (type: string) => ({
       authorization: (req: IncomingMessage, res: ServerResponse) => {
         if (authority.asked.includes('challenge')) return false
@@ -363,7 +313,7 @@ if (canMakeCertificates(t)) {
   t.test(
     'a folder that cannot be written is named, and an end in the middle of an order is quiet',
     async t => {
-      const authority = await fakeAuthority(t, issuer(t))
+      const authority = await fakeAuthority(t, issuer(t, DOMAINS))
       const folder = join(temporaryFolder(t, 'shared'), 'file')
       writeFileSync(folder, '')
       const { failure } = await keep(t, authority, { folder })
