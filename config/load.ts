@@ -4,15 +4,8 @@ import { join } from 'node:path'
 import { checkCertificates, resolveCertificates } from './checks/certificates.js'
 import { checkConfig, withEmbeddedCookies } from './checks/checks.js'
 import { expand } from './environment.js'
-import {
-  ConfigFiles,
-  fileBeside,
-  gatewayFileOf,
-  markOf,
-  reasonOf,
-  type Sources,
-  whyNotRead,
-} from './files.js'
+import { ConfigFiles, fileBeside, gatewayFileOf, reasonOf } from './files.js'
+import { markOf, type Sources, whyNotRead } from './marks.js'
 import {
   formatPath,
   listed,
@@ -157,6 +150,11 @@ class Loader {
     return this.#disk.text(file)
   }
 
+  #secret(file: string): ReturnType<ConfigFiles['secret']> {
+    this.sources.set(file, markOf(file))
+    return this.#disk.secret(file)
+  }
+
   /** The file's data, or undefined when it is not readable, well-formed text. */
   #read(file: string): unknown {
     const read = this.#text(file)
@@ -164,7 +162,7 @@ class Loader {
       this.#report(file, { path: [], message: read.fault })
       return undefined
     }
-    const parsed = parseYaml(read.text, scalar => expand(scalar, this.#env))
+    const parsed = parseYaml(read.text, scalar => expand(scalar, this.#env, named => this.#secret(named)))
     this.#files.set(file, parsed)
     for (const { line, col, path, message } of parsed.faults) {
       this.#problems.push({ file, line, col, path: formatPath(path), message })
