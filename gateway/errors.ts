@@ -151,6 +151,11 @@ export const CATALOGUE = {
     title: 'Upstream timed out',
     detail: 'The service behind this route did not answer in time.',
   },
+  'deadline-exceeded': {
+    status: 504,
+    title: 'Deadline exceeded',
+    detail: 'The service behind this route did not answer within the time that grpc-timeout gives.',
+  },
   internal: {
     status: 500,
     title: 'Internal error',
