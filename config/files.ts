@@ -1,8 +1,8 @@
 /** The configuration's files: their paths and their contents. */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import { passesUnseen, policyNames } from './marks.js'
-import { readSecret, type Secret } from './secret-file.js'
+import { markOf, passesUnseen, policyNames } from './marks.js'
+import { isReadOnce, readSecret, type Secret } from './secret-file.js'
 
 const MAX_FILE_BYTES = 1024 * 1024
 
@@ -47,6 +47,8 @@ export class ConfigFiles {
   readonly #folders: Map<string, readonly string[]>
   /** True once something failed in a way that may pass although no file changes. */
   mayPass = false
+  /** What was read from the disk, each with its mark from just before: a change during the read is noticed. */
+  readonly sources = new Map<string, string>()
 
   constructor({ texts, secrets, folders }: FileContents = { texts: [], secrets: [], folders: [] }) {
     this.#texts = new Map(texts)
@@ -65,24 +67,32 @@ export class ConfigFiles {
 
   /** A file that a variable names. */
   secret(file: string): Secret {
-    return this.#once(this.#secrets, file, readSecret)
+    const secret = this.#once(this.#secrets, file, readSecret)
+    // To read a pipe changes its mark.
+    if (isReadOnce(file)) this.sources.delete(file)
+    return secret
   }
 
   /** The policy files of a folder. Throws the file system's error. */
   list(folder: string): readonly string[] {
-    const names = this.#folders.get(folder) ?? this.#read(folder)
+    const names = this.#folders.get(folder) ?? this.#marked(folder, path => this.#names(path))
     this.#folders.set(folder, names)
     return names
   }
 
   #once(known: Map<string, Content>, file: string, read: (file: string) => Content): Content {
-    const content = known.get(file) ?? read(file)
+    const content = known.get(file) ?? this.#marked(file, read)
     if ('fault' in content) this.mayPass ||= content.passes === true
     known.set(file, content)
     return content
   }
 
-  #read(folder: string): readonly string[] {
+  #marked<T>(path: string, read: (path: string) => T): T {
+    this.sources.set(path, markOf(path))
+    return read(path)
+  }
+
+  #names(folder: string): readonly string[] {
     try {
       return policyNames(folder)
     } catch (error) {

@@ -202,6 +202,9 @@ export function problem(code: ErrorCode, requestId: string, detail?: string): Pr
 /** An error that the operator can fix; printed without a stack. */
 export class Failure extends Error {}
 
+/** The settings of a plugin cannot be used: nothing but other settings can mend that. */
+export class SettingsFault extends Error {}
+
 /** Not found. */
 export class NotFound extends Error {}
 

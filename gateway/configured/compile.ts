@@ -58,8 +58,7 @@ export function compile(
   ].map(({ file, path, message }) => problemAt(config, file, path, message))
   if (problems.length > 0) return { problems, isFinal: true }
   const made = makePlugins(config, plugins, log)
-  // Plugins read files of their own.
-  if ('problems' in made) return { ...made, isFinal: false }
+  if ('problems' in made) return made
   return { compiled: compiledOf(made, policy, access.table, config.gateway.unknownProject) }
 }
 

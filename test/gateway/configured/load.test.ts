@@ -39,6 +39,8 @@ t.test('only what files of plugins say may change while the sources are the same
   const refused = await load(folder, { UP_FILE: file }, LOG)
   t.equal(refused.sources.get(file), 'ENOENT', 'its coming is seen')
 
+  const http = 'identify: [{ plugin: jwt, issuer: "https://a.test", jwks: "http://a.test/jwks" }]'
+  t.equal(await refusal({ 'gateway.yaml': gateway(http) }), 'final', 'settings of a plugin')
   const keyed = { 'gateway.yaml': gateway('apiKeys: keys.json\nidentify: [api-key]') }
   write('keys.json', '{bro')
   t.equal(await refusal(keyed), 'not final')

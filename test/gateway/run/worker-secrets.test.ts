@@ -16,11 +16,13 @@ t.test('a new worker has what was read when the configuration was, and a change 
     renameSync(`${file}.new`, file)
   }
   write('x-first\n')
+  const level = join(secrets, 'level')
+  writeFileSync(level, 'info')
   const header = '${' + 'KEY_HEADER}'
   const started = await twoWorkers(
     t,
     { apiKeys: 'api-keys.json', identify: [{ plugin: 'api-key', header }] },
-    { KEY_HEADER_FILE: file },
+    { KEY_HEADER_FILE: file, LOG_LEVEL_FILE: level },
   )
   if (started === undefined) return
   const { folder, gateway } = started
@@ -33,6 +35,7 @@ t.test('a new worker has what was read when the configuration was, and a change 
   await waitUntil('the key', async () => (await statuses('x-first')) === '200')
 
   rmSync(file)
+  rmSync(level)
   await replaceWorker(gateway)
   await replaceWorker(gateway)
   t.equal(await statuses('x-first'), '200', 'no worker of before is left')
