@@ -61,7 +61,7 @@ const PLACES: Record<string, Row> = {
   // A room knows itself and the lists of words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
   // Its plugins describe their settings, as those of others do, and watch files as the configuration does.
-  'gateway/identify': { value: [...WORDS, 'config/schema', 'config/files.ts'] },
+  'gateway/identify': { value: [...WORDS, 'config/schema', 'config/marks.ts'] },
   // Compiles the configuration as it was loaded.
   'gateway/policy': { value: WORDS, types: ['config/types.ts'] },
   // The two users of it: clients in one, upstreams in the other.

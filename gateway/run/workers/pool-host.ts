@@ -17,6 +17,7 @@ import { watchWorkers } from '../../observe/watched.js'
 import { certificateOf, nextCertificate } from '../certificate.js'
 import type { InForce } from '../generation.js'
 import type { Host, HostOptions } from '../host.js'
+import { logLevel } from '../process.js'
 import { startEmbedded } from '../upstreams.js'
 import { version } from '../version.js'
 import { tellKeys } from './keys.js'
@@ -43,6 +44,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
   const { first, workers, secret, configPath, embedded, countWrongCredential, hopeless, log } = options
   const { listen, redis, store, tracing } = first.config.gateway
   const metrics = new Metrics(version())
+  const level = logLevel(process.env)
   let active = {
     loaded: first,
     certificate: certificateOf(listen, first.contents, options.ordered),
@@ -118,6 +120,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
       orders: () => ({
         workers,
         secret: secret.toString('base64'),
+        logLevel: level,
         started: { listen, redis, store, tracing },
         contents: active.loaded.contents,
         certificate: active.certificate,

@@ -10,7 +10,7 @@ import { keyUses, learnKeys, shareKeys, wantsKeys } from '../../identify/api-key
 import { trustChecks } from '../../identify/checked.js'
 import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/shared-key-sets.js'
 import type { CertificatePair } from '../../listen/certificate.js'
-import type { ClosableLog } from '../../observe/log.js'
+import type { ClosableLog, LogLevel } from '../../observe/log.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
 import type { StoredOverride } from '../../overrides/override.js'
@@ -30,6 +30,7 @@ export interface Orders {
   readonly workers: number
   /** Key of the hashes that replace personal data, in base64: workers that count together must agree. */
   readonly secret: string
+  readonly logLevel: LogLevel
   /** Settings that only a restart of the whole gateway changes. */
   readonly started: Pick<Gateway, 'listen' | 'redis' | 'store' | 'tracing'>
   /** The configuration in force: the files may have changed since, or be invalid. */
@@ -115,7 +116,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   const orders = await supervisor.ask('orders')
   const { workers, secret, started, contents, change } = orders
   endWith(orders.supervisor)
-  const log = openLog(process.pid)
+  const log = openLog(orders.logLevel, process.pid)
   trustChecks()
   for (const read of orders.keys) learnKeys(read)
   shareKeys(read => tellKeys(supervisor, read))

@@ -3,7 +3,8 @@ import { copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import t from 'tap'
-import { hasChanged } from '../../../config/files.js'
+import { ConfigFiles } from '../../../config/files.js'
+import { hasChanged } from '../../../config/marks.js'
 import { certificateOf, nextCertificate } from '../../../gateway/run/certificate.js'
 import { canMakeCertificates, makeCertificate } from '../../helpers/certificates.js'
 import { gatewayYaml, testGateway } from '../../helpers/gateway.js'
@@ -50,7 +51,7 @@ t.test(
     const acme = { domains: ['shop.test'], directory: 'https://acme.example/', folder }
     const terms = { minVersion: 'TLSv1.2', ciphers: [], clientAuth: 'require' } as const
     const listen = { tls: { acme, clientCa: clients.certFile, ...terms } } as unknown as Listen
-    const none = { texts: [], folders: [] }
+    const none = new ConfigFiles().contents
     t.equal(certificateOf(listen, none, undefined), undefined, 'while none was issued')
     const { certFile: file, cert, key } = ordered
     const served = { file, cert, key, ca: clients.cert }
