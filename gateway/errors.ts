@@ -151,6 +151,11 @@ export const CATALOGUE = {
     title: 'Upstream timed out',
     detail: 'The service behind this route did not answer in time.',
   },
+  'deadline-exceeded': {
+    status: 504,
+    title: 'Deadline exceeded',
+    detail: 'The service behind this route did not answer within the time that grpc-timeout gives.',
+  },
   internal: {
     status: 500,
     title: 'Internal error',
@@ -196,6 +201,9 @@ export function problem(code: ErrorCode, requestId: string, detail?: string): Pr
 
 /** An error that the operator can fix; printed without a stack. */
 export class Failure extends Error {}
+
+/** The settings of a plugin cannot be used: nothing but other settings can mend that. */
+export class SettingsFault extends Error {}
 
 /** Not found. */
 export class NotFound extends Error {}

@@ -4,7 +4,7 @@
  */
 import { STATUS_CODES } from 'node:http'
 import type { DecideRequest } from '../decide/question.js'
-import { type ErrorCode, GatewayError } from '../errors.js'
+import { CATALOGUE, type ErrorCode, GatewayError } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Peeked } from '../listen/peek-body.js'
 import type {
@@ -245,6 +245,7 @@ class PipelineRequest implements ResponseWatcher {
     }
     context.source = 'gateway'
     context.error = rejection.code
+    context.refusedAs = CATALOGUE[rejection.code].status
     const { answers, sendRejection } = this.#parts
     const { answerFields, routeFields } = context
     sendRejection(req, res, refusal(rejection, facts, answers, answerFields, routeFields))
