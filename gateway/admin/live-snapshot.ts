@@ -73,7 +73,10 @@ export interface LiveStore {
   readonly since: string
 }
 
-/** Rates of requests. `errors_of_ours` and `errors_of_upstreams`: responses with 500 and above, by who sent them. */
+/**
+ * Rates of requests. `errors_of_ours` and `errors_of_upstreams`: responses with 500 and above, by who is to blame: an
+ * upstream that could not be reached, or failed, for the 502 or 504 in its place.
+ */
 export interface LiveRates {
   readonly requests: number
   readonly refused: number
@@ -150,12 +153,23 @@ export interface LiveSlots {
 
 export interface LiveUpstream {
   readonly name: string
-  readonly addresses: readonly {
-    readonly address: string
-    readonly state: 'ok' | 'ejected'
-    readonly in_flight: number
-    readonly web_sockets: number
-  }[]
+  /** Unreachable: none of its addresses can be reached. */
+  readonly state: 'ok' | 'unreachable'
+  /** Why it is not ok, and since when; absent while it is. */
+  readonly cause?: string
+  readonly since?: string
+  readonly addresses: readonly LiveAddress[]
+}
+
+export interface LiveAddress {
+  readonly address: string
+  /** Ejected: left out while others serve; unreachable: it cannot be connected to, or failed several times in a row. */
+  readonly state: 'ok' | 'ejected' | 'unreachable'
+  /** Why it is not ok, and since when; absent while it is. */
+  readonly cause?: string
+  readonly since?: string
+  readonly in_flight: number
+  readonly web_sockets: number
 }
 
 export interface LiveOverride {

@@ -4,12 +4,25 @@ import { Http2ConnectionPool } from '../http2/client/pool.js'
 import type { RequestPool } from '../outgoing-request.js'
 import { BackendQueue } from './backend-queue.js'
 import { Ejection } from './ejection.js'
+import { causeOf } from './failure.js'
+import { probe } from './probe.js'
 import { addressOf, type UpstreamSettings } from './transport.js'
 
 /** Concurrent requests to an embedded service. */
 const REQUESTS = 1024
 /** This process has no file descriptor left, which says nothing about the backend. */
 const OWN_FAULTS = new Set(['EMFILE', 'ENFILE'])
+
+/** An address that could not be reached is tried again, without a request, when none has tried it for so long. */
+const PROBE_AFTER_MS = 10_000
+
+/** Why an address does not answer, and since when. */
+export interface Fault {
+  /** In words, for operators; it may name the address. */
+  readonly cause: string
+  /** Milliseconds since the epoch. */
+  readonly since: number
+}
 
 /** Receives events of an upstream's backends. Errors may name their addresses. */
 export interface BackendEvents {
@@ -35,8 +48,12 @@ export class Backend {
   tunnels = 0
   readonly #events: BackendEvents
   #lastFailure: Error | undefined
-  /** Undefined for an upstream's only backend, as there is no other to use instead. */
-  readonly #ejection: Ejection | undefined
+  #fault: Fault | undefined
+  readonly #ejection = new Ejection()
+  /** True for an upstream's only backend: it is never left out, as there is no other to use instead. */
+  readonly #isOnly: boolean
+  readonly #openPool: (onUnreachable: (error: Error) => void) => RequestPool
+  #probing: { readonly timer: NodeJS.Timeout; pool?: RequestPool } | undefined
 
   constructor(
     origin: URL,
@@ -48,23 +65,35 @@ export class Backend {
     this.origin = origin
     this.address = origin.origin
     this.#events = events
-    this.#ejection = isOnly ? undefined : new Ejection()
+    this.#isOnly = isOnly
     this.places = new BackendQueue(settings.connections ?? REQUESTS)
-    const open = (Pool: typeof ConnectionPool | typeof Http2ConnectionPool): RequestPool =>
-      new Pool(addressOf(origin, settings.ca), settings.timeouts, deadlines, error => this.unreachable(error))
-    this.upgradePool = open(ConnectionPool)
+    const address = addressOf(origin, settings.ca)
     const isHttp1 = (settings.protocol ?? 'http1') === 'http1'
-    this.pool = isHttp1 ? this.upgradePool : open(Http2ConnectionPool)
+    this.#openPool = onUnreachable => {
+      const Pool = isHttp1 ? ConnectionPool : Http2ConnectionPool
+      return new Pool(address, settings.timeouts, deadlines, onUnreachable)
+    }
+    const onUnreachable = (error: Error) => this.unreachable(error)
+    this.pool = this.#openPool(onUnreachable)
+    this.upgradePool = isHttp1
+      ? this.pool
+      : new ConnectionPool(address, settings.timeouts, deadlines, onUnreachable)
   }
 
   /** Closes all connections, except those of open WebSockets. */
   close(): void {
+    this.#stopProbing()
     this.pool.close()
     this.upgradePool.close()
   }
 
   get ejected(): boolean {
-    return this.#ejection?.ejected ?? false
+    return !this.#isOnly && this.#ejection.ejected
+  }
+
+  /** Set while no connection can be opened, and after several failures in a row. */
+  get fault(): Fault | undefined {
+    return this.#fault
   }
 
   /** Requests in progress or waiting, without WebSockets. */
@@ -78,13 +107,20 @@ export class Backend {
 
   /** The backend has responded, whatever the status. */
   answered(): void {
-    if (this.#ejection?.succeeded()) this.#events.returned?.(this)
+    const wasEjected = this.#ejection.succeeded()
+    if (this.#fault === undefined) return
+    this.#fault = undefined
+    this.#stopProbing()
+    if (wasEjected || this.#isOnly) this.#events.returned?.(this)
   }
 
   /** No connection could be opened. */
   unreachable(error: NodeJS.ErrnoException): void {
     this.#events.unreachable(this, error)
-    if (!OWN_FAULTS.has(error.code ?? '')) this.failed(error)
+    if (OWN_FAULTS.has(error.code ?? '')) return
+    this.#noteFault(error)
+    this.failed(error)
+    this.#probeLater()
   }
 
   /** A request got no response, possibly through the backend's fault. */
@@ -92,16 +128,48 @@ export class Backend {
     // Many requests that share a connection fail by one and the same event.
     if (error === this.#lastFailure) return
     this.#lastFailure = error
-    if (this.#ejection?.failed(performance.now())) this.#events.ejected?.(this, error)
+    const isEjected = this.#ejection.failed(performance.now())
+    if (this.#ejection.ejected) this.#noteFault(error)
+    if (isEjected && !this.#isOnly) this.#events.ejected?.(this, error)
   }
 
   /** True when a single request should try the backend although it is ejected. */
   isTrialDue(): boolean {
-    return this.#ejection?.isTrialDue(performance.now()) ?? false
+    return this.#ejection.isTrialDue(performance.now())
   }
 
   /** A request tries the ejected backend; the next trial is due later. */
   startTrial(): void {
-    this.#ejection?.startTrial(performance.now())
+    this.#ejection.startTrial(performance.now())
+  }
+
+  /** The cause is the latest, since it may change while the backend is away. */
+  #noteFault(error: Error): void {
+    this.#fault = { cause: causeOf(error), since: this.#fault?.since ?? Date.now() }
+  }
+
+  #probeLater(): void {
+    this.#probing ??= { timer: setTimeout(() => this.#probe(), PROBE_AFTER_MS).unref() }
+    this.#probing.timer.refresh()
+  }
+
+  /** What is said of a backend that nobody asks should stay true. */
+  #probe(): void {
+    if (this.#probing === undefined) return
+    // Its own, so that its failures are not logged as those of requests.
+    this.#probing.pool ??= this.#openPool(() => undefined)
+    probe(this.#probing.pool, error => {
+      if (this.#probing === undefined) return
+      if (error === undefined) this.answered()
+      else this.#probeLater()
+    })
+  }
+
+  #stopProbing(): void {
+    if (this.#probing === undefined) return
+    const { timer, pool } = this.#probing
+    this.#probing = undefined
+    clearTimeout(timer)
+    pool?.close()
   }
 }

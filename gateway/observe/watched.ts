@@ -10,6 +10,8 @@ export interface Vitals {
     readonly upstream: string
     readonly backend: string
     readonly ejected: boolean | undefined
+    /** Set while it cannot be reached. */
+    readonly fault?: object
     readonly requests: number
     readonly webSockets: number
   }>
@@ -78,6 +80,20 @@ export function watchVitals(series: Series, { connections, loopDelay, backends }
       }
     },
   })
+  series.gauge(
+    'sluice_upstream_reachable',
+    '0 while an address of an upstream cannot be connected to, or has failed several times in a row; else 1.',
+    {
+      labels: ['upstream', 'backend'],
+      aggregator: 'min',
+      collect() {
+        this.reset()
+        for (const { upstream, backend, fault } of backends()) {
+          this.set({ upstream, backend }, fault === undefined ? 1 : 0)
+        }
+      },
+    },
+  )
   series.gauge(
     'sluice_backend_ejected',
     '1 while an address of an upstream with several is left out because it does not answer.',

@@ -12,6 +12,7 @@ import { overrideRoutes } from '../overrides/routes.js'
 import { type Host, type HostOptions, processHost } from './host.js'
 import { KeyLister } from './key-list.js'
 import { listenFault } from './listen-fault.js'
+import { joinUpstreams, standingOf } from './live/join-upstreams.js'
 import { liveData } from './live/live-data.js'
 import { Reloader } from './reload.js'
 
@@ -121,11 +122,14 @@ async function describeState(
   const { compiled, config } = loaded
   const { workers } = host
   const { contents } = host.overrides.runtime
+  const backends = await host.backends()
   return {
     revision: compiled.policy.revision,
     loadedAt,
     policies: [...config.policies, ...config.access].map(({ file, kind }) => ({ file, kind })),
-    backends: await host.backends(),
+    backends: backends.map(one => ({ ...one, ...standingOf(one), fault: undefined })),
+    /** With the cause, and since when, where none of its addresses can be reached. */
+    upstreams: joinUpstreams([backends]).map(({ addresses: _addresses, ...upstream }) => upstream),
     /** The last request of the past minute with X-Forwarded-For from an address that is not in trustedProxies. */
     untrustedForwarding: await host.untrustedForwarding(),
     /** Modes of rules set on the admin port. */

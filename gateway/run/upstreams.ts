@@ -5,7 +5,7 @@
 import { ConfigFiles } from '../../config/files.js'
 import { urlsOf } from '../../config/schema/upstream.js'
 import type { Configuration } from '../configured/load.js'
-import type { BackendEvents } from '../forward/backend.js'
+import type { BackendEvents, Fault } from '../forward/backend.js'
 import { Backends } from '../forward/backends.js'
 import { causeOf } from '../forward/failure.js'
 import { createHttpTransport } from '../forward/proxy.js'
@@ -33,6 +33,8 @@ export interface BackendState {
   readonly backend: string
   /** True while it gets no requests because it does not answer. */
   readonly ejected: boolean
+  /** Set while it cannot be connected to, and after several failures in a row. */
+  readonly fault?: Fault
   /** Requests in progress or waiting. */
   readonly requests: number
   readonly webSockets: number
@@ -101,10 +103,11 @@ export class Upstreams {
 
 /** The state of each address of an upstream. */
 function stateOf({ upstream: { name }, backends }: Opened): BackendState[] {
-  return [...backends].map(({ origin, ejected, requests, tunnels }) => ({
+  return [...backends].map(({ origin, ejected, fault, requests, tunnels }) => ({
     upstream: name,
     backend: origin.origin,
     ejected,
+    ...(fault && { fault }),
     requests,
     webSockets: tunnels,
   }))

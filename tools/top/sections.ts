@@ -1,11 +1,11 @@
 /** The tables of `sluice top`, on a screen of a given width: nothing wraps, and text that is cut off is marked. */
 import type {
+  LiveAddress,
   LiveClosest,
   LiveProject,
   LiveRule,
   LiveSlots,
   LiveSnapshot,
-  LiveUpstream,
 } from '../../gateway/admin/live-snapshot.js'
 import { waitText } from '../../gateway/forward/units.js'
 import { percent, printable } from '../text.js'
@@ -183,7 +183,9 @@ const slots = section<LiveSlots>({
   ],
 })
 
-type Address = LiveUpstream['addresses'][number] & { readonly name: string }
+type Address = LiveAddress & { readonly name: string }
+
+const STATES = { ok: 'ok', ejected: 'LEFT OUT', unreachable: 'UNREACHABLE' } as const
 
 const upstreams = section<Address>({
   title: 'Upstreams',
@@ -192,9 +194,10 @@ const upstreams = section<Address>({
   columns: [
     { title: 'UPSTREAM', cell: ({ name }) => name },
     { title: 'ADDRESS', cell: ({ address }) => address },
-    { title: 'STATE', cell: ({ state }) => (state === 'ok' ? 'ok' : 'LEFT OUT') },
+    { title: 'STATE', cell: ({ state }) => STATES[state] },
     numbers('REQUESTS', one => one.in_flight),
     numbers('WEBSOCKETS', one => one.web_sockets),
+    { title: 'CAUSE', cell: ({ cause = '' }) => cause },
   ],
 })
 
