@@ -185,7 +185,10 @@ const slots = section<LiveSlots>({
 
 type Address = LiveAddress & { readonly name: string }
 
-const STATES = { ok: 'ok', ejected: 'LEFT OUT', unreachable: 'UNREACHABLE' } as const
+function stateText(state: string): string {
+  if (state === 'ok') return state
+  return state === 'ejected' ? 'LEFT OUT' : state.toUpperCase()
+}
 
 const upstreams = section<Address>({
   title: 'Upstreams',
@@ -194,7 +197,7 @@ const upstreams = section<Address>({
   columns: [
     { title: 'UPSTREAM', cell: ({ name }) => name },
     { title: 'ADDRESS', cell: ({ address }) => address },
-    { title: 'STATE', cell: ({ state }) => STATES[state] },
+    { title: 'STATE', cell: ({ state }) => stateText(state) },
     numbers('REQUESTS', one => one.in_flight),
     numbers('WEBSOCKETS', one => one.web_sockets),
     { title: 'CAUSE', cell: ({ cause = '' }) => cause },
