@@ -3,10 +3,11 @@ import { ConnectionPool } from '../http1/pool.js'
 import { Http2ConnectionPool } from '../http2/client/pool.js'
 import type { RequestPool } from '../outgoing-request.js'
 import { BackendQueue } from './backend-queue.js'
+import { shareAt } from './balance.js'
 import { Ejection } from './ejection.js'
 import { causeOf } from './failure.js'
 import { probe } from './probe.js'
-import { addressOf, type UpstreamSettings } from './transport.js'
+import { addressOf, type Origin, type UpstreamSettings } from './transport.js'
 
 /** Concurrent requests to an embedded service. */
 const REQUESTS = 1024
@@ -46,7 +47,13 @@ export class Backend {
   readonly places: BackendQueue
   /** Open WebSockets, including those in their handshake. */
   tunnels = 0
+  /** For those that choose among backends. */
+  credit = 0
+  readonly weight: number
   readonly #events: BackendEvents
+  readonly #slowStartMs: number | undefined
+  /** When it has come back, in ms of `performance.now()`; undefined once that no longer matters. */
+  #backSince: number | undefined
   #lastFailure: Error | undefined
   #fault: Fault | undefined
   readonly #ejection = new Ejection()
@@ -56,18 +63,20 @@ export class Backend {
   #probing: { readonly timer: NodeJS.Timeout; pool?: RequestPool } | undefined
 
   constructor(
-    origin: URL,
+    { url, weight }: Origin,
     settings: UpstreamSettings,
     events: BackendEvents,
     deadlines: Deadlines,
     isOnly: boolean,
   ) {
-    this.origin = origin
-    this.address = origin.origin
+    this.origin = url
+    this.address = url.origin
+    this.weight = weight
+    this.#slowStartMs = settings.slowStartMs
     this.#events = events
     this.#isOnly = isOnly
     this.places = new BackendQueue(settings.connections ?? REQUESTS)
-    const address = addressOf(origin, settings.ca)
+    const address = addressOf(url, settings.ca)
     const isHttp1 = (settings.protocol ?? 'http1') === 'http1'
     this.#openPool = onUnreachable => {
       const Pool = isHttp1 ? ConnectionPool : Http2ConnectionPool
@@ -105,10 +114,19 @@ export class Backend {
     return this.requests + this.tunnels
   }
 
+  /** `weight`, or less while it starts slowly; `now` is in ms of `performance.now()`. */
+  weightAt(now: number): number {
+    if (this.#backSince === undefined || this.#slowStartMs === undefined) return this.weight
+    const share = shareAt(now, this.#backSince, this.#slowStartMs)
+    if (share === 1) this.#backSince = undefined
+    return this.weight * share
+  }
+
   /** The backend has responded, whatever the status. */
   answered(): void {
     const wasEjected = this.#ejection.succeeded()
     if (this.#fault === undefined) return
+    if (wasEjected) this.#startSlowly()
     this.#fault = undefined
     this.#stopProbing()
     if (wasEjected || this.#isOnly) this.#events.returned?.(this)
@@ -141,6 +159,11 @@ export class Backend {
   /** A request tries the ejected backend; the next trial is due later. */
   startTrial(): void {
     this.#ejection.startTrial(performance.now())
+  }
+
+  #startSlowly(): void {
+    this.#backSince = performance.now()
+    this.credit = 0
   }
 
   /** The cause is the latest, since it may change while the backend is away. */

@@ -1,34 +1,44 @@
+import type { Balance } from '../../config/words/words.js'
 import { Deadlines } from '../http1/deadlines.js'
 import { Backend, type BackendEvents } from './backend.js'
-import { originsOf, type UpstreamSettings } from './transport.js'
+import { choose } from './balance.js'
+import { type Origin, originsOf, type UpstreamSettings } from './transport.js'
 
 /** The addresses of one upstream, for its requests and its WebSockets alike. */
 export class Backends implements Iterable<Backend> {
   /** Deadlines of everything that waits for this upstream. */
   readonly deadlines = new Deadlines()
   readonly #all: readonly [Backend, ...Backend[]]
+  readonly #balance: Balance
+  /** Nothing but their load tells backends apart. */
+  readonly #isPlain: boolean
   /** Where the next search begins, so that equally busy backends take turns. */
   #next = 0
 
   constructor(settings: UpstreamSettings, events: BackendEvents) {
     const origins = originsOf(settings)
-    const open = (origin: URL) => new Backend(origin, settings, events, this.deadlines, origins.length === 1)
+    const { balance = 'least-busy', slowStartMs } = settings
+    this.#balance = balance
+    this.#isPlain =
+      balance === 'least-busy' && slowStartMs === undefined && origins.every(({ weight }) => weight === 1)
+    const open = (origin: Origin) =>
+      new Backend(origin, settings, events, this.deadlines, origins.length === 1)
     const [first, ...rest] = origins
     this.#all = [open(first), ...rest.map(open)]
   }
 
-  /** The backend for a new request: one due for a trial, else the least busy one that is not ejected, or of all. */
+  /** The backend for a new request: one due for a trial, else one that is not ejected, or any if all are. */
   choose(): Backend {
     const [first] = this.#all
     if (this.#all.length === 1) return first
     const due = this.#all.find(backend => backend.isTrialDue())
     due?.startTrial()
-    return due ?? this.#leastBusy(this.#all) ?? first
+    return due ?? this.#choose(this.#all) ?? first
   }
 
   /** The next backend for a request after the backends in `tried` have failed; undefined if none is left. */
   chooseAfter(tried: ReadonlySet<Backend>): Backend | undefined {
-    return this.#leastBusy(this.#all.filter(backend => !tried.has(backend)))
+    return this.#choose(this.#all.filter(backend => !tried.has(backend)))
   }
 
   [Symbol.iterator](): Iterator<Backend> {
@@ -38,6 +48,12 @@ export class Backends implements Iterable<Backend> {
   /** Closes all connections, except those of open WebSockets. */
   close(): void {
     for (const backend of this.#all) backend.close()
+  }
+
+  #choose(among: readonly Backend[]): Backend | undefined {
+    if (this.#isPlain || among.length < 2) return this.#leastBusy(among)
+    const usable = among.filter(({ ejected }) => !ejected)
+    return choose(this.#balance, usable.length === 0 ? among : usable, performance.now())
   }
 
   #leastBusy(among: readonly Backend[]): Backend | undefined {

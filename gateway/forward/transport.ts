@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import type { UpstreamProtocol } from '../../config/words/words.js'
+import type { Balance, UpstreamProtocol } from '../../config/words/words.js'
 import type { ErrorCode } from '../errors.js'
 import type { Address } from '../http1/connector.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
@@ -60,10 +60,20 @@ export interface Timeouts {
   readonly upgradeIdleMs: number
 }
 
+export interface WeightedUrl {
+  readonly url: string
+  /** Requests that it gets compared with others; 1 for an address that is given as text. */
+  readonly weight: number
+}
+
 export interface UpstreamSettings {
   readonly name: string
   /** At least one address: scheme, host and port, without a path. */
-  readonly urls: readonly string[]
+  readonly urls: readonly (string | WeightedUrl)[]
+  /** Default `least-busy`. */
+  readonly balance?: Balance | undefined
+  /** How long an address that comes back gets fewer requests than its weight says; not at all when absent. */
+  readonly slowStartMs?: number | undefined
   /** CA certificates for an https upstream, as PEM text; the public ones when absent. */
   readonly ca?: string | undefined
   /** Of its requests; WebSockets are always opened by HTTP/1.1. Default `http1`. */
@@ -96,9 +106,18 @@ export function addressOf({ protocol, hostname, port }: URL, ca: string | undefi
   return { host, port: Number(port || 443), tls: { servername: isIP(host) === 0 ? host : '', ca } }
 }
 
-/** The addresses of an upstream as URLs; throws if one of them is not a plain origin. */
-export function originsOf({ name, urls }: Pick<UpstreamSettings, 'name' | 'urls'>): [URL, ...URL[]] {
-  const [first, ...rest] = urls.map(url => originOf(name, url))
+/** An address of an upstream. */
+export interface Origin {
+  readonly url: URL
+  readonly weight: number
+}
+
+/** The addresses of an upstream; throws if one of them is not a plain origin. */
+export function originsOf({ name, urls }: Pick<UpstreamSettings, 'name' | 'urls'>): [Origin, ...Origin[]] {
+  const [first, ...rest] = urls.map(one => {
+    const { url, weight } = typeof one === 'string' ? { url: one, weight: 1 } : one
+    return { url: originOf(name, url), weight }
+  })
   if (first === undefined) throw new Error(`upstream '${name}' has no address.`)
   return [first, ...rest]
 }

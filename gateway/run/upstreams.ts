@@ -3,7 +3,7 @@
  * last.
  */
 import { ConfigFiles } from '../../config/files.js'
-import { urlsOf } from '../../config/schema/upstream.js'
+import { addressesOf } from '../../config/schema/upstream.js'
 import type { Configuration } from '../configured/load.js'
 import type { BackendEvents, Fault } from '../forward/backend.js'
 import { Backends } from '../forward/backends.js'
@@ -219,7 +219,8 @@ export function upstreamSettings(
     const { ca, protocol, connections, maxBody, methodOverride, timeouts, secret } = written
     return {
       name,
-      urls: urlsOf(written),
+      urls: addressesOf(written),
+      ...('urls' in written && { balance: written.balance, slowStartMs: written.slowStart }),
       ca: ca === undefined ? undefined : authorityIn(files, ca),
       protocol,
       connections,

@@ -1,6 +1,6 @@
 /** The settings of gateway.yaml that decide about requests, as fields to compare. */
 import type { Gateway } from '../../../config/schema/gateway.js'
-import { urlsOf } from '../../../config/schema/upstream.js'
+import { addressesOf } from '../../../config/schema/upstream.js'
 import type { Configuration } from '../../configured/load.js'
 import { shownAddress } from '../../decide/redis/address.js'
 import { secondsText } from '../settings.js'
@@ -51,12 +51,17 @@ function upstreamsOf({ upstreams }: Gateway, other: Gateway): FieldValues {
     const counterpart = other.upstreams[name]
     const isIn = counterpart !== undefined && !('embedded' in counterpart)
     const settings = isIn && !('embedded' in upstream) ? externalOf(upstream) : {}
-    const address = 'embedded' in upstream ? [`embedded ${upstream.embedded}`] : urlsOf(upstream)
+    const address =
+      'embedded' in upstream ? [`embedded ${upstream.embedded}`] : addressesOf(upstream).map(addressText)
     return Object.entries({ address, ...settings }).map(
       ([setting, value]) => [`upstream ${name} ${setting}`, value] as const,
     )
   })
   return Object.fromEntries(fields)
+}
+
+function addressText({ url, weight }: { url: string; weight: number }): string {
+  return weight === 1 ? url : `${url} (weight ${weight})`
 }
 
 /** Without `secret`: it tells the upstream who the gateway is, and nothing about a request. */

@@ -1,10 +1,10 @@
 /** The listen and forward rooms joined directly, without the rooms between them. */
 import type { Test } from 'tap'
-import type { Http2Wire, UpstreamProtocol } from '../../../config/words/words.js'
+import type { Balance, Http2Wire, UpstreamProtocol } from '../../../config/words/words.js'
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
 import { Backends } from '../../../gateway/forward/backends.js'
 import { createHttpTransport } from '../../../gateway/forward/proxy.js'
-import type { Exchange } from '../../../gateway/forward/transport.js'
+import type { Exchange, WeightedUrl } from '../../../gateway/forward/transport.js'
 import { createUpgradeTransport } from '../../../gateway/forward/upgrade.js'
 import { Stalls } from '../../../gateway/http1/stalls.js'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
@@ -23,12 +23,14 @@ const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' 
 export interface Options {
   readonly url: string
   /** Further addresses of the upstream. */
-  readonly others?: readonly string[]
+  readonly others?: readonly (string | WeightedUrl)[]
   readonly trusted?: readonly string[]
   readonly proxyHeaders?: readonly string[]
   readonly methodOverride?: string
   readonly answerFields?: readonly string[]
   readonly keepUpstream?: boolean
+  readonly balance?: Balance
+  readonly slowStartMs?: number
   readonly connections?: number
   readonly maxBody?: number
   readonly connectMs?: number
@@ -74,6 +76,8 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     name: 'upstream',
     urls: [url, ...others],
     protocol: options.protocol,
+    balance: options.balance,
+    slowStartMs: options.slowStartMs,
     connections,
     maxBody,
     timeouts,
