@@ -12,7 +12,11 @@ interface KeyFault {
 export function upstreamFaults(upstream: ExternalUpstream): KeyFault[] {
   const urls = urlsOf(upstream)
   const protocol = protocolFault(upstream.protocol, urls)
-  return [...(protocol === undefined ? [] : [{ path: ['protocol'], message: protocol }]), ...repeated(urls)]
+  return [
+    ...(protocol === undefined ? [] : [{ path: ['protocol'], message: protocol }]),
+    ...repeated(urls),
+    ...healthFaults(upstream),
+  ]
 }
 
 /** Whether HTTP/2 is within TLS is said twice: by the protocol and by the addresses. */
@@ -33,4 +37,10 @@ function repeated(urls: readonly string[]): KeyFault[] {
     const message = `This address is also urls[${first}]: give it once, with a weight if it should get more requests.`
     return first === i ? [] : [{ path: ['urls', i], message }]
   })
+}
+
+function healthFaults({ health }: ExternalUpstream): KeyFault[] {
+  if (health === undefined || health.timeout <= health.every) return []
+  const message = 'A check must end before the next one is due: "timeout" must not be longer than "every".'
+  return [{ path: ['health', 'timeout'], message }]
 }

@@ -4,6 +4,7 @@ import { METHOD_OVERRIDE_FIELDS, UPSTREAM_PROTOCOLS } from '../words/words.js'
 import { Origin, spreading, UrlEntry } from './addresses.js'
 import { Duration } from './duration.js'
 import { Strict, Word, when } from './fields.js'
+import { Health } from './health.js'
 import { CertificateFile } from './listen.js'
 
 const Timeouts = Strict(
@@ -45,6 +46,7 @@ const external = {
       'PEM file with the CA certificate that verifies an https:// upstream, instead of the public ones',
     ),
   ),
+  health: Type.Optional(Health),
   connections: Type.Integer({
     default: 1024,
     minimum: 1,

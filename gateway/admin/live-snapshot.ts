@@ -153,8 +153,8 @@ export interface LiveSlots {
 
 export interface LiveUpstream {
   readonly name: string
-  /** Unreachable: none of its addresses can be reached. */
-  readonly state: 'ok' | 'unreachable'
+  /** Unreachable: none of its addresses can be reached; unhealthy: none is well. */
+  readonly state: 'ok' | 'unhealthy' | 'unreachable'
   /** Why it is not ok, and since when; absent while it is. */
   readonly cause?: string
   readonly since?: string
@@ -163,8 +163,11 @@ export interface LiveUpstream {
 
 export interface LiveAddress {
   readonly address: string
-  /** Ejected: left out while others serve; unreachable: it cannot be connected to, or failed several times in a row. */
-  readonly state: 'ok' | 'ejected' | 'unreachable'
+  /**
+   * Ejected: left out while others serve; unreachable: it cannot be connected to, or failed several times in a row;
+   * unhealthy: it fails its health checks.
+   */
+  readonly state: 'ok' | 'ejected' | 'unreachable' | 'unhealthy'
   /** Why it is not ok, and since when; absent while it is. */
   readonly cause?: string
   readonly since?: string

@@ -1,12 +1,12 @@
 import type { Deadlines } from '../http1/deadlines.js'
 import { ConnectionPool } from '../http1/pool.js'
 import { Http2ConnectionPool } from '../http2/client/pool.js'
-import type { RequestPool } from '../outgoing-request.js'
+import type { RequestPool, WaitingTimes } from '../outgoing-request.js'
 import { BackendQueue } from './backend-queue.js'
 import { shareAt } from './balance.js'
-import { Ejection } from './ejection.js'
-import { causeOf } from './failure.js'
+import { HealthChecks, type HealthSettings } from './health-check.js'
 import { probe } from './probe.js'
+import { type Fault, Standing } from './standing.js'
 import { addressOf, type Origin, type UpstreamSettings } from './transport.js'
 
 /** Concurrent requests to an embedded service. */
@@ -17,14 +17,6 @@ const OWN_FAULTS = new Set(['EMFILE', 'ENFILE'])
 /** An address that could not be reached is tried again, without a request, when none has tried it for so long. */
 const PROBE_AFTER_MS = 10_000
 
-/** Why an address does not answer, and since when. */
-export interface Fault {
-  /** In words, for operators; it may name the address. */
-  readonly cause: string
-  /** Milliseconds since the epoch. */
-  readonly since: number
-}
-
 /** Receives events of an upstream's backends. Errors may name their addresses. */
 export interface BackendEvents {
   /** No connection could be opened. */
@@ -33,6 +25,12 @@ export interface BackendEvents {
   ejected?(backend: Backend, error: Error): void
   /** The backend responds again. */
   returned?(backend: Backend): void
+  /** A health check has ended; `error` says why it has failed. */
+  checked?(backend: Backend, error: Error | undefined): void
+  /** Health checks say that the backend is well again, or why it is not from now on. */
+  healthChanged?(backend: Backend, error: Error | undefined): void
+  /** The answer to a health check is longer than what is read of it. */
+  checkTooLong?(backend: Backend, bytes: number): void
 }
 
 /** One address of an upstream: its connections, its load, and whether it is ejected. */
@@ -52,22 +50,23 @@ export class Backend {
   readonly weight: number
   readonly #events: BackendEvents
   readonly #slowStartMs: number | undefined
-  /** When it has come back, in ms of `performance.now()`; undefined once that no longer matters. */
-  #backSince: number | undefined
+  /** Survives a reload that does not change the address. */
+  readonly standing: Standing
   #lastFailure: Error | undefined
-  #fault: Fault | undefined
-  readonly #ejection = new Ejection()
   /** True for an upstream's only backend: it is never left out, as there is no other to use instead. */
   readonly #isOnly: boolean
-  readonly #openPool: (onUnreachable: (error: Error) => void) => RequestPool
+  readonly #openPool: (onUnreachable: (error: Error) => void, times?: WaitingTimes) => RequestPool
+  readonly #checks: HealthChecks | undefined
   #probing: { readonly timer: NodeJS.Timeout; pool?: RequestPool } | undefined
 
+  /** @param known the backend of the same address so far, which a reload replaces */
   constructor(
     { url, weight }: Origin,
     settings: UpstreamSettings,
     events: BackendEvents,
     deadlines: Deadlines,
     isOnly: boolean,
+    known?: Backend,
   ) {
     this.origin = url
     this.address = url.origin
@@ -75,34 +74,48 @@ export class Backend {
     this.#slowStartMs = settings.slowStartMs
     this.#events = events
     this.#isOnly = isOnly
+    this.standing = new Standing(known?.standing)
     this.places = new BackendQueue(settings.connections ?? REQUESTS)
     const address = addressOf(url, settings.ca)
     const isHttp1 = (settings.protocol ?? 'http1') === 'http1'
-    this.#openPool = onUnreachable => {
+    this.#openPool = (onUnreachable, times = settings.timeouts) => {
       const Pool = isHttp1 ? ConnectionPool : Http2ConnectionPool
-      return new Pool(address, settings.timeouts, deadlines, onUnreachable)
+      return new Pool(address, times, deadlines, onUnreachable)
     }
     const onUnreachable = (error: Error) => this.unreachable(error)
     this.pool = this.#openPool(onUnreachable)
     this.upgradePool = isHttp1
       ? this.pool
       : new ConnectionPool(address, settings.timeouts, deadlines, onUnreachable)
+    this.#checks = settings.health && this.#check(settings.health)
+    if (this.standing.isCutOff) this.#probeLater()
   }
 
   /** Closes all connections, except those of open WebSockets. */
   close(): void {
     this.#stopProbing()
+    this.#checks?.close()
     this.pool.close()
     this.upgradePool.close()
   }
 
   get ejected(): boolean {
-    return !this.#isOnly && this.#ejection.ejected
+    return !this.#isOnly && this.standing.ejection.ejected
+  }
+
+  /** Set while it fails its health checks. */
+  get unhealthy(): Fault | undefined {
+    return this.standing.unhealthy
+  }
+
+  /** True while others are used instead, if there are any. */
+  get isLeftOut(): boolean {
+    return this.standing.ejection.ejected || this.standing.unhealthy !== undefined
   }
 
   /** Set while no connection can be opened, and after several failures in a row. */
   get fault(): Fault | undefined {
-    return this.#fault
+    return this.standing.fault
   }
 
   /** Requests in progress or waiting, without WebSockets. */
@@ -116,19 +129,21 @@ export class Backend {
 
   /** `weight`, or less while it starts slowly; `now` is in ms of `performance.now()`. */
   weightAt(now: number): number {
-    if (this.#backSince === undefined || this.#slowStartMs === undefined) return this.weight
-    const share = shareAt(now, this.#backSince, this.#slowStartMs)
-    if (share === 1) this.#backSince = undefined
+    const { backSince } = this.standing
+    if (backSince === undefined || this.#slowStartMs === undefined) return this.weight
+    const share = shareAt(now, backSince, this.#slowStartMs)
+    if (share === 1) this.standing.backSince = undefined
     return this.weight * share
   }
 
   /** The backend has responded, whatever the status. */
   answered(): void {
-    const wasEjected = this.#ejection.succeeded()
-    if (this.#fault === undefined) return
-    if (wasEjected) this.#startSlowly()
-    this.#fault = undefined
+    const wasEjected = this.standing.ejection.succeeded()
+    if (this.standing.fault === undefined) return
+    this.standing.fault = undefined
+    this.standing.isCutOff = false
     this.#stopProbing()
+    if (wasEjected) this.#startSlowly()
     if (wasEjected || this.#isOnly) this.#events.returned?.(this)
   }
 
@@ -136,42 +151,66 @@ export class Backend {
   unreachable(error: NodeJS.ErrnoException): void {
     this.#events.unreachable(this, error)
     if (OWN_FAULTS.has(error.code ?? '')) return
-    this.#noteFault(error)
-    this.failed(error)
+    this.standing.noteFault(error, true)
+    this.failed(error, true)
     this.#probeLater()
   }
 
   /** A request got no response, possibly through the backend's fault. */
-  failed(error: Error): void {
+  failed(error: Error, isCutOff = false): void {
     // Many requests that share a connection fail by one and the same event.
     if (error === this.#lastFailure) return
     this.#lastFailure = error
-    const isEjected = this.#ejection.failed(performance.now())
-    if (this.#ejection.ejected) this.#noteFault(error)
+    const { ejection } = this.standing
+    const isEjected = ejection.failed(performance.now())
+    if (ejection.ejected) this.standing.noteFault(error, isCutOff)
     if (isEjected && !this.#isOnly) this.#events.ejected?.(this, error)
   }
 
   /** True when a single request should try the backend although it is ejected. */
   isTrialDue(): boolean {
-    return this.#ejection.isTrialDue(performance.now())
+    const { ejection, unhealthy } = this.standing
+    return unhealthy === undefined && ejection.isTrialDue(performance.now())
   }
 
   /** A request tries the ejected backend; the next trial is due later. */
   startTrial(): void {
-    this.#ejection.startTrial(performance.now())
+    this.standing.ejection.startTrial(performance.now())
   }
 
   #startSlowly(): void {
-    this.#backSince = performance.now()
+    this.standing.backSince = performance.now()
     this.credit = 0
   }
 
-  /** The cause is the latest, since it may change while the backend is away. */
-  #noteFault(error: Error): void {
-    this.#fault = { cause: causeOf(error), since: this.#fault?.since ?? Date.now() }
+  #check(health: HealthSettings): HealthChecks {
+    const { timeoutMs } = health
+    const times = { connectMs: timeoutMs, headMs: timeoutMs, idleMs: timeoutMs }
+    return new HealthChecks(
+      health,
+      this.#openPool(() => undefined, times),
+      this.origin.host,
+      {
+        checked: (error, isCutOff) => this.#checked(health, error, isCutOff),
+        tooLong: bytes => this.#events.checkTooLong?.(this, bytes),
+      },
+    )
+  }
+
+  #checked(health: HealthSettings, error: NodeJS.ErrnoException | undefined, isCutOff: boolean): void {
+    if (OWN_FAULTS.has(error?.code ?? '')) return
+    this.#events.checked?.(this, error)
+    const change = this.standing.checked(error, health)
+    if (isCutOff && error !== undefined) this.standing.noteFault(error, true)
+    // Whether requests are answered only a request can say, unless they failed for want of a connection.
+    else if (error === undefined && (this.standing.isCutOff || change === 'healthy')) this.answered()
+    if (change === undefined) return
+    if (change === 'healthy') this.#startSlowly()
+    this.#events.healthChanged?.(this, error)
   }
 
   #probeLater(): void {
+    if (this.#checks !== undefined) return
     this.#probing ??= { timer: setTimeout(() => this.#probe(), PROBE_AFTER_MS).unref() }
     this.#probing.timer.refresh()
   }

@@ -15,19 +15,20 @@ export class Backends implements Iterable<Backend> {
   /** Where the next search begins, so that equally busy backends take turns. */
   #next = 0
 
-  constructor(settings: UpstreamSettings, events: BackendEvents) {
+  /** @param known the same upstream so far, which a reload replaces: what it knows of unchanged addresses stays known */
+  constructor(settings: UpstreamSettings, events: BackendEvents, known?: Backends) {
     const origins = originsOf(settings)
     const { balance = 'least-busy', slowStartMs } = settings
     this.#balance = balance
     this.#isPlain =
       balance === 'least-busy' && slowStartMs === undefined && origins.every(({ weight }) => weight === 1)
     const open = (origin: Origin) =>
-      new Backend(origin, settings, events, this.deadlines, origins.length === 1)
+      new Backend(origin, settings, events, this.deadlines, origins.length === 1, known?.find(origin))
     const [first, ...rest] = origins
     this.#all = [open(first), ...rest.map(open)]
   }
 
-  /** The backend for a new request: one due for a trial, else one that is not ejected, or any if all are. */
+  /** The backend for a new request: one due for a trial, else one that is not left out, or any if all are. */
   choose(): Backend {
     const [first] = this.#all
     if (this.#all.length === 1) return first
@@ -50,9 +51,14 @@ export class Backends implements Iterable<Backend> {
     for (const backend of this.#all) backend.close()
   }
 
+  /** The backend of an address. */
+  find({ url }: Origin): Backend | undefined {
+    return this.#all.find(({ address }) => address === url.origin)
+  }
+
   #choose(among: readonly Backend[]): Backend | undefined {
     if (this.#isPlain || among.length < 2) return this.#leastBusy(among)
-    const usable = among.filter(({ ejected }) => !ejected)
+    const usable = among.filter(({ isLeftOut }) => !isLeftOut)
     return choose(this.#balance, usable.length === 0 ? among : usable, performance.now())
   }
 
@@ -68,6 +74,6 @@ export class Backends implements Iterable<Backend> {
 }
 
 function isBetter(one: Backend, other: Backend): boolean {
-  if (one.ejected !== other.ejected) return other.ejected
+  if (one.isLeftOut !== other.isLeftOut) return other.isLeftOut
   return one.load < other.load
 }

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../errors.js'
 import type { Address } from '../http1/connector.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { Facts, Project } from '../types.js'
+import type { HealthSettings } from './health-check.js'
 
 /** One admitted request, or request to switch to WebSocket, on its way to an upstream and back. */
 export interface Exchange {
@@ -78,6 +79,8 @@ export interface UpstreamSettings {
   readonly ca?: string | undefined
   /** Of its requests; WebSockets are always opened by HTTP/1.1. Default `http1`. */
   readonly protocol?: UpstreamProtocol | undefined
+  /** Checks of each address; none when absent. */
+  readonly health?: HealthSettings | undefined
   /** Most concurrent requests to one address; further ones wait up to `connectMs`. Default 1024. */
   readonly connections?: number | undefined
   /** Most bytes of a request body; no limit when absent. */

@@ -12,8 +12,17 @@ export interface Vitals {
     readonly ejected: boolean | undefined
     /** Set while it cannot be reached. */
     readonly fault?: object
+    /** Set while it fails its health checks. */
+    readonly unhealthy?: object
     readonly requests: number
     readonly webSockets: number
+  }>
+  /** Health checks so far. */
+  checks(): Iterable<{
+    readonly upstream: string
+    readonly backend: string
+    readonly result: string
+    readonly count: number
   }>
 }
 
@@ -54,7 +63,7 @@ export function watchWorkers(series: Series, workers: () => Iterable<WorkerHealt
   })
 }
 
-export function watchVitals(series: Series, { connections, loopDelay, backends }: Vitals): void {
+export function watchVitals(series: Series, { connections, loopDelay, backends, checks }: Vitals): void {
   watchNumber(series, 'sluice_workers', 'Processes that take requests.', 'sum', () => 1)
   watchNumber(series, 'sluice_connections', 'Connections of clients that are open.', 'sum', connections)
   watchNumber(
@@ -92,6 +101,25 @@ export function watchVitals(series: Series, { connections, loopDelay, backends }
           this.set({ upstream, backend }, fault === undefined ? 1 : 0)
         }
       },
+    },
+  )
+  series.gauge('sluice_backend_unhealthy', '1 while an address of an upstream fails its health checks.', {
+    labels: ['upstream', 'backend'],
+    aggregator: 'max',
+    collect() {
+      this.reset()
+      for (const { upstream, backend, unhealthy } of backends()) {
+        this.set({ upstream, backend }, unhealthy === undefined ? 0 : 1)
+      }
+    },
+  })
+  series.counter(
+    'sluice_health_checks_total',
+    'Health checks of the addresses of upstreams that have ended, by result: passed or failed.',
+    ['upstream', 'backend', 'result'],
+    function () {
+      this.reset()
+      for (const { count, ...labels } of checks()) this.inc(labels, count)
     },
   )
   series.gauge(

@@ -173,6 +173,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     connections: () => listener.connections,
     loopDelay,
     backends: () => upstreams.load(),
+    checks: () => upstreams.checks(),
   })
   const forgetCounter = async (key: string) => {
     await forget(key)

@@ -46,15 +46,15 @@ function* faults({
     yield { about: 'store', kind: 'bad', word: 'Redis away', sentence, section: '#standing' }
   }
   for (const { name, state, cause, since, addresses } of upstreams) {
-    if (state === 'unreachable') {
-      const sentence = `${name} has been unreachable since ${moment(since ?? at, now)}: ${cause}.`
-      yield { about: `upstream ${name}`, kind: 'bad', word: 'Unreachable', sentence, section: '#upstreams' }
+    if (state !== 'ok') {
+      const sentence = `${name} has been ${state} since ${moment(since ?? at, now)}: ${cause}.`
+      yield { about: `upstream ${name}`, kind: 'bad', word: 'Upstream', sentence, section: '#upstreams' }
       continue
     }
     const silent = addresses.filter(one => one.state !== 'ok')
     if (silent.length === 0) continue
     const named = silent.map(({ address, cause }) => `${address} (${cause})`).join(', ')
-    const sentence = `${silent.length} of ${several(addresses.length, 'address', 'addresses')} of ${name} ${silent.length === 1 ? 'does' : 'do'} not answer: ${named}.`
+    const sentence = `${silent.length} of ${several(addresses.length, 'address', 'addresses')} of ${name} ${silent.length === 1 ? 'does' : 'do'} not answer, or not well: ${named}.`
     yield { about: `upstream ${name}`, kind: 'bad', word: 'Upstream', sentence, section: '#upstreams' }
   }
   if (rates.errors_of_upstreams > 0) {

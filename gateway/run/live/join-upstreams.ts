@@ -1,6 +1,6 @@
 /** Merges what several processes know of the upstreams and their addresses. */
 import type { LiveAddress, LiveUpstream } from '../../admin/live-snapshot.js'
-import type { Fault } from '../../forward/backend.js'
+import type { Fault } from '../../forward/standing.js'
 import type { BackendState } from '../upstreams.js'
 
 export function joinUpstreams(all: readonly (readonly BackendState[])[]): LiveUpstream[] {
@@ -26,25 +26,31 @@ export function mergeBackends(all: readonly (readonly BackendState[])[]): Backen
 }
 
 function together(one: BackendState, other: BackendState): BackendState {
-  const fault = [one.fault, other.fault].filter(known => known !== undefined).sort(bySince)[0]
+  const [fault] = inOrder([one.fault, other.fault])
+  const [unhealthy] = inOrder([one.unhealthy, other.unhealthy])
   return {
     ...one,
     ejected: one.ejected || other.ejected,
     ...(fault && { fault }),
+    ...(unhealthy && { unhealthy }),
     requests: one.requests + other.requests,
     webSockets: one.webSockets + other.webSockets,
   }
 }
 
-const bySince = (one: Fault, other: Fault) => one.since - other.since
+/** The oldest first. */
+function inOrder(faults: readonly (Fault | undefined)[]): Fault[] {
+  return faults.filter(fault => fault !== undefined).sort((one, other) => one.since - other.since)
+}
 
 function upstreamOf(name: string, backends: readonly BackendState[]): LiveUpstream {
   const addresses = backends.map(addressOf)
-  const faults = backends.map(({ fault }) => fault).filter(fault => fault !== undefined)
+  const faults = inOrder(backends.map(faultOf))
   if (faults.length < backends.length) return { name, state: 'ok', addresses }
+  const state = backends.every(({ fault }) => fault !== undefined) ? 'unreachable' : 'unhealthy'
   // Since the last of its addresses has gone.
-  const last = faults.sort(bySince).at(-1)
-  return { name, state: 'unreachable', ...(last && shown(last)), addresses }
+  const last = faults.at(-1)
+  return { name, state, ...(last && shown(last)), addresses }
 }
 
 function addressOf(backend: BackendState): LiveAddress {
@@ -53,10 +59,19 @@ function addressOf(backend: BackendState): LiveAddress {
 }
 
 /** Whether an address is ok; if not, why and since when. */
-export function standingOf({ ejected, fault }: BackendState): Pick<LiveAddress, 'state' | 'cause' | 'since'> {
-  const state = ejected ? 'ejected' : fault === undefined ? 'ok' : 'unreachable'
-  return { state, ...(fault && shown(fault)) }
+export function standingOf(backend: BackendState): Pick<LiveAddress, 'state' | 'cause' | 'since'> {
+  const fault = faultOf(backend)
+  return { state: stateOf(backend), ...(fault && shown(fault)) }
 }
+
+function stateOf({ ejected, unhealthy, fault }: BackendState): LiveAddress['state'] {
+  if (ejected) return 'ejected'
+  if (fault !== undefined) return 'unreachable'
+  return unhealthy === undefined ? 'ok' : 'unhealthy'
+}
+
+/** That it cannot be reached says more than that it fails its checks. */
+const faultOf = ({ fault, unhealthy }: BackendState): Fault | undefined => fault ?? unhealthy
 
 function shown({ cause, since }: Fault): { cause: string; since: string } {
   return { cause, since: new Date(since).toISOString() }
