@@ -6,6 +6,7 @@ import { Duration } from './duration.js'
 import { Strict, Word, when } from './fields.js'
 import { Health } from './health.js'
 import { CertificateFile } from './listen.js'
+import { Retries } from './retries.js'
 
 const Timeouts = Strict(
   {
@@ -47,6 +48,7 @@ const external = {
     ),
   ),
   health: Type.Optional(Health),
+  retries: Type.Optional(Retries),
   connections: Type.Integer({
     default: 1024,
     minimum: 1,

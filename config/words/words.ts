@@ -209,6 +209,10 @@ export const ADMIN_DEFAULT = { host: '127.0.0.1', port: 8081 }
 export const HTTP2_WIRES = ['own', 'node'] as const
 export type Http2Wire = (typeof HTTP2_WIRES)[number]
 
+/** After what a request may be tried again: no connection, or a status of the upstream. */
+export const RETRY_REASONS = ['connect', 502, 503, 504] as const
+export type RetryReason = (typeof RETRY_REASONS)[number]
+
 /** How requests are spread over the addresses of an upstream. */
 export const BALANCES = ['least-busy', 'round-robin'] as const
 export type Balance = (typeof BALANCES)[number]

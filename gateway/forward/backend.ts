@@ -6,6 +6,7 @@ import { BackendQueue } from './backend-queue.js'
 import { shareAt } from './balance.js'
 import { HealthChecks, type HealthSettings } from './health-check.js'
 import { probe } from './probe.js'
+import type { CountRetry } from './retries.js'
 import { type Fault, Standing } from './standing.js'
 import { addressOf, type Origin, type UpstreamSettings } from './transport.js'
 
@@ -29,6 +30,8 @@ export interface BackendEvents {
   checked?(backend: Backend, error: Error | undefined): void
   /** Health checks say that the backend is well again, or why it is not from now on. */
   healthChanged?(backend: Backend, error: Error | undefined): void
+  /** A request is sent again, or is not because too many were. */
+  retried?: CountRetry
   /** The answer to a health check is longer than what is read of it. */
   checkTooLong?(backend: Backend, bytes: number): void
 }

@@ -2,6 +2,7 @@ import type { Balance } from '../../config/words/words.js'
 import { Deadlines } from '../http1/deadlines.js'
 import { Backend, type BackendEvents } from './backend.js'
 import { choose } from './balance.js'
+import { Retries } from './retries.js'
 import { type Origin, originsOf, type UpstreamSettings } from './transport.js'
 
 /** The addresses of one upstream, for its requests and its WebSockets alike. */
@@ -9,6 +10,8 @@ export class Backends implements Iterable<Backend> {
   /** Deadlines of everything that waits for this upstream. */
   readonly deadlines = new Deadlines()
   readonly #all: readonly [Backend, ...Backend[]]
+  /** When a request may be tried at another of them. */
+  readonly retries: Retries
   readonly #balance: Balance
   /** Nothing but their load tells backends apart. */
   readonly #isPlain: boolean
@@ -19,6 +22,7 @@ export class Backends implements Iterable<Backend> {
   constructor(settings: UpstreamSettings, events: BackendEvents, known?: Backends) {
     const origins = originsOf(settings)
     const { balance = 'least-busy', slowStartMs } = settings
+    this.retries = new Retries(settings.retries, (reason, result) => events.retried?.(reason, result))
     this.#balance = balance
     this.#isPlain =
       balance === 'least-busy' && slowStartMs === undefined && origins.every(({ weight }) => weight === 1)
@@ -32,9 +36,16 @@ export class Backends implements Iterable<Backend> {
   choose(): Backend {
     const [first] = this.#all
     if (this.#all.length === 1) return first
+    // Not for retries: with two addresses, one of which fails, every request would begin at the same one.
+    this.#next += 1
     const due = this.#all.find(backend => backend.isTrialDue())
     due?.startTrial()
     return due ?? this.#choose(this.#all) ?? first
+  }
+
+  /** True if there is one besides `current` that is not in `tried`. */
+  hasOther(current: Backend, tried: ReadonlySet<Backend> | undefined): boolean {
+    return this.#all.some(backend => backend !== current && !tried?.has(backend))
   }
 
   /** The next backend for a request after the backends in `tried` have failed; undefined if none is left. */
@@ -63,7 +74,6 @@ export class Backends implements Iterable<Backend> {
   }
 
   #leastBusy(among: readonly Backend[]): Backend | undefined {
-    this.#next += 1
     let best: Backend | undefined
     for (let i = 0; i < among.length; i++) {
       const backend = among[(this.#next + i) % among.length] as Backend

@@ -5,6 +5,7 @@ import type { Address } from '../http1/connector.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { Facts, Project } from '../types.js'
 import type { HealthSettings } from './health-check.js'
+import type { RetrySettings } from './retries.js'
 
 /** One admitted request, or request to switch to WebSocket, on its way to an upstream and back. */
 export interface Exchange {
@@ -81,6 +82,8 @@ export interface UpstreamSettings {
   readonly protocol?: UpstreamProtocol | undefined
   /** Checks of each address; none when absent. */
   readonly health?: HealthSettings | undefined
+  /** When a request is sent again; only what is certain to be harmless when absent. */
+  readonly retries?: RetrySettings | undefined
   /** Most concurrent requests to one address; further ones wait up to `connectMs`. Default 1024. */
   readonly connections?: number | undefined
   /** Most bytes of a request body; no limit when absent. */

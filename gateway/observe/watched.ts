@@ -24,6 +24,13 @@ export interface Vitals {
     readonly result: string
     readonly count: number
   }>
+  /** Retries so far. */
+  retries(): Iterable<{
+    readonly upstream: string
+    readonly reason: string
+    readonly result: string
+    readonly count: number
+  }>
 }
 
 /** Wrong keys sent to one area: the admin port or an embedded service. */
@@ -63,7 +70,10 @@ export function watchWorkers(series: Series, workers: () => Iterable<WorkerHealt
   })
 }
 
-export function watchVitals(series: Series, { connections, loopDelay, backends, checks }: Vitals): void {
+export function watchVitals(
+  series: Series,
+  { connections, loopDelay, backends, checks, retries }: Vitals,
+): void {
   watchNumber(series, 'sluice_workers', 'Processes that take requests.', 'sum', () => 1)
   watchNumber(series, 'sluice_connections', 'Connections of clients that are open.', 'sum', connections)
   watchNumber(
@@ -120,6 +130,15 @@ export function watchVitals(series: Series, { connections, loopDelay, backends, 
     function () {
       this.reset()
       for (const { count, ...labels } of checks()) this.inc(labels, count)
+    },
+  )
+  series.counter(
+    'sluice_retries_total',
+    'Requests sent to an upstream once more, by the reason (connect, or the status of its answer); over-budget: not sent, because too many were.',
+    ['upstream', 'reason', 'result'],
+    function () {
+      this.reset()
+      for (const { count, ...labels } of retries()) this.inc(labels, count)
     },
   )
   series.gauge(

@@ -3,35 +3,44 @@ import type { BackendEvents } from '../forward/backend.js'
 import { causeOf } from '../forward/failure.js'
 import type { Log } from '../types.js'
 
-type CheckResult = 'passed' | 'failed'
+/** Labels of a series. */
+type Labels = Readonly<Record<string, string>>
+/** A count with its labels. */
+type Counted<L extends Labels> = L & { readonly count: number }
+
+export type CheckCount = Counted<{
+  readonly upstream: string
+  readonly backend: string
+  readonly result: 'passed' | 'failed'
+}>
+export type RetryCount = Counted<{
+  readonly upstream: string
+  readonly reason: string
+  readonly result: 'sent' | 'over-budget'
+}>
 
 /** Counts that outlive the configuration. */
 export class BackendCounts {
-  readonly #checks = new Map<string, { readonly labels: CheckCount; count: number }>()
+  /** Health checks that have ended. */
+  readonly checks = new Counts<Omit<CheckCount, 'count'>>()
+  readonly retries = new Counts<Omit<RetryCount, 'count'>>()
+}
 
-  /** A health check has ended. */
-  checked(upstream: string, backend: string, result: CheckResult): void {
-    const key = JSON.stringify([upstream, backend, result])
-    const known = this.#checks.get(key)
-    if (known === undefined) this.#checks.set(key, { labels: { upstream, backend, result }, count: 1 })
+class Counts<L extends Labels> {
+  readonly #all = new Map<string, { readonly labels: L; count: number }>()
+
+  add(labels: L): void {
+    const key = JSON.stringify(Object.values(labels))
+    const known = this.#all.get(key)
+    if (known === undefined) this.#all.set(key, { labels, count: 1 })
     else known.count += 1
   }
 
-  /** Health checks by their result, of the addresses for which `isKnown` holds; the others are forgotten. */
-  checks(
-    isKnown: (upstream: string, backend: string) => boolean,
-  ): (CheckCount & { readonly count: number })[] {
-    for (const [key, { labels }] of this.#checks) {
-      if (!isKnown(labels.upstream, labels.backend)) this.#checks.delete(key)
-    }
-    return [...this.#checks.values()].map(({ labels, count }) => ({ ...labels, count }))
+  /** The counts for which `isKnown` holds; the others are forgotten. */
+  list(isKnown: (labels: L) => boolean): Counted<L>[] {
+    for (const [key, { labels }] of this.#all) if (!isKnown(labels)) this.#all.delete(key)
+    return [...this.#all.values()].map(({ labels, count }) => ({ ...labels, count }))
   }
-}
-
-export interface CheckCount {
-  readonly upstream: string
-  readonly backend: string
-  readonly result: CheckResult
 }
 
 /** Logs what happens to the backends of an upstream, and counts it. */
@@ -49,12 +58,13 @@ export function backendEvents(upstream: string, log: Log, counts: BackendCounts)
       log.info({ upstream, backend }, 'backend answers again')
     },
     checked({ address }, error) {
-      counts.checked(upstream, address, error === undefined ? 'passed' : 'failed')
+      counts.checks.add({ upstream, backend: address, result: error === undefined ? 'passed' : 'failed' })
     },
     healthChanged({ address: backend }, error) {
       if (error === undefined) log.info({ upstream, backend }, 'backend passes its health checks again')
       else log.warn({ upstream, backend, reason: causeOf(error) }, 'backend fails its health checks')
     },
+    retried: (reason, result) => counts.retries.add({ upstream, reason: String(reason), result }),
     checkTooLong({ address: backend }, bytes) {
       log.warn(
         { upstream, backend, bytes },

@@ -174,6 +174,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     loopDelay,
     backends: () => upstreams.load(),
     checks: () => upstreams.checks(),
+    retries: () => upstreams.retries(),
   })
   const forgetCounter = async (key: string) => {
     await forget(key)

@@ -30,7 +30,7 @@ export function upstreamSettings(
         ...headers,
       }
     }
-    const { ca, protocol, health, connections, maxBody, methodOverride, timeouts, secret } = written
+    const { ca, protocol, health, retries, connections, maxBody, methodOverride, timeouts, secret } = written
     return {
       name,
       urls: addressesOf(written),
@@ -44,6 +44,7 @@ export function upstreamSettings(
         healthy: health.healthy,
         unhealthy: health.unhealthy,
       },
+      retries,
       connections,
       maxBody,
       methodOverride,

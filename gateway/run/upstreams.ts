@@ -11,7 +11,7 @@ import { createUpgradeTransport } from '../forward/upgrade.js'
 import { mostStalls, Stalls } from '../http1/stalls.js'
 import type { Upstream } from '../pipeline/parts.js'
 import type { Log } from '../types.js'
-import { BackendCounts, backendEvents, type CheckCount } from './backend-events.js'
+import { BackendCounts, backendEvents, type CheckCount, type RetryCount } from './backend-events.js'
 import { ServiceFailure } from './reload.js'
 
 interface Opened {
@@ -99,10 +99,16 @@ export class Upstreams {
     })
   }
 
-  /** Health checks so far, by result. */
-  checks(): readonly (CheckCount & { readonly count: number })[] {
+  /** Health checks so far of the addresses that are open. */
+  checks(): readonly CheckCount[] {
     const open = new Set(this.load().map(({ upstream, backend }) => `${upstream} ${backend}`))
-    return this.#counts.checks((upstream, backend) => open.has(`${upstream} ${backend}`))
+    return this.#counts.checks.list(({ upstream, backend }) => open.has(`${upstream} ${backend}`))
+  }
+
+  /** Retries so far to the upstreams that are open. */
+  retries(): readonly RetryCount[] {
+    const open = new Set(this.load().map(({ upstream }) => upstream))
+    return this.#counts.retries.list(({ upstream }) => open.has(upstream))
   }
 
   /** Tells the clients of all open WebSockets to go away, since these connections would not end by themselves. */

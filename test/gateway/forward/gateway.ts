@@ -4,6 +4,7 @@ import type { Balance, Http2Wire, UpstreamProtocol } from '../../../config/words
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
 import { Backends } from '../../../gateway/forward/backends.js'
 import { createHttpTransport } from '../../../gateway/forward/proxy.js'
+import type { RetrySettings } from '../../../gateway/forward/retries.js'
 import type { Exchange, WeightedUrl } from '../../../gateway/forward/transport.js'
 import { createUpgradeTransport } from '../../../gateway/forward/upgrade.js'
 import { Stalls } from '../../../gateway/http1/stalls.js'
@@ -31,6 +32,7 @@ export interface Options {
   readonly keepUpstream?: boolean
   readonly balance?: Balance
   readonly slowStartMs?: number
+  readonly retries?: RetrySettings
   readonly connections?: number
   readonly maxBody?: number
   readonly connectMs?: number
@@ -51,6 +53,8 @@ export interface Gateway {
   /** Codes of the requests that were rejected or failed. */
   readonly failures: ErrorCode[]
   readonly backends: Backends
+  /** Reason and result of each retry, in order. */
+  readonly retries: string[]
   /** `<port> ejected` and `<port> returned`, in order. */
   readonly changes: string[]
   /** How many exchanges with the upstream have ended. */
@@ -78,6 +82,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     protocol: options.protocol,
     balance: options.balance,
     slowStartMs: options.slowStartMs,
+    retries: options.retries,
     connections,
     maxBody,
     timeouts,
@@ -88,6 +93,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   const backends = new Backends(upstream, {
     unreachable() {},
     ejected: ({ origin }) => gateway.changes.push(`${origin.port} ejected`),
+    retried: (reason, result) => gateway.retries.push(`${reason} ${result}`),
     returned: ({ origin }) => gateway.changes.push(`${origin.port} returned`),
   })
   const http = createHttpTransport(upstream, backends, new Stalls(options.mostStalls ?? 100))
@@ -156,6 +162,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     failures: [],
     backends,
     changes: [],
+    retries: [],
     ended: 0,
     forwarded: 0,
     goAway: () => upgrades.goAway(),
