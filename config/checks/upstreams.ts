@@ -1,4 +1,5 @@
 /** Whether the keys of an upstream fit together. Pure. */
+import { isIP } from 'node:net'
 import type { Path } from '../problem.js'
 import { type ExternalUpstream, urlsOf } from '../schema/upstream.js'
 import type { UpstreamProtocol } from '../words/words.js'
@@ -16,6 +17,7 @@ export function upstreamFaults(upstream: ExternalUpstream): KeyFault[] {
     ...(protocol === undefined ? [] : [{ path: ['protocol'], message: protocol }]),
     ...repeated(urls),
     ...healthFaults(upstream),
+    ...resolveFaults(upstream, urls),
   ]
 }
 
@@ -43,4 +45,11 @@ function healthFaults({ health }: ExternalUpstream): KeyFault[] {
   if (health === undefined || health.timeout <= health.every) return []
   const message = 'A check must end before the next one is due: "timeout" must not be longer than "every".'
   return [{ path: ['health', 'timeout'], message }]
+}
+
+function resolveFaults({ resolve }: ExternalUpstream, urls: readonly string[]): KeyFault[] {
+  const isAddress = (url: string) =>
+    URL.canParse(url) && isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) !== 0
+  if (resolve === undefined || !urls.every(isAddress)) return []
+  return [{ path: ['resolve'], message: 'Only names are resolved, and every address here is an IP address.' }]
 }

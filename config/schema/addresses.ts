@@ -36,6 +36,14 @@ export const UrlEntry = Type.Unsafe<string | Static<typeof Weighted>>({
 
 /** Keys of an upstream that say how requests are spread. */
 export const spreading = {
+  resolve: Type.Optional(
+    Duration({
+      minimum: '1s',
+      maximum: '1h',
+      description:
+        'How often the names in its addresses are resolved anew; each of the addresses they have, 64 at most, is then one by itself. Unset: a name is resolved for each new connection, which takes the first address that answers.',
+    }),
+  ),
   balance: Word(BALANCES, {
     default: 'least-busy',
     description:

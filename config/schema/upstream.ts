@@ -37,6 +37,7 @@ const EmbeddedUpstream = Strict({
 export const GATEWAY_SECRET = /^[\x21-\x7e]{16,1024}$/
 
 const external = {
+  ...spreading,
   protocol: Word(UPSTREAM_PROTOCOLS, {
     default: 'http1',
     description:
@@ -102,7 +103,6 @@ const UrlsUpstream = Strict({
     description:
       'Equivalent addresses, each as text or as { url, weight }: a failing one is left out until it answers again.',
   }),
-  ...spreading,
   ...external,
 })
 /** The addresses of an upstream outside this process. */

@@ -165,12 +165,14 @@ export interface LiveAddress {
   readonly address: string
   /**
    * Ejected: left out while others serve; unreachable: it cannot be connected to, or failed several times in a row;
-   * unhealthy: it fails its health checks.
+   * unhealthy: it fails its health checks; draining: its name no longer has it, and requests in progress end.
    */
-  readonly state: 'ok' | 'ejected' | 'unreachable' | 'unhealthy'
+  readonly state: 'ok' | 'ejected' | 'unreachable' | 'unhealthy' | 'draining'
   /** Why it is not ok, and since when; absent while it is. */
   readonly cause?: string
   readonly since?: string
+  /** Why its name cannot be resolved anew, and since when: the address is the last that is known. */
+  readonly name_fault?: { readonly cause: string; readonly since: string }
   readonly in_flight: number
   readonly web_sockets: number
 }

@@ -5,6 +5,7 @@ import type { RequestPool, WaitingTimes } from '../outgoing-request.js'
 import { BackendQueue } from './backend-queue.js'
 import { shareAt } from './balance.js'
 import { HealthChecks, type HealthSettings } from './health-check.js'
+import { addressText } from './name-addresses.js'
 import { probe } from './probe.js'
 import type { CountRetry } from './retries.js'
 import { type Fault, Standing } from './standing.js'
@@ -38,9 +39,8 @@ export interface BackendEvents {
 
 /** One address of an upstream: its connections, its load, and whether it is ejected. */
 export class Backend {
+  readonly origin: Origin
   /** Scheme, host and port. */
-  readonly origin: URL
-  /** `origin` as text. */
   readonly address: string
   readonly pool: RequestPool
   /** For WebSockets, which only HTTP/1.1 opens. */
@@ -57,29 +57,30 @@ export class Backend {
   readonly standing: Standing
   #lastFailure: Error | undefined
   /** True for an upstream's only backend: it is never left out, as there is no other to use instead. */
-  readonly #isOnly: boolean
+  readonly #isOnly: () => boolean
   readonly #openPool: (onUnreachable: (error: Error) => void, times?: WaitingTimes) => RequestPool
   readonly #checks: HealthChecks | undefined
+  #isLeaving = false
   #probing: { readonly timer: NodeJS.Timeout; pool?: RequestPool } | undefined
 
   /** @param known the backend of the same address so far, which a reload replaces */
   constructor(
-    { url, weight }: Origin,
+    origin: Origin,
     settings: UpstreamSettings,
     events: BackendEvents,
     deadlines: Deadlines,
-    isOnly: boolean,
+    isOnly: () => boolean,
     known?: Backend,
   ) {
-    this.origin = url
-    this.address = url.origin
-    this.weight = weight
+    this.origin = origin
+    this.address = addressText(origin)
+    this.weight = origin.weight
     this.#slowStartMs = settings.slowStartMs
     this.#events = events
     this.#isOnly = isOnly
     this.standing = new Standing(known?.standing)
     this.places = new BackendQueue(settings.connections ?? REQUESTS)
-    const address = addressOf(url, settings.ca)
+    const address = addressOf(origin, settings.ca)
     const isHttp1 = (settings.protocol ?? 'http1') === 'http1'
     this.#openPool = (onUnreachable, times = settings.timeouts) => {
       const Pool = isHttp1 ? ConnectionPool : Http2ConnectionPool
@@ -94,6 +95,23 @@ export class Backend {
     if (this.standing.isCutOff) this.#probeLater()
   }
 
+  /** The address is new beside others. */
+  join(): void {
+    this.#startSlowly()
+  }
+
+  /** It gets no more requests; those in progress end here. */
+  leave(): void {
+    this.#isLeaving = true
+    this.#stopProbing()
+    this.#checks?.close()
+  }
+
+  /** True while requests in progress end, and no more come. */
+  get isLeaving(): boolean {
+    return this.#isLeaving
+  }
+
   /** Closes all connections, except those of open WebSockets. */
   close(): void {
     this.#stopProbing()
@@ -103,7 +121,7 @@ export class Backend {
   }
 
   get ejected(): boolean {
-    return !this.#isOnly && this.standing.ejection.ejected
+    return !this.#isOnly() && this.standing.ejection.ejected
   }
 
   /** Set while it fails its health checks. */
@@ -147,7 +165,7 @@ export class Backend {
     this.standing.isCutOff = false
     this.#stopProbing()
     if (wasEjected) this.#startSlowly()
-    if (wasEjected || this.#isOnly) this.#events.returned?.(this)
+    if (wasEjected || this.#isOnly()) this.#events.returned?.(this)
   }
 
   /** No connection could be opened. */
@@ -167,7 +185,7 @@ export class Backend {
     const { ejection } = this.standing
     const isEjected = ejection.failed(performance.now())
     if (ejection.ejected) this.standing.noteFault(error, isCutOff)
-    if (isEjected && !this.#isOnly) this.#events.ejected?.(this, error)
+    if (isEjected && !this.#isOnly()) this.#events.ejected?.(this, error)
   }
 
   /** True when a single request should try the backend although it is ejected. */
@@ -192,7 +210,7 @@ export class Backend {
     return new HealthChecks(
       health,
       this.#openPool(() => undefined, times),
-      this.origin.host,
+      this.origin.url.host,
       {
         checked: (error, isCutOff) => this.#checked(health, error, isCutOff),
         tooLong: bytes => this.#events.checkTooLong?.(this, bytes),
@@ -213,7 +231,7 @@ export class Backend {
   }
 
   #probeLater(): void {
-    if (this.#checks !== undefined) return
+    if (this.#checks !== undefined || this.#isLeaving) return
     this.#probing ??= { timer: setTimeout(() => this.#probe(), PROBE_AFTER_MS).unref() }
     this.#probing.timer.refresh()
   }

@@ -2,14 +2,24 @@ import type { Balance } from '../../config/words/words.js'
 import { Deadlines } from '../http1/deadlines.js'
 import { Backend, type BackendEvents } from './backend.js'
 import { choose } from './balance.js'
+import { addressText, NameAddresses, type NameEvents } from './name-addresses.js'
+import { systemLookup } from './resolver.js'
 import { Retries } from './retries.js'
+import type { Fault } from './standing.js'
 import { type Origin, originsOf, type UpstreamSettings } from './transport.js'
+
+/** How often it is seen whether the last request of an address has ended. */
+const LEAVING_MS = 1_000
+
+/** Receives events of an upstream. */
+export type UpstreamEvents = BackendEvents & Omit<NameEvents, 'changed'>
 
 /** The addresses of one upstream, for its requests and its WebSockets alike. */
 export class Backends implements Iterable<Backend> {
   /** Deadlines of everything that waits for this upstream. */
   readonly deadlines = new Deadlines()
-  readonly #all: readonly [Backend, ...Backend[]]
+  /** Never empty. */
+  #all: readonly Backend[] = []
   /** When a request may be tried at another of them. */
   readonly retries: Retries
   readonly #balance: Balance
@@ -18,23 +28,33 @@ export class Backends implements Iterable<Backend> {
   /** Where the next search begins, so that equally busy backends take turns. */
   #next = 0
 
+  /** Survives a reload. */
+  readonly names: NameAddresses
+  readonly #open: (origin: Origin) => Backend
+  /** Addresses that a name no longer has, until their last request has ended. */
+  #leaving: readonly Backend[] = []
+  #closing: NodeJS.Timeout | undefined
+
   /** @param known the same upstream so far, which a reload replaces: what it knows of unchanged addresses stays known */
-  constructor(settings: UpstreamSettings, events: BackendEvents, known?: Backends) {
+  constructor(settings: UpstreamSettings, events: UpstreamEvents, known?: Backends, lookup = systemLookup) {
     const origins = originsOf(settings)
-    const { balance = 'least-busy', slowStartMs } = settings
+    const { balance = 'least-busy', slowStartMs, resolveMs } = settings
     this.retries = new Retries(settings.retries, (reason, result) => events.retried?.(reason, result))
     this.#balance = balance
     this.#isPlain =
       balance === 'least-busy' && slowStartMs === undefined && origins.every(({ weight }) => weight === 1)
-    const open = (origin: Origin) =>
-      new Backend(origin, settings, events, this.deadlines, origins.length === 1, known?.find(origin))
-    const [first, ...rest] = origins
-    this.#all = [open(first), ...rest.map(open)]
+    const isOnly = () => this.#all.length === 1
+    this.#open = origin =>
+      new Backend(origin, settings, events, this.deadlines, isOnly, known?.find(origin) ?? this.find(origin))
+    const onNames = { ...events, changed: () => this.#readdress() }
+    this.names = new NameAddresses(origins, onNames, resolveMs === undefined ? undefined : known?.names)
+    this.#all = this.names.list().map(this.#open)
+    if (resolveMs !== undefined) this.names.start(resolveMs, lookup)
   }
 
   /** The backend for a new request: one due for a trial, else one that is not left out, or any if all are. */
   choose(): Backend {
-    const [first] = this.#all
+    const [first] = this.#all as [Backend]
     if (this.#all.length === 1) return first
     // Not for retries: with two addresses, one of which fails, every request would begin at the same one.
     this.#next += 1
@@ -53,18 +73,57 @@ export class Backends implements Iterable<Backend> {
     return this.#choose(this.#all.filter(backend => !tried.has(backend)))
   }
 
-  [Symbol.iterator](): Iterator<Backend> {
-    return this.#all[Symbol.iterator]()
+  /** Those that are leaving come last. */
+  *[Symbol.iterator](): Generator<Backend> {
+    yield* this.#all
+    yield* this.#leaving
+  }
+
+  /** Why the name of a backend cannot be resolved anew, and since when: its address is the last that is known. */
+  nameFaultOf({ origin }: Backend): Fault | undefined {
+    return this.names.faultOf(origin)
   }
 
   /** Closes all connections, except those of open WebSockets. */
   close(): void {
-    for (const backend of this.#all) backend.close()
+    this.names.close()
+    clearTimeout(this.#closing)
+    for (const backend of this) backend.close()
   }
 
   /** The backend of an address. */
-  find({ url }: Origin): Backend | undefined {
-    return this.#all.find(({ address }) => address === url.origin)
+  find(origin: Origin): Backend | undefined {
+    const wanted = addressText(origin)
+    return [...this].find(({ address }) => address === wanted)
+  }
+
+  /** The addresses of names have changed. */
+  #readdress(): void {
+    const before = new Map(this.#all.map(backend => [backend.address, backend]))
+    const resolved = this.#all.filter(({ origin }) => origin.ip !== undefined)
+    const names = new Set(resolved.map(({ origin }) => origin.url.href))
+    const all = this.names.list().map(origin => {
+      const kept = before.get(addressText(origin))
+      if (kept !== undefined) return kept
+      const backend = this.#open(origin)
+      // Not those of the first answer for a name.
+      if (names.has(origin.url.href)) backend.join()
+      return backend
+    })
+    const stays = new Set(all)
+    const gone = this.#all.filter(backend => !stays.has(backend))
+    for (const backend of gone) backend.leave()
+    this.#all = all
+    this.#leaving = [...this.#leaving, ...gone]
+    this.#closeUnused()
+  }
+
+  /** Closes addresses that are no longer used, once their last request and WebSocket have ended. */
+  #closeUnused(): void {
+    clearTimeout(this.#closing)
+    for (const backend of this.#leaving) if (backend.load === 0) backend.close()
+    this.#leaving = this.#leaving.filter(({ load }) => load > 0)
+    if (this.#leaving.length > 0) this.#closing = setTimeout(() => this.#closeUnused(), LEAVING_MS).unref()
   }
 
   #choose(among: readonly Backend[]): Backend | undefined {

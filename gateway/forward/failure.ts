@@ -13,6 +13,9 @@ export function codeOf(fault: ConnectionFault, responseBegan: boolean): ErrorCod
 /** The cause in a few words, for logs; it may name an address. */
 export function causeOf(error: Error): string {
   const { message, code, name }: { message: string; code?: unknown; name: string } = error
+  // A name with several addresses, none of which answers.
+  if (error instanceof AggregateError && message === '')
+    return error.errors.map(causeOf).join('; ').slice(0, LONGEST_CAUSE)
   // Errors of HTTP/2 have a number as their code.
   return (message || (typeof code === 'string' ? code : name)).slice(0, LONGEST_CAUSE)
 }

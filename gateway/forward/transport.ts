@@ -72,6 +72,8 @@ export interface UpstreamSettings {
   readonly name: string
   /** At least one address: scheme, host and port, without a path. */
   readonly urls: readonly (string | WeightedUrl)[]
+  /** How often names are resolved anew, all addresses used; when absent, a name is resolved for each connection. */
+  readonly resolveMs?: number | undefined
   /** Default `least-busy`. */
   readonly balance?: Balance | undefined
   /** How long an address that comes back gets fewer requests than its weight says; not at all when absent. */
@@ -105,17 +107,21 @@ export interface UpstreamSettings {
 }
 
 /** Where to connect for an origin. Certificates are verified against the host of its URL, never the client's Host. */
-export function addressOf({ protocol, hostname, port }: URL, ca: string | undefined): Address {
-  const host = hostname.replace(/^\[|\]$/g, '')
+export function addressOf({ url, ip }: Origin, ca: string | undefined): Address {
+  const { protocol, hostname, port } = url
+  const name = hostname.replace(/^\[|\]$/g, '')
+  const host = ip ?? name
   if (protocol === 'http:') return { host, port: Number(port || 80) }
   // An IP address is never sent as the server name (RFC 6066 section 3), but it is still verified.
-  return { host, port: Number(port || 443), tls: { servername: isIP(host) === 0 ? host : '', ca } }
+  return { host, port: Number(port || 443), tls: { servername: isIP(name) === 0 ? name : '', ca } }
 }
 
 /** An address of an upstream. */
 export interface Origin {
   readonly url: URL
   readonly weight: number
+  /** What the name in `url` was resolved to; otherwise it is resolved for each connection. */
+  readonly ip?: string | undefined
 }
 
 /** The addresses of an upstream; throws if one of them is not a plain origin. */

@@ -14,6 +14,8 @@ export interface Vitals {
     readonly fault?: object
     /** Set while it fails its health checks. */
     readonly unhealthy?: object
+    /** It gets no more requests. */
+    readonly isLeaving?: boolean
     readonly requests: number
     readonly webSockets: number
   }>
@@ -74,6 +76,7 @@ export function watchVitals(
   series: Series,
   { connections, loopDelay, backends, checks, retries }: Vitals,
 ): void {
+  const used = () => [...backends()].filter(({ isLeaving }) => !isLeaving)
   watchNumber(series, 'sluice_workers', 'Processes that take requests.', 'sum', () => 1)
   watchNumber(series, 'sluice_connections', 'Connections of clients that are open.', 'sum', connections)
   watchNumber(
@@ -107,7 +110,7 @@ export function watchVitals(
       aggregator: 'min',
       collect() {
         this.reset()
-        for (const { upstream, backend, fault } of backends()) {
+        for (const { upstream, backend, fault } of used()) {
           this.set({ upstream, backend }, fault === undefined ? 1 : 0)
         }
       },
@@ -118,7 +121,7 @@ export function watchVitals(
     aggregator: 'max',
     collect() {
       this.reset()
-      for (const { upstream, backend, unhealthy } of backends()) {
+      for (const { upstream, backend, unhealthy } of used()) {
         this.set({ upstream, backend }, unhealthy === undefined ? 0 : 1)
       }
     },
@@ -149,7 +152,7 @@ export function watchVitals(
       aggregator: 'max',
       collect() {
         this.reset()
-        for (const { upstream, backend, ejected } of backends()) {
+        for (const { upstream, backend, ejected } of used()) {
           if (ejected !== undefined) this.set({ upstream, backend }, ejected ? 1 : 0)
         }
       },

@@ -1,5 +1,5 @@
 /** What is logged and counted of the addresses of upstreams. */
-import type { BackendEvents } from '../forward/backend.js'
+import type { UpstreamEvents } from '../forward/backends.js'
 import { causeOf } from '../forward/failure.js'
 import type { Log } from '../types.js'
 
@@ -44,7 +44,7 @@ class Counts<L extends Labels> {
 }
 
 /** Logs what happens to the backends of an upstream, and counts it. */
-export function backendEvents(upstream: string, log: Log, counts: BackendCounts): BackendEvents {
+export function backendEvents(upstream: string, log: Log, counts: BackendCounts): UpstreamEvents {
   const unreachable = unreachableLog(upstream, log)
   return {
     unreachable: (_backend, error) => unreachable(error),
@@ -65,6 +65,15 @@ export function backendEvents(upstream: string, log: Log, counts: BackendCounts)
       else log.warn({ upstream, backend, reason: causeOf(error) }, 'backend fails its health checks')
     },
     retried: (reason, result) => counts.retries.add({ upstream, reason: String(reason), result }),
+    resolving(name, error) {
+      const fields = { upstream, name }
+      if (error === undefined) log.info(fields, 'name resolved again')
+      else
+        log.warn({ ...fields, reason: causeOf(error) }, 'name not resolved: its last addresses stay in use')
+    },
+    tooMany(count) {
+      log.warn({ upstream, addresses: count }, 'more addresses than are used: the first 64 get requests')
+    },
     checkTooLong({ address: backend }, bytes) {
       log.warn(
         { upstream, backend, bytes },

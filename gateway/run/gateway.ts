@@ -127,7 +127,14 @@ async function describeState(
     revision: compiled.policy.revision,
     loadedAt,
     policies: [...config.policies, ...config.access].map(({ file, kind }) => ({ file, kind })),
-    backends: backends.map(one => ({ ...one, ...standingOf(one), fault: undefined, unhealthy: undefined })),
+    backends: backends.map(one => ({
+      upstream: one.upstream,
+      backend: one.backend,
+      ejected: one.ejected,
+      ...standingOf(one),
+      requests: one.requests,
+      webSockets: one.webSockets,
+    })),
     /** With the cause, and since when, where none of its addresses can be reached. */
     upstreams: joinUpstreams([backends]).map(({ addresses: _addresses, ...upstream }) => upstream),
     /** The last request of the past minute with X-Forwarded-For from an address that is not in trustedProxies. */

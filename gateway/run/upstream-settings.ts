@@ -34,7 +34,9 @@ export function upstreamSettings(
     return {
       name,
       urls: addressesOf(written),
-      ...('urls' in written && { balance: written.balance, slowStartMs: written.slowStart }),
+      resolveMs: written.resolve,
+      balance: written.balance,
+      slowStartMs: written.slowStart,
       ca: ca === undefined ? undefined : authorityIn(files, ca),
       protocol,
       health: health && {

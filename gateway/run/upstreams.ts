@@ -35,6 +35,10 @@ export interface BackendState {
   readonly fault?: Fault
   /** Set while it fails its health checks. */
   readonly unhealthy?: Fault
+  /** Set while its name cannot be resolved anew: the address is the last that is known. */
+  readonly nameFault?: Fault
+  /** Its name no longer has it: requests in progress end, and no more come. */
+  readonly isLeaving?: boolean
   /** Requests in progress or waiting. */
   readonly requests: number
   readonly webSockets: number
@@ -94,7 +98,7 @@ export class Upstreams {
    */
   load(): (Omit<BackendState, 'ejected'> & { readonly ejected: boolean | undefined })[] {
     return [...this.#opened.values()].map(stateOf).flatMap(states => {
-      const several = states.length > 1
+      const several = states.filter(({ isLeaving }) => !isLeaving).length > 1
       return states.map(state => ({ ...state, ejected: several ? state.ejected : undefined }))
     })
   }
@@ -126,15 +130,21 @@ export class Upstreams {
 
 /** The state of each address of an upstream. */
 function stateOf({ upstream: { name }, backends }: Opened): BackendState[] {
-  return [...backends].map(({ origin, ejected, fault, unhealthy, requests, tunnels }) => ({
-    upstream: name,
-    backend: origin.origin,
-    ejected,
-    ...(fault && { fault }),
-    ...(unhealthy && { unhealthy }),
-    requests,
-    webSockets: tunnels,
-  }))
+  return [...backends].map(backend => {
+    const { address, ejected, fault, unhealthy, isLeaving, requests, tunnels } = backend
+    const nameFault = backends.nameFaultOf(backend)
+    return {
+      upstream: name,
+      backend: address,
+      ejected,
+      ...(fault && { fault }),
+      ...(unhealthy && { unhealthy }),
+      ...(nameFault && { nameFault }),
+      ...(isLeaving && { isLeaving }),
+      requests,
+      webSockets: tunnels,
+    }
+  })
 }
 
 /** True if what is known of an address in one of them is true in the other. */

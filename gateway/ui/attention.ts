@@ -46,12 +46,17 @@ function* faults({
     yield { about: 'store', kind: 'bad', word: 'Redis away', sentence, section: '#standing' }
   }
   for (const { name, state, cause, since, addresses } of upstreams) {
+    const old = addresses.find(({ name_fault }) => name_fault !== undefined)?.name_fault
+    if (old !== undefined) {
+      const sentence = `A name of ${name} has not been resolved since ${moment(old.since, now)}: ${old.cause}. Its last addresses stay in use.`
+      yield { about: `name ${name}`, kind: 'warn', word: 'Name', sentence, section: '#upstreams' }
+    }
     if (state !== 'ok') {
       const sentence = `${name} has been ${state} since ${moment(since ?? at, now)}: ${cause}.`
       yield { about: `upstream ${name}`, kind: 'bad', word: 'Upstream', sentence, section: '#upstreams' }
       continue
     }
-    const silent = addresses.filter(one => one.state !== 'ok')
+    const silent = addresses.filter(one => one.state !== 'ok' && one.state !== 'draining')
     if (silent.length === 0) continue
     const named = silent.map(({ address, cause }) => `${address} (${cause})`).join(', ')
     const sentence = `${silent.length} of ${several(addresses.length, 'address', 'addresses')} of ${name} ${silent.length === 1 ? 'does' : 'do'} not answer, or not well: ${named}.`

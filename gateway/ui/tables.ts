@@ -119,7 +119,7 @@ export function upstreamsTable(): LiveTable<Address> {
       {
         title: 'State',
         text: ({ state }) => state,
-        paint: (cell, { state: word }) => cell.replaceChildren(state(word === 'ok' ? 'good' : 'bad', word)),
+        paint: (cell, { state: word }) => cell.replaceChildren(state(KINDS[word] ?? 'bad', word)),
       },
       { title: 'Cause', text: causeText },
       { title: 'In flight', number: true, text: ({ in_flight }) => count(in_flight) },
@@ -127,6 +127,9 @@ export function upstreamsTable(): LiveTable<Address> {
     ],
   })
 }
+
+/** How the states of addresses look that are no fault. */
+const KINDS: Partial<Record<LiveAddress['state'], 'good' | 'warn'>> = { ok: 'good', draining: 'warn' }
 
 /** Why an address is not ok, and since when. */
 function causeText({ cause, since }: Address): string {

@@ -28,11 +28,14 @@ export function mergeBackends(all: readonly (readonly BackendState[])[]): Backen
 function together(one: BackendState, other: BackendState): BackendState {
   const [fault] = inOrder([one.fault, other.fault])
   const [unhealthy] = inOrder([one.unhealthy, other.unhealthy])
+  const [nameFault] = inOrder([one.nameFault, other.nameFault])
   return {
     ...one,
     ejected: one.ejected || other.ejected,
     ...(fault && { fault }),
     ...(unhealthy && { unhealthy }),
+    ...(nameFault && { nameFault }),
+    isLeaving: one.isLeaving === true && other.isLeaving === true,
     requests: one.requests + other.requests,
     webSockets: one.webSockets + other.webSockets,
   }
@@ -45,9 +48,10 @@ function inOrder(faults: readonly (Fault | undefined)[]): Fault[] {
 
 function upstreamOf(name: string, backends: readonly BackendState[]): LiveUpstream {
   const addresses = backends.map(addressOf)
-  const faults = inOrder(backends.map(faultOf))
-  if (faults.length < backends.length) return { name, state: 'ok', addresses }
-  const state = backends.every(({ fault }) => fault !== undefined) ? 'unreachable' : 'unhealthy'
+  const used = backends.filter(({ isLeaving }) => !isLeaving)
+  const faults = inOrder(used.map(faultOf))
+  if (faults.length < used.length) return { name, state: 'ok', addresses }
+  const state = used.every(({ fault }) => fault !== undefined) ? 'unreachable' : 'unhealthy'
   // Since the last of its addresses has gone.
   const last = faults.at(-1)
   return { name, state, ...(last && shown(last)), addresses }
@@ -59,12 +63,20 @@ function addressOf(backend: BackendState): LiveAddress {
 }
 
 /** Whether an address is ok; if not, why and since when. */
-export function standingOf(backend: BackendState): Pick<LiveAddress, 'state' | 'cause' | 'since'> {
+export function standingOf(
+  backend: BackendState,
+): Pick<LiveAddress, 'state' | 'cause' | 'since' | 'name_fault'> {
   const fault = faultOf(backend)
-  return { state: stateOf(backend), ...(fault && shown(fault)) }
+  const { nameFault } = backend
+  return {
+    state: stateOf(backend),
+    ...(fault && shown(fault)),
+    ...(nameFault && { name_fault: shown(nameFault) }),
+  }
 }
 
-function stateOf({ ejected, unhealthy, fault }: BackendState): LiveAddress['state'] {
+function stateOf({ ejected, unhealthy, fault, isLeaving }: BackendState): LiveAddress['state'] {
+  if (isLeaving) return 'draining'
   if (ejected) return 'ejected'
   if (fault !== undefined) return 'unreachable'
   return unhealthy === undefined ? 'ok' : 'unhealthy'

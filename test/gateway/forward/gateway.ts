@@ -92,9 +92,9 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
   }
   const backends = new Backends(upstream, {
     unreachable() {},
-    ejected: ({ origin }) => gateway.changes.push(`${origin.port} ejected`),
+    ejected: ({ origin: { url } }) => gateway.changes.push(`${url.port} ejected`),
     retried: (reason, result) => gateway.retries.push(`${reason} ${result}`),
-    returned: ({ origin }) => gateway.changes.push(`${origin.port} returned`),
+    returned: ({ origin: { url } }) => gateway.changes.push(`${url.port} returned`),
   })
   const http = createHttpTransport(upstream, backends, new Stalls(options.mostStalls ?? 100))
   const upgrades = createUpgradeTransport(upstream, backends)
