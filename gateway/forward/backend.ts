@@ -2,12 +2,12 @@ import type { Deadlines } from '../http1/deadlines.js'
 import { ConnectionPool } from '../http1/pool.js'
 import { Http2ConnectionPool } from '../http2/client/pool.js'
 import type { RequestPool, WaitingTimes } from '../outgoing-request.js'
+import type { BackendEvents } from './backend-events.js'
 import { BackendQueue } from './backend-queue.js'
 import { shareAt } from './balance.js'
 import { HealthChecks, type HealthSettings } from './health-check.js'
 import { addressText } from './name-addresses.js'
 import { probe } from './probe.js'
-import type { CountRetry } from './retries.js'
 import { type Fault, Standing } from './standing.js'
 import { addressOf, type Origin, type UpstreamSettings } from './transport.js'
 
@@ -18,24 +18,6 @@ const OWN_FAULTS = new Set(['EMFILE', 'ENFILE'])
 
 /** An address that could not be reached is tried again, without a request, when none has tried it for so long. */
 const PROBE_AFTER_MS = 10_000
-
-/** Receives events of an upstream's backends. Errors may name their addresses. */
-export interface BackendEvents {
-  /** No connection could be opened. */
-  unreachable(backend: Backend, error: Error): void
-  /** The backend is avoided from now on. */
-  ejected?(backend: Backend, error: Error): void
-  /** The backend responds again. */
-  returned?(backend: Backend): void
-  /** A health check has ended; `error` says why it has failed. */
-  checked?(backend: Backend, error: Error | undefined): void
-  /** Health checks say that the backend is well again, or why it is not from now on. */
-  healthChanged?(backend: Backend, error: Error | undefined): void
-  /** A request is sent again, or is not because too many were. */
-  retried?: CountRetry
-  /** The answer to a health check is longer than what is read of it. */
-  checkTooLong?(backend: Backend, bytes: number): void
-}
 
 /** One address of an upstream: its connections, its load, and whether it is ejected. */
 export class Backend {
@@ -92,6 +74,8 @@ export class Backend {
       ? this.pool
       : new ConnectionPool(address, settings.timeouts, deadlines, onUnreachable)
     this.#checks = settings.health && this.#check(settings.health)
+    // Nobody would find out that it is well again.
+    if (settings.health === undefined) this.standing.unhealthy = undefined
     if (this.standing.isCutOff) this.#probeLater()
   }
 

@@ -1,6 +1,7 @@
 import type { Balance } from '../../config/words/words.js'
 import { Deadlines } from '../http1/deadlines.js'
-import { Backend, type BackendEvents } from './backend.js'
+import { Backend } from './backend.js'
+import type { BackendEvents } from './backend-events.js'
 import { choose } from './balance.js'
 import { addressText, NameAddresses, type NameEvents } from './name-addresses.js'
 import { systemLookup } from './resolver.js'

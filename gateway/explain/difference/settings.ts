@@ -75,8 +75,18 @@ function externalOf(upstream: Exclude<Gateway['upstreams'][string], { embedded: 
     pathParameters,
     caseInsensitivePaths,
     methodOverride,
+    balance,
+    slowStart,
+    resolve,
+    retries,
   } = upstream
   const times = Object.entries(timeouts).map(([name, ms]) => [`timeouts.${name}`, secondsText(ms)] as const)
   const reading = { pathParameters, caseInsensitivePaths, methodOverride }
-  return { protocol, ca, connections, maxBody, ...reading, ...Object.fromEntries(times) }
+  const spreading = {
+    balance,
+    slowStart: slowStart && secondsText(slowStart),
+    resolve: resolve && secondsText(resolve),
+    retries: retries && `${retries.attempts} attempts on ${retries.on.join(', ')} within ${retries.budget}%`,
+  }
+  return { protocol, ca, connections, maxBody, ...spreading, ...reading, ...Object.fromEntries(times) }
 }

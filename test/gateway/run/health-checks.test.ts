@@ -140,6 +140,10 @@ t.test('a reload keeps what is known of an address that it does not change', asy
   const answers = []
   for (let i = 0; i < 6; i++) answers.push(await answerOf(gateway))
   t.same(new Set(answers), new Set(['well', 'added']))
+
+  writeFileSync(file, readFileSync(file, 'utf8').replace(`, ${settings}`, ''))
+  t.match(await gateway.reloader.reload('admin'), { result: 'loaded' })
+  t.equal(await stateOf(gateway), 'ok', 'without checks nothing is known')
 })
 
 t.test('checks are sent by the protocol of the upstream', async t => {
