@@ -43,7 +43,7 @@ export class Backend {
   readonly #openPool: (onUnreachable: (error: Error) => void, times?: WaitingTimes) => RequestPool
   readonly #checks: HealthChecks | undefined
   #isLeaving = false
-  #probing: { readonly timer: NodeJS.Timeout; pool?: RequestPool } | undefined
+  #probing: { timer: NodeJS.Timeout; pool?: RequestPool } | undefined
 
   /** @param known the backend of the same address so far, which a reload replaces */
   constructor(
@@ -216,8 +216,9 @@ export class Backend {
 
   #probeLater(): void {
     if (this.#checks !== undefined || this.#isLeaving) return
-    this.#probing ??= { timer: setTimeout(() => this.#probe(), PROBE_AFTER_MS).unref() }
-    this.#probing.timer.refresh()
+    clearTimeout(this.#probing?.timer)
+    const timer = setTimeout(() => this.#probe(), PROBE_AFTER_MS).unref()
+    this.#probing = { ...this.#probing, timer }
   }
 
   /** What is said of a backend that nobody asks should stay true. */

@@ -106,7 +106,7 @@ class Check implements ResponseHandler {
 
   onHead({ status }: { readonly status: number }): void {
     const isWell = status >= 200 && status < 300
-    this.#know(isWell ? undefined : new Error(`the health check was answered ${status}`))
+    this.#know(isWell ? undefined : new Error(`answered ${status} to the health check`))
   }
 
   onData({ length }: Buffer): void {

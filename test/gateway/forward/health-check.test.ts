@@ -68,9 +68,9 @@ t.test('any 2xx passes, and anything else fails', async t => {
   for (const [status, result] of [
     [200, 'passed'],
     [299, 'passed'],
-    [302, 'the health check was answered 302'],
-    [404, 'the health check was answered 404'],
-    [503, 'the health check was answered 503'],
+    [302, 'answered 302 to the health check'],
+    [404, 'answered 404 to the health check'],
+    [503, 'answered 503 to the health check'],
   ] as const) {
     await t.test(String(status), async t => {
       const { seen, connected } = scene(t)

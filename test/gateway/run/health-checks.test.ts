@@ -41,7 +41,7 @@ t.test('an address that fails its checks is left out, and used again when it pas
   for (let i = 0; i < 6; i++) t.equal(await answerOf(gateway), 'well')
   const [upstream] = await upstreamsOf(gateway)
   t.match(upstream, { name: 'app', state: 'ok' }, 'it has an address that is well')
-  t.match(upstream?.addresses[0], { cause: 'the health check was answered 503', since: /^\d{4}-/ })
+  t.match(upstream?.addresses[0], { cause: 'answered 503 to the health check', since: /^\d{4}-/ })
 
   const metrics = await metricsOf(gateway)
   const labels = `upstream="app",backend="${ill.url}"`
@@ -73,7 +73,7 @@ t.test('an only address that fails its checks still gets requests, and is shown'
   await waitUntil('it to be unhealthy', async () => (await stateOf(gateway)) === 'unhealthy')
   t.equal(await answerOf(gateway), 'app')
   matchList(t, await upstreamsOf(gateway), [
-    { state: 'unhealthy', cause: 'the health check was answered 500', since: String },
+    { state: 'unhealthy', cause: 'answered 500 to the health check', since: String },
   ])
 })
 
