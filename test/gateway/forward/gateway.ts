@@ -2,8 +2,9 @@
 import type { Test } from 'tap'
 import type { Balance, Http2Wire, UpstreamProtocol } from '../../../config/words/words.js'
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
-import { Backends } from '../../../gateway/forward/backends.js'
+import { Backends, type UpstreamEvents } from '../../../gateway/forward/backends.js'
 import { createHttpTransport } from '../../../gateway/forward/proxy.js'
+import type { Lookup } from '../../../gateway/forward/resolver.js'
 import type { RetrySettings } from '../../../gateway/forward/retries.js'
 import type { Exchange, WeightedUrl } from '../../../gateway/forward/transport.js'
 import { createUpgradeTransport } from '../../../gateway/forward/upgrade.js'
@@ -33,6 +34,8 @@ export interface Options {
   readonly balance?: Balance
   readonly slowStartMs?: number
   readonly retries?: RetrySettings
+  /** Plays the name server; names are asked for again each 20 ms. */
+  readonly lookup?: Lookup
   readonly connections?: number
   readonly maxBody?: number
   readonly connectMs?: number
@@ -83,6 +86,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     balance: options.balance,
     slowStartMs: options.slowStartMs,
     retries: options.retries,
+    resolveMs: options.lookup && 20,
     connections,
     maxBody,
     timeouts,
@@ -90,12 +94,13 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     proxyHeaders: options.proxyHeaders ?? [],
     methodOverride: options.methodOverride,
   }
-  const backends = new Backends(upstream, {
+  const events: UpstreamEvents = {
     unreachable() {},
     ejected: ({ origin: { url } }) => gateway.changes.push(`${url.port} ejected`),
     retried: (reason, result) => gateway.retries.push(`${reason} ${result}`),
     returned: ({ origin: { url } }) => gateway.changes.push(`${url.port} returned`),
-  })
+  }
+  const backends = new Backends(upstream, events, undefined, options.lookup)
   const http = createHttpTransport(upstream, backends, new Stalls(options.mostStalls ?? 100))
   const upgrades = createUpgradeTransport(upstream, backends)
   const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders, credentialIn }
