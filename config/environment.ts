@@ -1,8 +1,6 @@
 /** `${NAME}` and `${NAME:-default}` in scalars, from the environment or the file named by `NAME_FILE`. */
-import { isUtf8 } from 'node:buffer'
-import { readFileSync, statSync } from 'node:fs'
+import { readSecret, type Secret } from './secret-file.js'
 
-const MAX_SECRET_BYTES = 64 * 1024
 const REFERENCE = /\$\{([^}]*)(\}?)/g
 const NAME_AND_DEFAULT = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 const NUMBER = /^-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,9})?$/
@@ -19,7 +17,11 @@ export type Expanded =
  * Replaces every reference in a scalar. Runs after parsing, so a value cannot change the document's structure, and a
  * value is not expanded again. A scalar that is one reference and nothing else may become a number or a boolean.
  */
-export function expand(text: string, env: NodeJS.ProcessEnv): Expanded {
+export function expand(
+  text: string,
+  env: NodeJS.ProcessEnv,
+  read: (file: string) => Secret = readSecret,
+): Expanded {
   const faults: string[] = []
   const variables: string[] = []
   const value = text.replace(REFERENCE, (whole, inside: string, close: string) => {
@@ -27,7 +29,7 @@ export function expand(text: string, env: NodeJS.ProcessEnv): Expanded {
     const looked =
       reference?.[1] === undefined
         ? { fault: `"${whole}" is not a reference. Write \${NAME} or \${NAME:-default}.` }
-        : look(reference[1], reference[2], env)
+        : look(reference[1], reference[2], env, read)
     if ('fault' in looked) faults.push(looked.fault)
     if ('fault' in looked) return ''
     if (looked.variable !== undefined) variables.push(looked.variable)
@@ -41,41 +43,36 @@ export function expand(text: string, env: NodeJS.ProcessEnv): Expanded {
 type Found = { readonly value: string } | { readonly fault: string }
 
 /** The value of a variable, or of the file that `NAME_FILE` names; undefined when neither is set. */
-export function readVariable(name: string, env: NodeJS.ProcessEnv): Found | undefined {
+export function readVariable(
+  name: string,
+  env: NodeJS.ProcessEnv,
+  read: (file: string) => Secret = readSecret,
+): Found | undefined {
   const set = env[name]
   const file = env[`${name}_FILE`]
   if (!file) return set === undefined ? undefined : { value: set }
   if (set) return { fault: `Both ${name} and ${name}_FILE are set. Set only one of them.` }
-  return readSecret(name, file)
+  const secret = read(file)
+  return 'text' in secret
+    ? { value: secret.text }
+    : { fault: `The file named by ${name}_FILE ${secret.fault}.` }
 }
 
 /** `variable` is absent if the default was used. */
 type Looked = { readonly value: string; readonly variable?: string } | { readonly fault: string }
 
-function look(name: string, fallback: string | undefined, env: NodeJS.ProcessEnv): Looked {
-  const found = readVariable(name, env)
+function look(
+  name: string,
+  fallback: string | undefined,
+  env: NodeJS.ProcessEnv,
+  read: (file: string) => Secret,
+): Looked {
+  const found = readVariable(name, env, read)
   if (found && 'fault' in found) return found
   if (found && (found.value !== '' || fallback === undefined)) return { ...found, variable: name }
   if (fallback !== undefined) return { value: fallback }
   const message = `The environment variable ${name} is not set. Set it (or ${name}_FILE), or write \${${name}:-default}.`
   return { fault: message }
-}
-
-function readSecret(name: string, file: string): Found {
-  try {
-    const { size } = statSync(file)
-    if (size > MAX_SECRET_BYTES) return { fault: `The file named by ${name}_FILE is larger than 64 KiB.` }
-    const bytes = readFileSync(file)
-    if (!isUtf8(bytes) || bytes.includes(0))
-      return { fault: `The file named by ${name}_FILE is not a text file.` }
-    const value = bytes.toString('utf8').replace(/\r?\n$/, '')
-    // An empty file (such as a failed mount) must not mean "no key required".
-    if (value.trim() === '') return { fault: `The file named by ${name}_FILE is empty.` }
-    return { value }
-  } catch (error) {
-    const reason = (error as NodeJS.ErrnoException).code ?? 'unknown error'
-    return { fault: `The file named by ${name}_FILE cannot be read (${reason}).` }
-  }
 }
 
 function typed(text: string): string | number | boolean {

@@ -1,6 +1,8 @@
-/** The configuration's files: their paths and their contents, and whether they have changed since they were read. */
-import { existsSync, readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
+/** The configuration's files: their paths and their contents. */
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
+import { markOf, passesUnseen, policyNames } from './marks.js'
+import { isReadOnce, readSecret, type Secret } from './secret-file.js'
 
 const MAX_FILE_BYTES = 1024 * 1024
 
@@ -19,11 +21,19 @@ export function fileBeside(gatewayFile: string, named: string): string {
 }
 
 /** A file's text, or a sentence that says what is wrong with it. */
-type Content = { readonly text: string } | { readonly fault: string }
+type Content =
+  | { readonly text: string }
+  | {
+      readonly fault: string
+      /** True if another try may succeed although the file has not changed. */
+      readonly passes?: boolean
+    }
 
 /** Everything that a load has read, as plain data. */
 export interface FileContents {
   readonly texts: readonly (readonly [file: string, content: Content])[]
+  /** Those of variables. */
+  readonly secrets: readonly (readonly [file: string, secret: Secret])[]
   readonly folders: readonly (readonly [folder: string, names: readonly string[]])[]
 }
 
@@ -33,39 +43,60 @@ export interface FileContents {
  */
 export class ConfigFiles {
   readonly #texts: Map<string, Content>
+  readonly #secrets: Map<string, Secret>
   readonly #folders: Map<string, readonly string[]>
-  /** True once a file or folder could not be read. */
-  hasFaults = false
+  /** True once something failed in a way that may pass although no file changes. */
+  mayPass = false
+  /** What was read from the disk, each with its mark from just before: a change during the read is noticed. */
+  readonly sources = new Map<string, string>()
 
-  constructor({ texts, folders }: FileContents = { texts: [], folders: [] }) {
+  constructor({ texts, secrets, folders }: FileContents = { texts: [], secrets: [], folders: [] }) {
     this.#texts = new Map(texts)
+    this.#secrets = new Map(secrets)
     this.#folders = new Map(folders)
   }
 
   get contents(): FileContents {
-    return { texts: [...this.#texts], folders: [...this.#folders] }
+    return { texts: [...this.#texts], secrets: [...this.#secrets], folders: [...this.#folders] }
   }
 
   /** Text of at most 1 MiB. */
   text(file: string): Content {
-    const content = this.#texts.get(file) ?? readText(file)
-    if ('fault' in content) this.hasFaults = true
-    this.#texts.set(file, content)
-    return content
+    return this.#once(this.#texts, file, readText)
+  }
+
+  /** A file that a variable names. */
+  secret(file: string): Secret {
+    const secret = this.#once(this.#secrets, file, readSecret)
+    // To read a pipe changes its mark.
+    if (isReadOnce(file)) this.sources.delete(file)
+    return secret
   }
 
   /** The policy files of a folder. Throws the file system's error. */
   list(folder: string): readonly string[] {
-    const names = this.#folders.get(folder) ?? this.#read(folder)
+    const names = this.#folders.get(folder) ?? this.#marked(folder, path => this.#names(path))
     this.#folders.set(folder, names)
     return names
   }
 
-  #read(folder: string): readonly string[] {
+  #once(known: Map<string, Content>, file: string, read: (file: string) => Content): Content {
+    const content = known.get(file) ?? this.#marked(file, read)
+    if ('fault' in content) this.mayPass ||= content.passes === true
+    known.set(file, content)
+    return content
+  }
+
+  #marked<T>(path: string, read: (path: string) => T): T {
+    this.sources.set(path, markOf(path))
+    return read(path)
+  }
+
+  #names(folder: string): readonly string[] {
     try {
       return policyNames(folder)
     } catch (error) {
-      this.hasFaults = true
+      this.mayPass ||= passesUnseen(error)
       throw error
     }
   }
@@ -84,7 +115,7 @@ export function readText(file: string): Content {
     if (error instanceof TypeError) return { fault: 'The file is not valid UTF-8 text. Save it as UTF-8.' }
     const other = file.replace(/\.yaml$/, '.yml')
     const help = other !== file && existsSync(other) ? ` Rename ${basename(other)}: only *.yaml is read.` : ''
-    return { fault: `The file cannot be read: ${reasonOf(error)}.${help}` }
+    return { fault: `The file cannot be read: ${reasonOf(error)}.${help}`, passes: passesUnseen(error) }
   }
 }
 
@@ -103,61 +134,4 @@ const REASONS: Readonly<Record<string, string>> = {
   EROFS: 'the disk is read-only',
   ENOSPC: 'the disk is full',
   ENAMETOOLONG: 'the name is too long',
-}
-
-/** Paths of files and folders, existing or not, each with its mark from just before it was read. */
-export type Sources = ReadonlyMap<string, string>
-
-/** True if one of them is no longer as it was when it was read. */
-export function hasChanged(sources: Sources): boolean {
-  for (const [path, mark] of sources) if (markOf(path) !== mark) return true
-  return false
-}
-
-/** True for names of files that are read, or probably meant to be. */
-function isPolicyName(name: string): boolean {
-  // Names that begin with a dot are an editor's, or the links a Kubernetes volume swaps.
-  return !name.startsWith('.') && /\.ya?ml$/i.test(name)
-}
-
-/**
- * The policy files of a folder, as paths within it and sorted. Those of folders in it are not read, but probably meant to
- * be. Throws the file system's error.
- */
-function policyNames(folder: string): string[] {
-  const names = readdirSync(folder)
-  return [...names, ...names.flatMap(name => namesWithin(folder, name))].filter(isPolicyName).sort()
-}
-
-/** What is wrong with one of `policyNames`, as a sentence; undefined if the file is read. */
-export function whyNotRead(name: string): string | undefined {
-  if (name.includes('/'))
-    return 'Files in a folder within the policies folder are not read. Move this one up.'
-  return name.endsWith('.yaml') ? undefined : 'Only *.yaml files are read. Rename this one.'
-}
-
-function namesWithin(folder: string, name: string): string[] {
-  try {
-    const inner = join(folder, name)
-    if (!statSync(inner).isDirectory()) return []
-    return readdirSync(inner).flatMap(file => (isPolicyName(file) ? `${name}/${file}` : []))
-  } catch {
-    return [] // Such as the lost+found of a volume.
-  }
-}
-
-/** A mark that changes when the file does, even if its size and its time of modification are kept. */
-export function markOfFile({ ino, size, mtimeMs, ctimeMs }: Stats): string {
-  return [ino, size, mtimeMs, ctimeMs].join(' ')
-}
-
-/** A mark that changes when the file or folder at `path` does; links are followed. Never throws. */
-export function markOf(path: string): string {
-  try {
-    const info = statSync(path)
-    if (info.isDirectory()) return policyNames(path).join('\n')
-    return markOfFile(info)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code ?? 'unreadable'
-  }
 }

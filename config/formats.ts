@@ -32,6 +32,15 @@ export function originMeantBy(text: string): string | undefined {
   return isHttpOrigin(meant) ? meant : undefined
 }
 
+/** A host name that an authority can certify by itself: no wildcard, no IP address. */
+export function isAcmeDomain(text: string): boolean {
+  return /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text)
+}
+
+export function isHttpsUrl(text: string): boolean {
+  return /^https:\/\/[^\s#@]+$/i.test(text) && URL.canParse(text)
+}
+
 /**
  * A redis(s) address: of a server, of a Cluster's nodes, or of Sentinels with the name of their master. Empty for none.
  */

@@ -4,15 +4,8 @@ import { join } from 'node:path'
 import { checkCertificates, resolveCertificates } from './checks/certificates.js'
 import { checkConfig, withEmbeddedCookies } from './checks/checks.js'
 import { expand } from './environment.js'
-import {
-  ConfigFiles,
-  fileBeside,
-  gatewayFileOf,
-  markOf,
-  reasonOf,
-  type Sources,
-  whyNotRead,
-} from './files.js'
+import { ConfigFiles, fileBeside, gatewayFileOf, reasonOf } from './files.js'
+import { type Sources, whyNotRead } from './marks.js'
 import {
   formatPath,
   listed,
@@ -53,14 +46,13 @@ export type LoadedConfig = ({ readonly config: Config } | { readonly problems: P
 export function loadConfig(path: string, options: ConfigOptions): LoadedConfig {
   const loader = new Loader(options)
   const loaded = loader.load(gatewayFileOf(path))
-  return { ...loaded, sources: loader.sources }
+  return { ...loaded, sources: loader.disk.sources }
 }
 
 class Loader {
-  readonly sources = new Map<string, string>()
   readonly #env: NodeJS.ProcessEnv
   readonly #policiesInstead: string | undefined
-  readonly #disk: ConfigFiles
+  readonly disk: ConfigFiles
   readonly #validators: Validators
   readonly #files = new Map<string, YamlFile>()
   readonly #written = new Map<string, unknown>()
@@ -71,7 +63,7 @@ class Loader {
   constructor(options: ConfigOptions) {
     this.#env = options.env
     this.#policiesInstead = options.policies
-    this.#disk = options.files ?? new ConfigFiles()
+    this.disk = options.files ?? new ConfigFiles()
     this.#validators = validatorsOf(options.plugins)
   }
 
@@ -82,7 +74,7 @@ class Loader {
     const valid = this.#validate<Gateway>(gatewayFile, settings, this.#validators.gateway)
     const gateway =
       valid && withEmbeddedCookies(resolveCertificates(valid, name => fileBeside(gatewayFile, name)))
-    for (const fault of gateway ? checkCertificates(gateway, file => this.#text(file)) : []) {
+    for (const fault of gateway ? checkCertificates(gateway, file => this.disk.text(file)) : []) {
       this.#report(gatewayFile, fault)
     }
 
@@ -121,9 +113,8 @@ class Loader {
   }
 
   #list(gatewayFile: string, folder: string): string[] {
-    this.sources.set(folder, markOf(folder))
     try {
-      const names = this.#disk.list(folder)
+      const names = this.disk.list(folder)
       return names.filter(name => {
         const message = whyNotRead(name)
         if (message !== undefined) this.#report(join(folder, name), { path: [], message })
@@ -151,20 +142,14 @@ class Loader {
     return undefined
   }
 
-  #text(file: string): ReturnType<ConfigFiles['text']> {
-    // Taken before reading, so that a change during the read is noticed.
-    this.sources.set(file, markOf(file))
-    return this.#disk.text(file)
-  }
-
   /** The file's data, or undefined when it is not readable, well-formed text. */
   #read(file: string): unknown {
-    const read = this.#text(file)
+    const read = this.disk.text(file)
     if ('fault' in read) {
       this.#report(file, { path: [], message: read.fault })
       return undefined
     }
-    const parsed = parseYaml(read.text, scalar => expand(scalar, this.#env))
+    const parsed = parseYaml(read.text, scalar => expand(scalar, this.#env, named => this.disk.secret(named)))
     this.#files.set(file, parsed)
     for (const { line, col, path, message } of parsed.faults) {
       this.#problems.push({ file, line, col, path: formatPath(path), message })

@@ -19,7 +19,10 @@ export type PluginList = ReturnType<typeof readPluginList>
 export function readPluginList(path: string, env: NodeJS.ProcessEnv, files = new ConfigFiles()) {
   const gatewayFile = gatewayFileOf(path)
   const read = files.text(gatewayFile)
-  const parsed = 'text' in read ? parseYaml(read.text, scalar => expand(scalar, env)) : undefined
+  const parsed =
+    'text' in read
+      ? parseYaml(read.text, scalar => expand(scalar, env, file => files.secret(file)))
+      : undefined
   const written = (parsed?.data as { plugins?: unknown } | null | undefined)?.plugins
   const isList = parsed?.faults.length === 0 && Array.isArray(written)
   const names: readonly string[] = isList && written.every(name => typeof name === 'string') ? written : []

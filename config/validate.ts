@@ -7,10 +7,12 @@ import type { DataValidationCxt } from 'ajv/dist/types/index.js'
 import type { TSchema } from 'typebox'
 import { isListenHost } from './checks/listen-host.js'
 import {
+  isAcmeDomain,
   isCidr,
   isDay,
   isDayOrInstant,
   isHttpOrigin,
+  isHttpsUrl,
   isProxyHeader,
   isRedisUrl,
   isTimeZone,
@@ -100,6 +102,8 @@ function createAjv(): Ajv {
   ajv.addFormat('cidr', isCidr)
   ajv.addFormat('day', isDay)
   ajv.addFormat('tls12-cipher', isTls12Cipher)
+  ajv.addFormat('acme-domain', isAcmeDomain)
+  ajv.addFormat('https-url', isHttpsUrl)
   ajv.addFormat('proxy-header', isProxyHeader)
   ajv.addFormat('day-or-instant', isDayOrInstant)
   ajv.addFormat('time-zone', isTimeZone)

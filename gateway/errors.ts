@@ -151,6 +151,11 @@ export const CATALOGUE = {
     title: 'Upstream timed out',
     detail: 'The service behind this route did not answer in time.',
   },
+  'deadline-exceeded': {
+    status: 504,
+    title: 'Deadline exceeded',
+    detail: 'The service behind this route did not answer within the time that grpc-timeout gives.',
+  },
   internal: {
     status: 500,
     title: 'Internal error',
@@ -165,6 +170,7 @@ const UPSTREAM_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
   'upstream-unreachable',
   'upstream-invalid',
   'upstream-timeout',
+  'deadline-exceeded',
 ])
 
 /** True if the upstream is to blame for an answer of the gateway with this code. */
@@ -208,6 +214,9 @@ export function problem(code: ErrorCode, requestId: string, detail?: string): Pr
 
 /** An error that the operator can fix; printed without a stack. */
 export class Failure extends Error {}
+
+/** The settings of a plugin cannot be used: nothing but other settings can mend that. */
+export class SettingsFault extends Error {}
 
 /** Not found. */
 export class NotFound extends Error {}

@@ -16,6 +16,7 @@ await script(() => {
   systemd()
   libfaketime()
   deployChecks()
+  pebble()
   stores()
 })
 
@@ -114,6 +115,16 @@ function deployChecks() {
     buildGo('deploy', source, binary)
   }
   say('checks of deploy/: found')
+}
+
+/** An authority that issues certificates to the tests of ACME. */
+function pebble() {
+  const binary = inProject('.cache', 'acme', 'pebble')
+  if (onPath('pebble') || existsSync(binary)) return say('pebble: found')
+  if (!onPath('go')) throw new Failure('pebble is missing: install Go so that it can be built')
+  say('pebble: building it ...')
+  mkdirSync(inProject('.cache', 'acme'), { recursive: true })
+  buildGo('acme', 'github.com/letsencrypt/pebble/v2/cmd/pebble', binary)
 }
 
 /** Servers other than the distribution's Redis, for `npm run stores`. */

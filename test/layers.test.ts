@@ -61,12 +61,17 @@ const PLACES: Record<string, Row> = {
   // A room knows itself and the lists of words.
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
   // Its plugins describe their settings, as those of others do, and watch files as the configuration does.
-  'gateway/identify': { value: [...WORDS, 'config/schema', 'config/files.ts'] },
+  'gateway/identify': { value: [...WORDS, 'config/schema', 'config/marks.ts'] },
   // Compiles the configuration as it was loaded.
   'gateway/policy': { value: WORDS, types: ['config/types.ts'] },
   // The two users of it: clients in one, upstreams in the other.
   'gateway/listen': { value: [...WORDS, 'gateway/http1', 'gateway/http2'] },
   'gateway/forward': { value: [...WORDS, 'gateway/http1', 'gateway/http2'] },
+
+  // Orders certificates; who serves them is injected.
+  'gateway/acme': {
+    value: [...WORDS, 'config/file-lock.ts', 'config/files.ts', 'config/checks/pem.ts'],
+  },
 
   // Written against the rooms' types; their functions are injected, except those of forward that word a response.
   'gateway/pipeline': { value: [...WORDS, 'gateway/forward'], types: ROOMS },
@@ -94,7 +99,9 @@ const PLACES: Record<string, Row> = {
     value: [
       ...WORDS,
       ...ROOMS,
-      ...['http1', 'pipeline', 'configured', 'overrides', 'explain', 'admin'].map(room => `gateway/${room}`),
+      ...['acme', 'http1', 'pipeline', 'configured', 'overrides', 'explain', 'admin'].map(
+        room => `gateway/${room}`,
+      ),
       'config',
       'services/storage',
     ],
@@ -137,6 +144,7 @@ const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace
 
 /** The home of each third-party package: one file per component. Files beside it may import the package's types. */
 const HOMES: Record<string, readonly string[]> = {
+  'acme-client': ['gateway/acme/authority.ts'],
   jose: ['gateway/identify/jwt/token.ts'],
   'ipaddr.js': ['services/directory/events/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],

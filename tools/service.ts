@@ -3,7 +3,7 @@
 import { GATEWAY_SECRET } from '../config/schema/upstream.js'
 import { Failure } from '../gateway/errors.js'
 import { listenFault } from '../gateway/run/listen-fault.js'
-import { openLog, variable } from '../gateway/run/process.js'
+import { logLevel, openLog, variable } from '../gateway/run/process.js'
 import { defineCommand, NO_OPERANDS, Unusable } from './command.js'
 import type { Io } from './io.js'
 
@@ -48,7 +48,7 @@ async function serve(
   io: Io,
 ): Promise<void> {
   const gatewaySecret = secretOf(io.env)
-  const log = openLog()
+  const log = openLog(logLevel(process.env))
   const start = await SERVICES[name]()
   const service = await start({ env: io.env, log, listen, ...(gatewaySecret && { gatewaySecret }) })
     .catch(listenFault('options', listen))

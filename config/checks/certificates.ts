@@ -13,11 +13,19 @@ type ReadText = ConfigFiles['text']
 /** The settings, with each certificate's path resolved by `beside`. */
 export function resolveCertificates(gateway: Gateway, beside: (named: string) => string): Gateway {
   const { listen, upstreams } = gateway
+  const { cert, key, clientCa, acme } = listen.tls ?? {}
   const tls = listen.tls && {
     ...listen.tls,
-    cert: beside(listen.tls.cert),
-    key: beside(listen.tls.key),
-    ...(listen.tls.clientCa !== undefined && { clientCa: beside(listen.tls.clientCa) }),
+    ...(cert !== undefined && { cert: beside(cert) }),
+    ...(key !== undefined && { key: beside(key) }),
+    ...(clientCa !== undefined && { clientCa: beside(clientCa) }),
+    ...(acme && {
+      acme: {
+        ...acme,
+        folder: beside(acme.folder),
+        ...(acme.ca !== undefined && { ca: beside(acme.ca) }),
+      },
+    }),
   }
   const resolved = Object.entries(upstreams).map(([name, upstream]) =>
     'ca' in upstream ? [name, { ...upstream, ca: beside(upstream.ca as string) }] : [name, upstream],
@@ -30,22 +38,7 @@ export function checkCertificates(
   { listen, upstreams }: Pick<Gateway, 'listen' | 'upstreams'>,
   read: ReadText,
 ): UnplacedProblem[] {
-  const faults: UnplacedProblem[] = []
-  if (listen.tls !== undefined) {
-    const cert = certificatesIn(listen.tls.cert, read)
-    const key = privateKeyIn(listen.tls.key, read)
-    if ('fault' in cert) faults.push({ path: ['listen', 'tls', 'cert'], message: cert.fault })
-    if ('fault' in key) faults.push({ path: ['listen', 'tls', 'key'], message: key.fault })
-    if ('key' in key && 'first' in cert) {
-      if (!cert.first.checkPrivateKey(key.key)) {
-        const message = `This is not the key of the first certificate in ${listen.tls.cert}.`
-        faults.push({ path: ['listen', 'tls', 'key'], message })
-      } else {
-        const fault = contextFault(listen.tls.cert, { cert: cert.text, key: key.text })
-        if (fault !== undefined) faults.push({ path: ['listen', 'tls', 'cert'], message: fault })
-      }
-    }
-  }
+  const faults: UnplacedProblem[] = listen.tls === undefined ? [] : ownFaults(listen.tls, read)
   if (listen.tls?.clientCa !== undefined) {
     const message = authorityFault(listen.tls.clientCa, read)
     if (message !== undefined) faults.push({ path: ['listen', 'tls', 'clientCa'], message })
@@ -64,6 +57,39 @@ export function checkCertificates(
     }
   }
   return faults
+}
+
+type ListenerTls = NonNullable<Gateway['listen']['tls']>
+
+/** What is wrong with the certificate of the listener, or with how it is to be ordered. */
+function ownFaults(tls: ListenerTls, read: ReadText): UnplacedProblem[] {
+  const at = (key: string) => ['listen', 'tls', key]
+  const { cert: certFile, key: keyFile, acme } = tls
+  if (acme !== undefined) {
+    const written = (['cert', 'key'] as const).filter(key => tls[key] !== undefined)
+    const message = 'With "acme" the certificate is ordered: leave out "cert" and "key", or "acme".'
+    const ca = acme.ca === undefined ? undefined : certificatesIn(acme.ca, read)
+    return [
+      ...written.slice(0, 1).map(key => ({ path: at(key), message })),
+      ...(ca && 'fault' in ca ? [{ path: [...at('acme'), 'ca'], message: ca.fault }] : []),
+    ]
+  }
+  if (certFile === undefined || keyFile === undefined) {
+    const message =
+      'A certificate is needed: name its files in "cert" and "key", or say in "acme" where it is ordered.'
+    return [{ path: ['listen', 'tls'], message }]
+  }
+  const cert = certificatesIn(certFile, read)
+  const key = privateKeyIn(keyFile, read)
+  const faults: UnplacedProblem[] = []
+  if ('fault' in cert) faults.push({ path: at('cert'), message: cert.fault })
+  if ('fault' in key) faults.push({ path: at('key'), message: key.fault })
+  if (!('key' in key && 'first' in cert)) return faults
+  if (!cert.first.checkPrivateKey(key.key)) {
+    return [{ path: at('key'), message: `This is not the key of the first certificate in ${certFile}.` }]
+  }
+  const fault = contextFault(certFile, { cert: cert.text, key: key.text })
+  return fault === undefined ? [] : [{ path: at('cert'), message: fault }]
 }
 
 /** Why OpenSSL does not take the files: a key that is too short, or other text that looks like PEM. */

@@ -58,7 +58,13 @@ export function reaches(target: string, host: string): boolean {
 }
 
 export function checkListeners(read: Readable): FileFault[] {
-  return [...checkAdmin(read), ...checkPorts(read), ...checkWorkers(read), ...checkProxyProtocol(read)]
+  return [
+    ...checkAdmin(read),
+    ...checkPorts(read),
+    ...checkRedirect(read),
+    ...checkWorkers(read),
+    ...checkProxyProtocol(read),
+  ]
 }
 
 /** The admin port must not be open to a network without a key. */
@@ -75,6 +81,20 @@ function checkPorts({ gateway, gatewayFile: file }: Readable): FileFault[] {
   if (listen.port !== admin.port || !isSameAddress(listen.host, admin.host)) return []
   const message = `Port ${admin.port} is also that of listen.port on ${listen.host}: the two must differ.`
   return [{ file, path: ['admin', 'port'], message }]
+}
+
+/** A third port, which only leads to the first where that speaks TLS. */
+function checkRedirect({ gateway, gatewayFile: file }: Readable): FileFault[] {
+  if (gateway?.listen.redirectHttp === undefined) return []
+  const { listen, admin } = gateway
+  const fault = (message: string) => [{ file, path: ['listen', 'redirectHttp'], message }]
+  if (listen.tls === undefined)
+    return fault('Without "listen.tls" there is no https:// to redirect to: set that, or leave this out.')
+  if (listen.redirectHttp === listen.port)
+    return fault(`Port ${listen.port} is also that of listen.port: the two must differ.`)
+  if (listen.redirectHttp === admin.port && isSameAddress(listen.host, admin.host))
+    return fault(`Port ${admin.port} is also that of admin.port on ${admin.host}: the two must differ.`)
+  return []
 }
 
 /** Anybody could name any client, if everybody were believed. */

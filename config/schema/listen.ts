@@ -12,10 +12,58 @@ export const TLS12_CIPHERS = ['ECDSA', 'RSA'].flatMap(signature =>
   ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map(rest => `ECDHE-${signature}-${rest}`),
 )
 
+const Acme = Strict(
+  {
+    domains: Type.Array(
+      Type.String({
+        format: 'acme-domain',
+        maxLength: 253,
+        expected: 'a host name in lower case, such as api.acme.test (no wildcard: that needs DNS-01)',
+      }),
+      {
+        minItems: 1,
+        maxItems: 100,
+        uniqueItems: true,
+        description: 'The host names that the certificate is for.',
+      },
+    ),
+    email: Type.Optional(
+      Type.String({
+        pattern: '^[!-?A-~]+@[!-?A-~]+$',
+        maxLength: 254,
+        expected: 'an e-mail address',
+        description: 'Where the authority may write to.',
+      }),
+    ),
+    directory: Type.String({
+      format: 'https-url',
+      maxLength: 1024,
+      expected: 'the https:// address of a directory',
+      description: 'The directory of the authority, whose terms of service are agreed to.',
+    }),
+    ca: Type.Optional(
+      CertificateFile('PEM file with the authorities that issue the certificate of the directory itself'),
+    ),
+    folder: Type.String({
+      minLength: 1,
+      maxLength: 1024,
+      description:
+        'Folder for keys and certificates, relative to this file. Gateways that share it order one at a time and use the same certificate.',
+    }),
+  },
+  {
+    description:
+      'In place of `cert` and `key`: the certificate is ordered from an authority (ACME, RFC 8555) and renewed in time.',
+  },
+)
+
 const ListenerTls = Strict(
   {
-    cert: CertificateFile('PEM file with the certificate, followed by its intermediate certificates'),
-    key: CertificateFile('PEM file with the private key, without a passphrase'),
+    cert: Type.Optional(
+      CertificateFile('PEM file with the certificate, followed by its intermediate certificates'),
+    ),
+    key: Type.Optional(CertificateFile('PEM file with the private key, without a passphrase')),
+    acme: Type.Optional(Acme),
     clientCa: Type.Optional(
       CertificateFile("PEM file with the authorities that issue clients' certificates"),
     ),
@@ -85,6 +133,14 @@ export const DataListener = Strict(
   {
     ...address(8080),
     tls: Type.Optional(ListenerTls),
+    redirectHttp: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 65535,
+        description:
+          'With `tls`: a second port, usually 80, that sends clients of plain HTTP to https:// at the same host and path (308).',
+      }),
+    ),
     http2: Word(HTTP2_WIRES, {
       default: 'own',
       description:

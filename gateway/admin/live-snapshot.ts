@@ -17,6 +17,8 @@ export interface LiveSnapshot {
   readonly store: LiveStore
   /** The last request of the past minute that named its client in a field that is not believed. */
   readonly untrusted_forwarding: { readonly field: string; readonly from: string } | null
+  /** Absent where no certificate is ordered. */
+  readonly certificate?: LiveCertificate
   readonly rates: LiveRates
   /** Requests and WebSockets at the upstreams, or waiting for one. */
   readonly in_flight: number
@@ -71,6 +73,15 @@ export interface LiveStore {
   readonly state: 'ok' | 'away'
   /** When this state began. */
   readonly since: string
+}
+
+/** The certificate that the gateway orders itself. */
+export interface LiveCertificate {
+  readonly domains: readonly string[]
+  /** Null while there is none. */
+  readonly expires: string | null
+  /** Why the last order failed, as a sentence; null if it did not. */
+  readonly failure: string | null
 }
 
 /**

@@ -31,12 +31,15 @@ export interface Compiled extends Made {
   withOverrides(forNow: ForNow): Compiled
 }
 
-/** Compiles a validated configuration; reports faults that only the matcher can find, such as ties. */
+/**
+ * Compiles a validated configuration; reports faults that only the matcher can find, such as ties. `isFinal` if another
+ * configuration alone can mend them.
+ */
 export function compile(
   config: Config,
   plugins: PluginSet,
   log: Log,
-): { compiled: Compiled } | { problems: Problem[] } {
+): { compiled: Compiled } | { problems: Problem[]; isFinal: boolean } {
   const limitsReads = new Set(plugins.limit.filter(one => one.limitsReads).map(({ name }) => name))
   const { policy, faults } = compilePolicy(config, {
     revision: revisionOf(config),
@@ -53,7 +56,7 @@ export function compile(
     ...proxyFaults(config),
     ...credentialFaults(config, plugins),
   ].map(({ file, path, message }) => problemAt(config, file, path, message))
-  if (problems.length > 0) return { problems }
+  if (problems.length > 0) return { problems, isFinal: true }
   const made = makePlugins(config, plugins, log)
   if ('problems' in made) return made
   return { compiled: compiledOf(made, policy, access.table, config.gateway.unknownProject) }

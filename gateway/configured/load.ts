@@ -1,7 +1,8 @@
 /** Loads files into a configuration that can be activated, or into the list of all its problems. */
 import { isDeepStrictEqual } from 'node:util'
-import { ConfigFiles, type FileContents, markOf, type Sources } from '../../config/files.js'
+import { ConfigFiles, type FileContents } from '../../config/files.js'
 import { type Config, loadConfig } from '../../config/load.js'
+import { markOf, type Sources } from '../../config/marks.js'
 import { readPluginList } from '../../config/plugin-list.js'
 import { listProblems, type Problem } from '../../config/problem.js'
 import { Failure } from '../errors.js'
@@ -57,10 +58,13 @@ export async function load(
   const sources = new Map([...loaded.sources, ...files])
   if ('problems' in loaded) {
     const problems = [...missing, ...loaded.problems, ...hint(path, env, running)]
-    return { problems, sources, isFinal: missing.length === 0 && !disk.hasFaults }
+    return { problems, sources, isFinal: missing.length === 0 && !disk.mayPass }
   }
   const compiled = compile(loaded.config, plugins, log)
-  if ('problems' in compiled) return { problems: [...missing, ...compiled.problems], sources }
+  if ('problems' in compiled) {
+    const { problems, isFinal } = compiled
+    return { problems: [...missing, ...problems], sources, isFinal: missing.length === 0 && isFinal }
+  }
   const whole = { ...loaded, ...compiled, plugins, sources, contents: disk.contents }
   const problems = [...missing, ...tryLimiters(whole, log)]
   if (problems.length === 0) return whole

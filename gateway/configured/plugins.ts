@@ -7,7 +7,7 @@ import { fileBeside } from '../../config/files.js'
 import { type Config, problemAt } from '../../config/load.js'
 import { formatProblem, type Path, type Problem } from '../../config/problem.js'
 import { columnOfUnknown } from '../../config/words/words.js'
-import { Failure } from '../errors.js'
+import { Failure, SettingsFault } from '../errors.js'
 import { type AskedIdentifier, contained } from '../identify/identify.js'
 import { boundedLog } from '../observe/log-limits.js'
 import type { Limiter, Observer, Tools } from '../plugin.js'
@@ -38,21 +38,24 @@ export function toolsOf({ projects, planWords, gateway, gatewayFile }: Config, l
   return { log, projects, ...planWords, folder, apiKeys, unknown }
 }
 
-/** Creates what `identify` and `observe` of gateway.yaml list. */
+/** Creates what `identify` and `observe` of gateway.yaml list. `isFinal` if other settings alone can mend the problems. */
 export function makePlugins(
   config: Config,
   plugins: PluginSet,
   log: Log,
-): Made | { readonly problems: Problem[] } {
+): Made | { readonly problems: Problem[]; readonly isFinal: boolean } {
   const { gateway, projects } = config
   const known = projects.map(one => ({ ...one, paths: one.paths.map(normalPrefix) }))
   const tools: Tools = { ...toolsOf(config, log), projects: known }
   const faultLog = boundedLog(log)
   const problems: Problem[] = []
+  let isFinal = true
   const attempt = <T>(name: string, path: Path, create: () => T): T[] => {
     try {
       return [create()]
     } catch (error) {
+      // Plugins read files of their own.
+      isFinal &&= error instanceof SettingsFault
       problems.push(problemOf(config, name, path, error))
       return []
     }
@@ -85,7 +88,7 @@ export function makePlugins(
   }
   if (problems.length === 0) return made
   closeAll([made])
-  return { problems }
+  return { problems, isFinal }
 }
 
 /** The limiters by their kind of policy. Throws a Failure that lists the plugins whose `create` threw. */

@@ -1,11 +1,13 @@
 import type { RetryReason } from '../../config/words/words.js'
 import type { ErrorCode } from '../errors.js'
+import type { Timed } from '../http1/deadlines.js'
 import type { Stalled, Stalls } from '../http1/stalls.js'
 import type { Fields, ResponseWatcher } from '../message.js'
 import type { ConnectionFault, OutgoingRequest, ResponseHandler, ResponseHead } from '../outgoing-request.js'
 import { type Attempting, Attempts } from './attempts.js'
 import type { Backends } from './backends.js'
 import { causeOf, codeOf, isIdempotent, isSafe } from './failure.js'
+import { grpcTimeoutMs } from './grpc.js'
 import { answerFields, type FramedRequest, framedRequest, interimFields } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
@@ -34,6 +36,7 @@ export function createHttpTransport(
 class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalled {
   readonly #exchange: Exchange
   readonly #settings: UpstreamSettings
+  readonly #backends: Backends
   readonly #stalls: Stalls
   readonly #retries: Retries
   readonly #attempts: Attempts
@@ -48,6 +51,8 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   /** The final head of a response has come. */
   #hasHead = false
   #relay: Relay | undefined
+  /** When a call of gRPC is over, unless the response has begun. */
+  #callEnds: Timed | undefined
   /** The client has left, or has got the response of a failed request. */
   #clientLeft = false
   #ended = false
@@ -62,6 +67,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     const { req, body = req.body } = exchange
     this.#exchange = exchange
     this.#settings = settings
+    this.#backends = backends
     this.#stalls = stalls
     this.#retries = backends.retries
     this.#attempts = new Attempts(backends, settings.timeouts, this)
@@ -80,11 +86,27 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     res.watch(this)
     this.#retries.begin()
     if (res.closed) this.#finish()
-    else if (this.#request.framing.bytes <= maxBody) this.#attempt()
-    else {
+    else if (this.#request.framing.bytes <= maxBody) {
+      this.#limitCall()
+      this.#attempt()
+    } else {
       this.#giveUp('body-too-large')
       this.#finish()
     }
+  }
+
+  #limitCall(): void {
+    const ms = grpcTimeoutMs(this.#exchange.req)
+    if (ms === undefined) return
+    const { deadlines } = this.#backends
+    this.#callEnds = { deadline: deadlines.now() + ms, onDeadline: () => this.#giveUp('deadline-exceeded') }
+    deadlines.add(this.#callEnds)
+  }
+
+  #callIsAnswered(): void {
+    if (this.#callEnds === undefined) return
+    this.#backends.deadlines.delete(this.#callEnds)
+    this.#callEnds = undefined
   }
 
   #attempt(): void {
@@ -158,6 +180,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   onHead({ status, reason, fields }: ResponseHead): void {
     if (this.#retries.isSet && this.#triesElsewhere(status)) return
     this.#hasHead = true
+    this.#callIsAnswered()
     this.#attempts.backend.answered()
     this.#exchange.onAnswer(status, fields)
     if (this.#clientLeft) return
@@ -340,6 +363,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     if (this.#ended) return
     this.#ended = true
     this.#stalls.end(this)
+    this.#callIsAnswered()
     this.#upload?.stop()
     this.#attempts.leave()
     this.#exchange.onUpstreamEnd()

@@ -5,6 +5,7 @@ import { CATALOGUE, type ErrorCode, problem, SERVED_METHODS } from '../errors.js
 import type { IncomingRequest, OutgoingResponse } from '../message.js'
 import type { Verdict } from '../verdict.js'
 import { seconds } from './fields.js'
+import { grpcStatusFields, isGrpc } from './grpc.js'
 import { refusedRule } from './refused-rules.js'
 import { waitText } from './units.js'
 
@@ -67,13 +68,22 @@ const END_IS_UNKNOWN: readonly ErrorCode[] = ['bad-framing', 'expectation-failed
 
 /** Sends a refusal. The connection decides by itself whether it can read past the rest of the request's body. */
 export function sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void {
-  const { code } = rejection
+  if (END_IS_UNKNOWN.includes(rejection.code)) res.closeAfter()
+  if (isGrpc(req)) {
+    res.writeHead(200, 'OK', grpcHead(rejection))
+    res.end()
+    return
+  }
   const body = bodyOf(rejection)
   const { status, fields: head } = rejectionHead(rejection)
   head.push('Content-Length', String(Buffer.byteLength(body)))
-  if (END_IS_UNKNOWN.includes(code)) res.closeAfter()
   res.writeHead(status, STATUS_CODES[status] ?? '', head)
   res.end(req.method === 'HEAD' ? undefined : body)
+}
+
+function grpcHead({ code, detail, fields = [], retryAfter }: Rejection): string[] {
+  const entry: { detail: string; retryAfter?: number } = CATALOGUE[code]
+  return [...grpcStatusFields(code, detail ?? entry.detail, retryAfter ?? entry.retryAfter), ...fields]
 }
 
 function bodyOf({ code, requestId, detail: said, policies, retryAfter }: Rejection): string {

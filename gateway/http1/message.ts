@@ -33,3 +33,10 @@ export class WireError extends Error {
     this.code = code
   }
 }
+
+/** The beginning of HTTP/2 in the clear, by a client that knows that it is spoken here (RFC 9113 section 3.3). */
+export class Http2Preface extends WireError {
+  constructor() {
+    super('bad-request', 'the version')
+  }
+}

@@ -2,9 +2,11 @@
 import type { Fields } from '../message.js'
 import { listHas, parseFields } from './fields.js'
 import { isLineEnd, SPACE, skip, TARGET, TOKEN } from './grammar.js'
-import { type ParsedRequest, WireError } from './message.js'
+import { Http2Preface, type ParsedRequest, WireError } from './message.js'
 
 const VERSION_LENGTH = 'HTTP/1.1'.length
+/** The preface of HTTP/2 up to its first empty line: no request, but it looks like the head of one. */
+export const HTTP2_HEAD = 'PRI * HTTP/2.0\r\n'
 
 /**
  * Parses a head: its lines, each with its CRLF, without the empty line. Throws `bad-request` on a violation of the
@@ -20,7 +22,8 @@ export function parseRequestHead(head: string): ParsedRequest {
     throw new WireError('bad-request', 'the target')
   const lineEnd = targetEnd + 1 + VERSION_LENGTH
   const version = versionAt(head, targetEnd + 1)
-  if (version === undefined || !isLineEnd(head, lineEnd)) throw new WireError('bad-request', 'the version')
+  if (version === undefined || !isLineEnd(head, lineEnd))
+    throw head === HTTP2_HEAD ? new Http2Preface() : new WireError('bad-request', 'the version')
   return {
     method: head.slice(0, methodEnd),
     target: head.slice(target, targetEnd),

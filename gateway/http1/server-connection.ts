@@ -4,13 +4,13 @@ import type { ErrorCode } from '../errors.js'
 import type { IncomingRequest, Peer, Takeover } from '../message.js'
 import type { Timed } from './deadlines.js'
 import { closeLingering } from './lingering-close.js'
-import { type Framing, type ParsedRequest, WireError } from './message.js'
+import { type Framing, Http2Preface, type ParsedRequest, WireError } from './message.js'
 import { ReaderLimit } from './reader-limit.js'
 import { refusalText } from './refusal.js'
 import { RequestBody } from './request-body.js'
-import { asksForWebSocket, expectsContinue } from './request-head.js'
+import { asksForWebSocket, expectsContinue, HTTP2_HEAD } from './request-head.js'
 import { RequestReader } from './request-reader.js'
-import type { ServerConnections } from './server-connections.js'
+import type { ServerConnections, ServerHandlers } from './server-connections.js'
 import { ServerResponse } from './server-response.js'
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
@@ -154,7 +154,10 @@ export class ServerConnection implements Timed {
   /** Ends the connection in any case, because the start of the next request is unknown. */
   onBroken(error: unknown): void {
     const { body } = this.#reader
+    const { http2 } = this.#all.handlers
     if (!(error instanceof WireError)) this.#fail(error)
+    else if (error instanceof Http2Preface && http2 !== undefined && this.#all.expectsRequest(this))
+      this.#handOver(http2)
     else if (body !== undefined) this.#breakBody(body, error.code)
     else this.#refuse(error.code)
   }
@@ -268,6 +271,15 @@ export class ServerConnection implements Timed {
     socket.pause()
     Object.assign(socket, { readableFlowing: null })
     return { socket, head }
+  }
+
+  /** The whole connection is HTTP/2: only its first bytes look like HTTP/1.1. */
+  #handOver(http2: NonNullable<ServerHandlers['http2']>): void {
+    const { socket, head } = this.#takeOver()
+    socket.off('close', this.#onClose)
+    this.#all.closed(this)
+    socket.unshift(Buffer.concat([Buffer.from(`${HTTP2_HEAD}\r\n`, 'latin1'), head]))
+    http2(socket, this.#peer)
   }
 
   #limit(ms: number): void {

@@ -12,6 +12,8 @@ export interface ServerHandlers {
    * connection, and `res` closes with it.
    */
   upgrade(req: IncomingRequest, res: OutgoingResponse, takeOver: () => Takeover): void
+  /** Takes a connection that begins with HTTP/2, with all its bytes. Without this they are refused. */
+  http2?(socket: Socket, arrival: Arrival): void
   /**
    * The listener itself responded, with `id` as the request id, because no valid request came, or none in time. `peer`
    * is the client's address.

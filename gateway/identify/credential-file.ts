@@ -1,6 +1,6 @@
 /** Files of keys: which of them may be opened, and how a change is noticed. */
 import type { Stats } from 'node:fs'
-import { markOfFile } from '../../config/files.js'
+import { markOfFile } from '../../config/marks.js'
 
 /** A mark that changes when the file does. @throws a sentence that says why the file must not be opened */
 export function checkedMark(found: Stats, mostBytes: number): string {

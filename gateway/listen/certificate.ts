@@ -16,14 +16,18 @@ export interface CertificatePair {
 export class Certificate {
   readonly #log: Log
   readonly #use: (pair: CertificatePair) => void
-  #served: CertificatePair
+  #served: CertificatePair | undefined
 
-  /** Throws when the pair cannot be used. */
-  constructor(first: CertificatePair, log: Log, use: (pair: CertificatePair) => void) {
+  /** @param first undefined while there is none. Throws when the pair cannot be used. */
+  constructor(first: CertificatePair | undefined, log: Log, use: (pair: CertificatePair) => void) {
     this.#log = log
     this.#use = use
     this.#served = first
-    use(first)
+    if (first !== undefined) use(first)
+  }
+
+  get isThere(): boolean {
+    return this.#served !== undefined
   }
 
   /** A pair that cannot be used is logged, and the old one stays in use. */

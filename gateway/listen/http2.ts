@@ -1,5 +1,5 @@
 /** HTTP/2 from clients (RFC 9113), by one of two implementations. */
-import type { TLSSocket } from 'node:tls'
+import type { Socket } from 'node:net'
 import type { Http2Wire } from '../../config/words/words.js'
 import { type Http2Handlers, Http2ServerConnections } from '../http2/server/connections.js'
 import type { Arrival } from '../message.js'
@@ -15,8 +15,8 @@ export interface Http2ListenerSettings extends RequestLimitSettings {
 }
 
 export interface Http2Listener {
-  /** Takes a connection that has negotiated HTTP/2. */
-  accept(socket: TLSSocket, arrival: Arrival): void
+  /** Takes a connection that has negotiated HTTP/2, or that begins with it in the clear, where that is understood. */
+  accept(socket: Socket, arrival: Arrival): void
   /** Closes the connection that has waited longest for a request. False if there is none. */
   closeLongest(): boolean
   /** Accepts no new requests on any connection; each connection ends with its last request. */

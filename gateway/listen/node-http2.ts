@@ -6,7 +6,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
-import type { TLSSocket } from 'node:tls'
+import type { Socket } from 'node:net'
 import { CLOSING_MS } from '../http1/lingering-close.js'
 import type { Http2Handlers } from '../http2/server/connections.js'
 import type { ClientLimits } from '../http2/server/streams.js'
@@ -80,7 +80,7 @@ export function createNodeHttp2Listener(
   }
 
   /** Returns a function that ends the session with its last request. */
-  function attend(session: ServerHttp2Session, socket: TLSSocket, peer: Peer): () => void {
+  function attend(session: ServerHttp2Session, socket: Socket, peer: Peer): () => void {
     let open = 0
     let closing: NodeJS.Timeout | undefined
     // Node would wait without limit for the client to close its side.

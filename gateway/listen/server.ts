@@ -28,14 +28,22 @@ export interface Listener {
 
 /** The data port: a strict HTTP server that rejects invalid HTTP by itself. With `tls` it accepts TLS only. */
 export function createListener(handlers: Handlers, settings: ListenerSettings, tls?: TlsSettings): Listener {
-  const http1 = new ServerConnections(handlers, {
-    maxHead: MAX_HEAD_READ,
-    headTimeoutMs: settings.headTimeout,
-    requestTimeoutMs: REQUEST_TIMEOUT_MS,
-    keepAliveMs: KEEP_ALIVE_MS,
-  })
   const http2 = createHttp2Listener(handlers, settings, address =>
     clientBehind(address, settings.trustedProxies()),
+  )
+  // Over TLS, and by Node's implementation, HTTP/2 has to be negotiated.
+  const inClear: Pick<ServerHandlers, 'http2'> =
+    tls === undefined && settings.http2 === 'own'
+      ? { http2: (socket, { address }) => http2.accept(socket, { address, fingerprints: undefined }) }
+      : {}
+  const http1 = new ServerConnections(
+    { ...handlers, ...inClear },
+    {
+      maxHead: MAX_HEAD_READ,
+      headTimeoutMs: settings.headTimeout,
+      requestTimeoutMs: REQUEST_TIMEOUT_MS,
+      keepAliveMs: KEEP_ALIVE_MS,
+    },
   )
   const front =
     tls &&

@@ -8,6 +8,7 @@ import { refusalText } from '../http1/refusal.js'
 import type { Arrival, Fingerprints } from '../message.js'
 import type { Log } from '../types.js'
 import { Certificate, type CertificatePair } from './certificate.js'
+import { type ChallengeCertificate, challengeHandshakes } from './challenge-handshake.js'
 import { certificateOf } from './client-certificate.js'
 import { fingerprintsOf, peekHello } from './fingerprint.js'
 
@@ -15,11 +16,18 @@ import { fingerprintsOf, peekHello } from './fingerprint.js'
 const HANDSHAKE_MS = 10_000
 /** The same during a drain, for all of it. */
 const LAST_HANDSHAKE_MS = 1_000
+/** A fatal alert (RFC 8446 section 6), which blames nothing that the client has sent. */
+const INTERNAL_ERROR = '\x15\x03\x03\x00\x02\x02\x50'
 const HTTP2 = 'h2'
 const HTTP1 = 'http/1.1'
 
 export interface TlsSettings {
-  readonly certificate: CertificatePair
+  /** Undefined while there is none: until then, handshakes are refused. */
+  readonly certificate: CertificatePair | undefined
+  /** Whether clients are asked for a certificate. */
+  readonly asksClients: boolean
+  /** Answers the challenges of an authority; absent where none is asked. */
+  readonly challenge?: ChallengeCertificate | undefined
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
   /** TLS 1.2 ciphers, by OpenSSL's names. */
   readonly ciphers: readonly string[]
@@ -62,7 +70,7 @@ interface Connection {
  * Terminates TLS 1.2 and 1.3 with one certificate (RFC 9325). Throws if it cannot be used.
  */
 export function createTlsFront(
-  { log, minVersion, ciphers, clientAuth, certificate: first }: TlsSettings,
+  { log, minVersion, ciphers, clientAuth, asksClients, certificate: first, challenge }: TlsSettings,
   protocols: Protocols,
 ): TlsFront {
   /** Keyed by endpoints, because Node does not tell which TCP connection a finished handshake belongs to. */
@@ -70,7 +78,7 @@ export function createTlsFront(
   /** Those that have not completed their handshake, the oldest first. */
   const greeting = new Set<Connection>()
 
-  const asksClients = first.ca !== undefined
+  const challenges = challenge && challengeHandshakes(challenge, HANDSHAKE_MS)
   const secure = createServer({
     ALPNProtocols: [HTTP2, HTTP1],
     handshakeTimeout: HANDSHAKE_MS,
@@ -140,7 +148,9 @@ export function createTlsFront(
     fingerprintsOf(hello).then(found => {
       connection.fingerprints = found
     })
-    secure.emit('connection', socket)
+    if (challenges?.areMeantBy(hello)) challenges.accept(socket)
+    else if (certificate.isThere) secure.emit('connection', socket)
+    else closeLingering(socket, INTERNAL_ERROR)
   }
 
   return {

@@ -60,6 +60,42 @@ export function watchKeys(series: Series, counts: () => Iterable<WrongKeyCount>)
   )
 }
 
+/** A certificate that this gateway orders itself. */
+export interface OrderedCertificate {
+  readonly state: { readonly domains: readonly string[]; readonly expires: Date | null }
+  readonly orders: Readonly<Record<'issued' | 'failed', number>>
+}
+
+/** Prometheus notices the first event of a series only if it was 0 before. */
+const NO_ORDERS = { issued: 0, failed: 0 }
+
+/** @param certificate undefined where none is ordered */
+export function watchCertificate(series: Series, certificate: OrderedCertificate | undefined): void {
+  series.gauge(
+    'sluice_certificate_expires_timestamp_seconds',
+    'When the ordered certificate in force ends, in seconds since 1970, by domain; without a series while there is none.',
+    {
+      labels: ['domain'],
+      aggregator: 'max',
+      collect() {
+        this.reset()
+        const { domains = [], expires } = certificate?.state ?? {}
+        for (const domain of expires ? domains : []) this.set({ domain }, Number(expires) / 1000)
+      },
+    },
+  )
+  series.counter(
+    'sluice_certificate_orders_total',
+    'Orders of certificates that have ended, by result: issued or failed.',
+    ['result'],
+    function () {
+      this.reset()
+      for (const [result, times] of Object.entries(certificate?.orders ?? NO_ORDERS))
+        this.inc({ result }, times)
+    },
+  )
+}
+
 export function watchWorkers(series: Series, workers: () => Iterable<WorkerHealth>): void {
   const help = '1 while the worker answers its supervisor; without a series for a process that has ended.'
   series.gauge('sluice_worker_up', help, {

@@ -80,7 +80,7 @@ function finishedOf(context: RequestContext, verdict: Judgement | undefined): Fi
     address: context.address,
     verdict: judgementWith(entered?.ruling, verdict, { facts, project }),
     revision: context.revision,
-    status: tunnel === undefined ? res.status : 101,
+    status: tunnel === undefined ? (context.refusedAs ?? res.status) : 101,
     source: context.source,
     error: context.error,
     cause: context.cause,

@@ -3,7 +3,7 @@
  * are passed in as functions; this file only determines their order.
  */
 import type { DecideRequest } from '../decide/question.js'
-import { type ErrorCode, GatewayError } from '../errors.js'
+import { CATALOGUE, type ErrorCode, GatewayError } from '../errors.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Peeked } from '../listen/peek-body.js'
 import type {
@@ -225,6 +225,7 @@ class PipelineRequest implements ResponseWatcher {
     }
     context.source = 'gateway'
     context.error = rejection.code
+    context.refusedAs = CATALOGUE[rejection.code].status
     const { answers, sendRejection } = this.#parts
     sendRejection(req, res, refusal(rejection, facts, answers, context.answerFields))
   }

@@ -47,6 +47,8 @@ export class RequestContext {
   /** Whose response the client gets. */
   source: AnswerSource = 'gateway'
   error: string | undefined
+  /** Status of the gateway's refusal in the catalogue: for gRPC the response says it in another way. */
+  refusedAs: number | undefined
   cause: string | undefined
   /** The upstream's part; it has ended, too, if it will not begin. */
   upstreamPart: 'ahead' | 'running' | 'ended' = 'ahead'

@@ -1,5 +1,4 @@
 /** Assembles what takes requests and counts them: a gateway without its admin port. */
-import { urlOf } from '../../config/words/address.js'
 import type { Asked } from '../admin/explain.js'
 import type { HistoryOf } from '../admin/live.js'
 import type { Configuration } from '../configured/load.js'
@@ -17,27 +16,25 @@ import { UnknownHosts } from '../identify/unknown.js'
 import type { CertificatePair } from '../listen/certificate.js'
 import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
-import { createListener } from '../listen/server.js'
 import { Live, type StepCounts } from '../observe/live/live.js'
 import { boundedLog } from '../observe/log-limits.js'
 import { Metrics } from '../observe/metrics.js'
-import { networkPrefix, Redactor } from '../observe/redact.js'
+import { Redactor } from '../observe/redact.js'
 import { ForwardingWatch, type UntrustedForwarding, warnOf } from '../observe/untrusted-forwarding.js'
 import { watchVitals } from '../observe/watched.js'
 import type { Runtime } from '../overrides/runtime.js'
 import type { Log } from '../types.js'
 import { Generation, type InForce, type Lasting } from './generation.js'
-import { listenFault } from './listen-fault.js'
 import { type ProcessPart, partOf } from './live/part.js'
 import { openTracing } from './open-tracing.js'
-
+import { openPorts } from './ports.js'
 import { type BackendState, type EmbeddedService, startEmbedded, Upstreams } from './upstreams.js'
 import { version } from './version.js'
 
 export interface CoreOptions {
   /** The configuration to start with. */
   readonly first: Configuration
-  /** The certificate in force; undefined without TLS. */
+  /** The certificate in force; undefined without TLS, and while none was issued. */
   readonly certificate: CertificatePair | undefined
   /** An embedded service; starts it when asked for the first time. */
   embedded(name: string): Promise<EmbeddedService>
@@ -68,6 +65,8 @@ export interface Core {
   forget(key: string): Promise<void>
   /** Opens what a configuration needs. Rejects, without having changed anything, when that fails. */
   prepare(loaded: Configuration): Promise<Prepared>
+  /** For new connections. */
+  replaceCertificate(certificate: CertificatePair): void
   /** Starts listening; resolves to the address, with its scheme. */
   listen(): Promise<string>
   /** Stops listening, lets requests finish up to the configured deadline, then closes everything. */
@@ -143,8 +142,11 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     log,
   }
   let inForce = await openGeneration(first, lasting, options)
-  const listener = createListener(
-    {
+  const ports = openPorts({
+    listen,
+    certificate,
+    workers,
+    handlers: {
       request: (req, res) => inForce.pipeline.request(req, res),
       upgrade: (req, res, takeOver) => inForce.pipeline.upgrade(req, res, takeOver),
       refused(code, id, peer) {
@@ -155,22 +157,12 @@ export async function openCore(options: CoreOptions): Promise<Core> {
       failed: error => log.error({ err: error }, 'a connection was cut'),
       flooded: flood => metrics.flooded(flood),
     },
-    {
-      ...listen,
-      // The limit is for all workers together: each has its share.
-      maxConnections: Math.ceil(listen.maxConnections / workers),
-      trustedProxies: () => inForce.trustedProxies,
-      turnedAway: cap => metrics.turnedAway(cap),
-      lacksHeader: proxy =>
-        faultLog.warn(
-          { from: networkPrefix(networkOf(proxy)) },
-          'A connection from trustedProxies was closed, because it does not begin with the PROXY protocol: let the balancer send it, or set listen.proxyProtocol to false',
-        ),
-    },
-    listen.tls && certificate && { ...listen.tls, certificate, log },
-  )
+    trustedProxies: () => inForce.trustedProxies,
+    turnedAway: cap => metrics.turnedAway(cap),
+    log,
+  })
   watchVitals(metrics.series, {
-    connections: () => listener.connections,
+    connections: () => ports.connections,
     loopDelay,
     backends: () => upstreams.load(),
     checks: () => upstreams.checks(),
@@ -216,18 +208,16 @@ export async function openCore(options: CoreOptions): Promise<Core> {
         commit(certificate) {
           inForce.retire()
           inForce = next
-          if (certificate !== undefined) listener.replaceCertificate(certificate)
+          if (certificate !== undefined) ports.replaceCertificate(certificate)
         },
         discard: () => next.retire(),
       }
     },
-    async listen() {
-      const address = await listener.start(listen.host, listen.port).catch(listenFault('listen', listen))
-      return urlOf(address, listen.tls && 'https')
-    },
+    replaceCertificate: certificate => ports.replaceCertificate(certificate),
+    listen: () => ports.start(),
     async drain() {
       upstreams.goAway()
-      await listener.drain(inForce.loaded.config.gateway.drain)
+      await ports.drain(inForce.loaded.config.gateway.drain)
       await upstreams.close()
       await inForce.close()
       await tracing?.close()

@@ -1,14 +1,16 @@
 /** Assembles a running gateway around what takes its requests: reload, admin port, drain. */
 
 import { urlOf } from '../../config/words/address.js'
+import type { CertificateKeeper } from '../acme/keeper.js'
 import { Health, startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { serviceDocuments } from '../explain/inspect.js'
-import { watchKeys } from '../observe/watched.js'
+import { watchCertificate, watchKeys } from '../observe/watched.js'
 import { reportModes } from '../overrides/mode.js'
 import { reportQuotas } from '../overrides/quota.js'
 import { overrideRoutes } from '../overrides/routes.js'
+import { certificateKeeper } from './acme.js'
 import { type Host, type HostOptions, processHost } from './host.js'
 import { KeyLister } from './key-list.js'
 import { listenFault } from './listen-fault.js'
@@ -16,7 +18,7 @@ import { joinUpstreams, standingOf } from './live/join-upstreams.js'
 import { liveData } from './live/live-data.js'
 import { Reloader } from './reload.js'
 
-export interface GatewayOptions extends Omit<HostOptions, 'countWrongCredential'> {
+export interface GatewayOptions extends Omit<HostOptions, 'countWrongCredential' | 'ordered'> {
   /** Reads the configuration again. */
   load(): Promise<Configuration | InvalidConfiguration>
   /** The series of the embedded services, in the Prometheus text format. */
@@ -45,11 +47,16 @@ export async function startGateway(
   const { admin: settings, redis } = first.config.gateway
   const countWrongCredential = (client: string, credential: string) =>
     wrongKeys.sent('routes', client, credential)
-  const host = await openHost({ ...options, countWrongCredential })
+  const keeper = certificateKeeper(first, {
+    install: certificate => host.install(certificate),
+    log,
+  })
+  const host = await openHost({ ...options, countWrongCredential, ordered: await keeper?.stored() })
   const { metrics, overrides } = host
   const { runtime } = overrides
   const health = new Health(() => host.trouble)
   metrics.policyLoaded(first.compiled.policy.revision)
+  watchCertificate(metrics.series, keeper)
   watchKeys(metrics.series, () => wrongKeys.counts())
   const reloader = new Reloader({
     first,
@@ -79,12 +86,20 @@ export async function startGateway(
       text: async () => (await host.series()) + ((await options.embeddedMetrics?.()) ?? ''),
     },
     log,
-    state: () => describeState(host, reloader),
+    state: () => describeState(host, reloader, keeper),
     reload: () => reloader.reload('admin'),
     explain: asked => host.explain(asked),
     inspected: host.inspected,
     keys: project => keys.list(project),
-    live: liveData({ host, reloader, redis, overrides: runtime.overrides, runtime, log }),
+    live: liveData({
+      host,
+      reloader,
+      redis,
+      overrides: runtime.overrides,
+      runtime,
+      certificate: keeper,
+      log,
+    }),
     ...overrideRoutes(
       overrides,
       () => host.inForce.loaded,
@@ -94,6 +109,8 @@ export async function startGateway(
     documents: () => serviceDocuments(host.inForce.loaded.config.gateway, url),
   }).catch(listenFault('admin', settings))
   url = await host.listen()
+  // Not before: the authority may look for its challenge at once.
+  keeper?.start()
   health.ready()
 
   return {
@@ -103,6 +120,7 @@ export async function startGateway(
     async drain() {
       health.draining()
       reloader.close()
+      await keeper?.close()
       // The processes still know when keys were used.
       const listClosed = keys.close()
       await host.drain()
@@ -117,6 +135,7 @@ export async function startGateway(
 async function describeState(
   host: Pick<Host, 'inForce' | 'backends' | 'untrustedForwarding' | 'overrides' | 'workers'>,
   { needsRestart, last }: Pick<Reloader, 'needsRestart' | 'last'>,
+  keeper: Pick<CertificateKeeper, 'state'> | undefined,
 ): Promise<object> {
   const { loaded, loadedAt } = host.inForce
   const { compiled, config } = loaded
@@ -147,6 +166,8 @@ async function describeState(
     needsRestart,
     /** Null until the first reload. */
     lastReload: last ?? null,
+    /** Where certificates are ordered: the one in force, and why there is none or no newer one. */
+    ...(keeper && { certificate: keeper.state }),
     ...(workers && { workers }),
   }
 }

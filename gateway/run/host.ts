@@ -1,4 +1,5 @@
 /** What takes requests: this process, or a pool of workers. Reloads and the admin port see no difference. */
+import type { StoredCertificate } from '../acme/folder.js'
 import type { Asked } from '../admin/explain.js'
 import type { Inspected } from '../admin/inspect.js'
 import type { HistoryOf } from '../admin/live.js'
@@ -16,7 +17,11 @@ import type { AnsweredParts } from './live/live-data.js'
 import type { ProcessPart } from './live/part.js'
 import type { BackendState } from './upstreams.js'
 
-export type HostOptions = Omit<CoreOptions, 'certificate' | 'workers' | 'openRuntime' | 'reportForwarding'>
+export interface HostOptions
+  extends Omit<CoreOptions, 'certificate' | 'workers' | 'openRuntime' | 'reportForwarding'> {
+  /** What was ordered before the start; undefined if nothing was. */
+  readonly ordered: StoredCertificate | undefined
+}
 
 type MaybePromise<T> = T | Promise<T>
 
@@ -52,6 +57,8 @@ export interface Host {
   readonly trouble: string | undefined
   /** Activates a configuration everywhere in one step; rejects, with nothing changed, when that fails. */
   replace(loaded: Configuration): Promise<void>
+  /** Serves a certificate that was ordered, from now on and in every process. */
+  install(ordered: StoredCertificate): Promise<void>
   /** Starts to take requests; resolves to the address, with its scheme. */
   listen(): Promise<string>
   /** Lets requests finish up to the configured deadline, then closes everything. */
@@ -62,7 +69,7 @@ export interface Host {
 export async function processHost(options: HostOptions): Promise<Host> {
   const { first, log } = options
   const { listen } = first.config.gateway
-  let certificate = certificateOf(listen, first.contents)
+  let certificate = certificateOf(listen, first.contents, options.ordered)
   let opened: OpenOverrides | undefined
   const core = await openCore({
     ...options,
@@ -95,6 +102,10 @@ export async function processHost(options: HostOptions): Promise<Host> {
       const { commit } = await core.prepare(loaded)
       certificate = nextCertificate(listen, loaded.contents, certificate, log)
       commit(certificate)
+    },
+    async install(ordered) {
+      certificate = nextCertificate(listen, core.inForce.loaded.contents, certificate, log, ordered)
+      if (certificate !== undefined) core.replaceCertificate(certificate)
     },
     listen: core.listen,
     drain: core.drain,

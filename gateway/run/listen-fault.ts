@@ -8,7 +8,7 @@ interface Address {
 }
 
 /** What the address was set by: a section of gateway.yaml, or the options of a command. */
-type Setting = 'listen' | 'admin' | 'options'
+type Setting = 'listen' | 'redirect' | 'admin' | 'options'
 
 /** For `catch`. @throws {Failure} or the original error */
 export function listenFault(setting: Setting, address: Address): (error: unknown) => never {
@@ -20,6 +20,7 @@ export function listenFault(setting: Setting, address: Address): (error: unknown
 
 const NAMES = {
   listen: { host: 'listen.host', port: 'listen.port in gateway.yaml, or PORT where it says so' },
+  redirect: { host: 'listen.host', port: 'listen.redirectHttp in gateway.yaml' },
   admin: { host: 'admin.host', port: 'admin.port in gateway.yaml, or ADMIN_PORT where it says so' },
   options: { host: '--host', port: '--port' },
 }
@@ -46,7 +47,7 @@ function ownerText(port: number): string {
   if (pid === undefined) return ''
   // In a worker, the parent process holds the admin port.
   if (pid === process.pid || (process.connected && pid === process.ppid))
-    return ' by this gateway itself: its two ports must differ'
+    return ' by this gateway itself: its ports must differ'
   const owner = ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
   // Such as a worker whose supervisor was killed: it cannot end by itself.
   return isStopped(pid) ? `${owner}, which is stopped: "kill -KILL ${pid}" ends it` : owner

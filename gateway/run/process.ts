@@ -12,12 +12,12 @@ export function variable(name: string, env: NodeJS.ProcessEnv): string {
   return found?.value ?? ''
 }
 
-/** The log on stdout, at LOG_LEVEL; `worker` is the id of a process that shares it. @throws {Failure} */
-export function openLog(worker?: number): ClosableLog {
-  return createLog({ level: logLevel(process.env), terminal: process.stdout.isTTY === true, worker })
+/** The log on stdout; `worker` is the id of a process that shares it. */
+export function openLog(level: LogLevel, worker?: number): ClosableLog {
+  return createLog({ level, terminal: process.stdout.isTTY === true, worker })
 }
 
-/** @throws {Failure} */
+/** What LOG_LEVEL says. @throws {Failure} */
 export function logLevel(env: NodeJS.ProcessEnv): LogLevel {
   const level = variable('LOG_LEVEL', env) || 'info'
   if (isLogLevel(level)) return level

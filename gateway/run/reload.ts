@@ -3,8 +3,8 @@
  * force.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { hasChanged, markOf, type Sources } from '../../config/files.js'
 import { problemAt } from '../../config/load.js'
+import { hasChanged, markOf, type Sources } from '../../config/marks.js'
 import { countProblems, formatProblem, listed, type Problem } from '../../config/problem.js'
 import type { Gateway } from '../../config/schema/gateway.js'
 import type { ReloadResult } from '../admin/reload.js'

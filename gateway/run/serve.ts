@@ -15,7 +15,7 @@ import { drainOnSignals } from './drain.js'
 import { cannotStart, EMBEDDED, environmentProblems } from './environment.js'
 import { type RunningGateway, startGateway } from './gateway.js'
 import { holdHangups, onHangup } from './hangup.js'
-import { openLog, outliveRejections, variable } from './process.js'
+import { logLevel, openLog, outliveRejections, variable } from './process.js'
 import { hashSecret } from './secret.js'
 import type { EmbeddedService } from './upstreams.js'
 import { watchSources } from './watch.js'
@@ -37,7 +37,7 @@ export async function serve(
   { contents, summary }: ServeOptions = {},
 ): Promise<Pick<RunningGateway, 'url'>> {
   holdHangups()
-  const log = openLog()
+  const log = openLog(logLevel(process.env))
   const first = await loadOrFail(configPath, process.env, log, { contents })
   const problems = await environmentProblems(first.config, process.env)
   if (problems.length > 0) throw new Failure(listProblems(problems))

@@ -2,7 +2,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hasChanged, markOf, type Sources } from '../../config/files.js'
+import { hasChanged, markOf, type Sources } from '../../config/marks.js'
 import type { Log } from '../types.js'
 
 /** File watches miss changes: network file systems, links into other folders, folders created later. */

@@ -24,6 +24,7 @@ const LATE_MS = 100
 function noticesOf(snapshot: LiveSnapshot): Notice[] {
   return [
     ...faults(snapshot),
+    ...certificateFaults(snapshot),
     ...reloadFaults(snapshot),
     ...untrusted(snapshot),
     ...refusals(snapshot),
@@ -94,6 +95,27 @@ function* reloadFaults({ reload, revision, at }: LiveSnapshot): Generator<Notice
   if (reload?.result !== 'refused') return
   const sentence = `The reload at ${moment(reload.at, Date.parse(at))} was refused, ${several(reload.problems.length, 'problem')}: revision ${shortRevision(revision)} stays in force.`
   yield { about: 'reload', kind: 'bad', word: 'Reload', sentence, section: '#standing' }
+}
+
+function* certificateFaults({ certificate, at }: LiveSnapshot): Generator<Notice> {
+  if (certificate === undefined) return
+  const { domains, expires, failure } = certificate
+  const ended = expires === null || Date.parse(expires) <= Date.parse(at)
+  if (!ended && failure === null) return
+  const consequence =
+    expires === null
+      ? 'TLS connections are refused, because there is no certificate yet.'
+      : ended
+        ? `The certificate for ${domains[0]} ended ${moment(expires, Date.parse(at))}.`
+        : `The certificate for ${domains[0]} serves on until ${moment(expires, Date.parse(at))}, but was not renewed.`
+  const sentence = `${consequence} ${failure ?? 'It is being ordered.'}`
+  yield {
+    about: 'certificate',
+    kind: ended ? 'bad' : 'warn',
+    word: 'Certificate',
+    sentence,
+    section: '#standing',
+  }
 }
 
 function* refusals({ rules, closest }: LiveSnapshot): Generator<Notice> {

@@ -176,6 +176,13 @@ export const CONTESTANTS: readonly Contestant[] = [
   { name: 'tls', label: 'Node TLS sockets', counts: false, only: 'idle', start: peer('tls') },
   { name: 'echo', label: 'Node sockets that answer', counts: false, only: 'flood', start: peer('echo') },
   {
+    name: 'wire',
+    label: 'Sluice’s HTTP/1.1 with a constant answer',
+    counts: false,
+    only: 'flood',
+    start: peer('wire'),
+  },
+  {
     name: 'memory-key',
     label: 'Sluice, in process, API keys',
     counts: true,

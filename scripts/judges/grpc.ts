@@ -31,15 +31,16 @@ export const judgeGrpc: Judge = async (t, place) => {
     return failed
   }
   const direct = await play(port, false)
-  const through = await play(gateway.port, true)
+  const clear = await startGateway(t, place, port, { protocol: 'h2c' })
+  const through = [...(await play(gateway.port, true)), ...(await play(clear.port, false))]
   const faults = through.map(text => `gRPC interoperability: ${text}`)
-  if (!gateway.isRunning()) faults.push('the gateway ended')
+  if (!gateway.isRunning() || !clear.isRunning()) faults.push('the gateway ended')
   const verdict = through.length <= direct.length ? 'none more' : 'some more'
   return {
     rows: [
       [
         'gRPC interoperability, Go',
-        `${ROUNDS * CASES.length} cases`,
+        `${ROUNDS * CASES.length} cases, TLS and in the clear`,
         `${direct.length} failed`,
         `${through.length} failed`,
         verdict,

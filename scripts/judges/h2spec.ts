@@ -1,5 +1,5 @@
 /**
- * h2spec in strict mode against the gateway's TLS port: with `http2: own` no case may fail, with `http2: node` none that a
+ * h2spec in strict mode against the gateway's TLS port, and in the clear: with `http2: own` no case may fail, with `http2: node` none that a
  * bare node:http2 server passes.
  */
 import { readFileSync } from 'node:fs'
@@ -32,14 +32,16 @@ export const judgeH2spec: Judge = async (t, place) => {
     own: await startGateway(t, place, upstream, { tls: true, http2: 'own' }),
     node: await startGateway(t, place, upstream, { tls: true, http2: 'node' }),
   }
+  const clear = await startGateway(t, place, upstream, { http2: 'own' })
   // One after the other: cases that wait for silence would disturb each other on a busy machine.
   const direct = await run(program, place, barePort)
   const own = await run(program, place, gateways.own.port)
   const node = await run(program, place, gateways.node.port)
+  const inClear = await run(program, place, clear.port, [])
   const more = [...node.failed].filter(title => !direct.failed.has(title))
   const both = [...node.failed].filter(title => direct.failed.has(title))
   const ended = HTTP2_WIRES.filter(wire => !gateways[wire].isRunning())
-  const areEqual = own.cases === direct.cases && node.cases === direct.cases
+  const areEqual = [own, node, inClear].every(({ cases }) => cases === direct.cases)
   return {
     rows: [
       [
@@ -48,6 +50,13 @@ export const judgeH2spec: Judge = async (t, place) => {
         '',
         `${own.failed.size} failed`,
         own.failed.size === 0 ? 'none' : `${own.failed.size} failed`,
+      ],
+      [
+        'h2spec, strict, in the clear',
+        `${inClear.cases} cases`,
+        '',
+        `${inClear.failed.size} failed`,
+        inClear.failed.size === 0 ? 'none' : `${inClear.failed.size} failed`,
       ],
       [
         'h2spec, strict, TLS, `http2: node`',
@@ -59,6 +68,8 @@ export const judgeH2spec: Judge = async (t, place) => {
     ],
     faults: [
       ...[...own.failed].map(title => `h2spec, http2: own: ${title}`),
+      ...[...inClear.failed].map(title => `h2spec, in the clear: ${title}`),
+      ...(clear.isRunning() ? [] : ['h2spec: the gateway in the clear ended']),
       ...more.map(title => `h2spec, http2: node: ${title}`),
       ...ended.map(wire => `h2spec: the gateway with http2: ${wire} ended`),
       ...(areEqual ? [] : ['h2spec: not as many cases were played everywhere']),
@@ -67,9 +78,11 @@ export const judgeH2spec: Judge = async (t, place) => {
   }
 }
 
-async function run(program: string, { path }: Place, port: number) {
+const TLS = ['--tls', '--insecure']
+
+async function run(program: string, { path }: Place, port: number, tls = TLS) {
   const report = join(path, `h2spec-${port}.xml`)
-  const args = ['--strict', '--tls', '--insecure', '--port', String(port), '--timeout', CASE_TIMEOUT_S]
+  const args = ['--strict', ...tls, '--port', String(port), '--timeout', CASE_TIMEOUT_S]
   const { isCut, stderr } = await finish(program, [...args, '--junit-report', report], { seconds: SECONDS })
   if (isCut) throw new Error(`h2spec took more than ${SECONDS} s`)
   let xml: string

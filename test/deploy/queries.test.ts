@@ -1,14 +1,17 @@
 /** Every query of the alerts and the dashboard, run on a real Prometheus that scrapes a gateway under traffic. */
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { freePort } from '../helpers/child-server.js'
-import { type GatewayProcess, gatewayProcess, writeConfig } from '../helpers/gateway-process.js'
+import { fakeAuthority } from '../helpers/fake-authority.js'
+import { type GatewayProcess, gatewayProcess, oneUpstream, writeConfig } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
+import { issuer } from '../helpers/issuer.js'
 import { prometheusOf } from '../helpers/prometheus.js'
 import { redisCommand, startRedis } from '../helpers/redis.js'
 import { inProject, projectFile } from '../helpers/root.js'
+import { temporaryFolder } from '../helpers/scope.js'
 import { sleep, waitUntil } from '../helpers/wait.js'
 
 const ADMIN_KEY = 'an-admin-key-of-the-test'
@@ -48,6 +51,20 @@ routes:
   - { path: /dead, upstream: dead }
   - { path: /**, upstream: app }
 `
+
+/** A gateway with an ordered certificate. */
+async function edgeGateway(t: Test, app: string): Promise<GatewayProcess> {
+  const { directory, ca } = await fakeAuthority(t, issuer(t, ['shop.test']))
+  const folder = temporaryFolder(t, 'certificates')
+  writeFileSync(join(folder, 'ca.pem'), ca)
+  const acme = { domains: ['shop.test'], directory, ca: join(folder, 'ca.pem'), folder }
+  const config = writeConfig(
+    t,
+    { listen: { tls: { acme } }, admin: { key: ADMIN_KEY }, ...oneUpstream(app) },
+    POLICIES,
+  )
+  return gatewayProcess(t, config)
+}
 
 /** Everything that can happen to a gateway in production, again and again until `ended`. */
 async function traffic(t: Test, { url, adminUrl }: GatewayProcess, ended: () => boolean): Promise<void> {
@@ -138,7 +155,8 @@ t.test('every query of the alerts and the dashboard returns data of a gateway un
     WEBHOOK_ALLOW_HTTP: 'true',
   })
   const rules = inProject('deploy', 'prometheus', 'rules.yaml')
-  const prometheus = await prometheusOf(t, gateway.adminUrl, ADMIN_KEY, rules)
+  const edge = await edgeGateway(t, app)
+  const prometheus = await prometheusOf(t, [gateway.adminUrl, edge.adminUrl], ADMIN_KEY, rules)
   if (prometheus === undefined) return
 
   let ended = false

@@ -16,11 +16,11 @@ export interface Prometheus {
 }
 
 /**
- * Starts Prometheus on the admin port at `adminUrl`; undefined after reporting the test as skipped (a failure in CI).
+ * Starts Prometheus on the admin ports at `adminUrls`; undefined after reporting the test as skipped (a failure in CI).
  */
 export async function prometheusOf(
   t: Test,
-  adminUrl: string,
+  adminUrls: readonly string[],
   key: string,
   rules: string,
 ): Promise<Prometheus | undefined> {
@@ -33,7 +33,16 @@ export async function prometheusOf(
     command,
     args(port, folder) {
       const file = join(folder, 'prometheus.yml')
-      writeFileSync(file, stringify(config(new URL(adminUrl).host, key, rules)))
+      writeFileSync(
+        file,
+        stringify(
+          config(
+            adminUrls.map(url => new URL(url).host),
+            key,
+            rules,
+          ),
+        ),
+      )
       return [
         `--config.file=${file}`,
         `--storage.tsdb.path=${join(folder, 'data')}`,
@@ -63,7 +72,7 @@ interface Answer {
     | { readonly resultType: 'vector'; readonly result: readonly { readonly value: Sample }[] }
 }
 
-function config(target: string, key: string, rules: string): object {
+function config(targets: readonly string[], key: string, rules: string): object {
   return {
     global: { scrape_interval: '500ms', scrape_timeout: '500ms', evaluation_interval: '500ms' },
     rule_files: [rules],
@@ -71,7 +80,7 @@ function config(target: string, key: string, rules: string): object {
       {
         job_name: 'sluice',
         authorization: { credentials: key },
-        static_configs: [{ targets: [target] }],
+        static_configs: [{ targets }],
       },
     ],
   }

@@ -11,11 +11,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { releaseLock } from '../../config/file-lock.js'
 import { reasonOf } from '../../config/files.js'
 import { Failure } from '../../gateway/errors.js'
 import { type ApiKey, MOST_FILE_BYTES, parseKeyFile } from '../../gateway/identify/api-keys/key-file.js'
 import { readKeys } from '../../gateway/identify/api-keys/key-store.js'
-import { releaseLock, takeLock } from './lock.js'
+import { takeLock } from './lock.js'
 
 /** @throws {Failure} */
 export function readKeyFile(file: string): readonly ApiKey[] {
@@ -37,7 +38,7 @@ export function changeKeyFile(file: string, change: (before: readonly ApiKey[]) 
       const keys = change(readKeyFile(target))
       write(draft, `${JSON.stringify({ version: 1, keys }, undefined, 2)}\n`, target)
     } finally {
-      releaseLock(lock, draft)
+      releaseLock(draft)
     }
   } catch (error) {
     if (error instanceof Failure) throw error

@@ -49,6 +49,7 @@ export function starterContents(starter: Starter): FileContents {
   const texts = Object.entries(starterFiles(starter))
   return {
     texts: texts.map(([name, text]) => [`${GENERATED}/${name}`, { text }]),
+    secrets: [],
     folders: [[`${GENERATED}/policies`, ['limits.yaml']]],
   }
 }

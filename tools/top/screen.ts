@@ -24,7 +24,7 @@ const LEAST_ROWS = 2
 
 /** The overall state, one line for each aspect. */
 function headLines(snapshot: LiveSnapshot, origin: string, { columns, style }: Canvas): string[] {
-  const { rates, reload, store, missing } = snapshot
+  const { rates, reload, store, missing, certificate } = snapshot
   const line = (text: string, mark?: Style) => {
     const fitting = cut(printable(text), columns)
     return mark === undefined ? fitting : style(mark, fitting)
@@ -52,6 +52,11 @@ function headLines(snapshot: LiveSnapshot, origin: string, { columns, style }: C
     lines.push(
       line(`Without ${count(missing.length, 'worker')}: ${missing.join(', ')} did not answer`, 'red'),
     )
+  }
+  if (certificate && (certificate.expires === null || certificate.failure !== null)) {
+    const { expires, failure } = certificate
+    const state = expires === null ? 'missing' : `ends ${expires.slice(0, 'YYYY-MM-DD'.length)}`
+    lines.push(line(`Certificate ${state}: ${failure ?? 'it is being ordered'}`, 'red'))
   }
   if (reload?.result === 'refused') {
     const [first] = reload.problems

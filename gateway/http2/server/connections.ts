@@ -30,7 +30,7 @@ export class Http2ServerConnections {
     this.#clientAt = clientAt
   }
 
-  /** Accepts a connection that has negotiated HTTP/2. */
+  /** Accepts a connection that has negotiated HTTP/2, or begins with it in the clear. */
   accept(socket: Socket, arrival: Arrival): void {
     const peer = {
       ...arrival,

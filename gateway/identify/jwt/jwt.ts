@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { Type } from 'typebox'
 import { Duration } from '../../../config/schema/duration.js'
 import { Word, when } from '../../../config/schema/fields.js'
+import { SettingsFault } from '../../errors.js'
 import { definePlugin, type WrongCredential } from '../../plugin.js'
 import { areFilesChecked } from '../checked.js'
 import { namesListedOnly } from '../named-project.js'
@@ -94,7 +95,7 @@ export const jwt = definePlugin({
   create(config, tools) {
     const { allowPrivate } = config
     const fault = sourceFault(config.jwks, allowPrivate)
-    if (fault !== undefined) throw new Error(fault)
+    if (fault !== undefined) throw new SettingsFault(fault)
     const jwks = isUrl(config.jwks) ? config.jwks : resolve(tools.folder, config.jwks)
     // An issuer may be away for a while; a file that is wrong stays so.
     if (!isUrl(jwks) && !areFilesChecked()) checkFile(jwks, config)

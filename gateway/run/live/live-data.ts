@@ -1,6 +1,8 @@
 /** The live data of the admin port: computed once a second for all watching clients, and not at all without any. */
+import type { CertificateState } from '../../acme/keeper.js'
 import type { LiveData, LiveListener } from '../../admin/live.js'
 import type {
+  LiveCertificate,
   LiveChanges,
   LiveOverride,
   LiveProblem,
@@ -44,6 +46,8 @@ export interface LiveSources {
   readonly redis: string
   readonly overrides: OverrideFeed
   readonly runtime: Pick<Runtime, 'contents'>
+  /** Undefined where no certificate is ordered. */
+  readonly certificate?: { readonly state: CertificateState } | undefined
   readonly log: Log
 }
 
@@ -145,6 +149,7 @@ async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
     missing,
     reload: reloadOf(sources.reloader.last),
     store: storeOf(sources.redis, parts),
+    ...(sources.certificate && { certificate: certificateOf(sources.certificate.state) }),
     untrusted_forwarding: latestOf(parts.map(part => part.untrusted_forwarding)),
     rates: joinRates(parts),
     in_flight: addresses.reduce((sum, one) => sum + one.in_flight + one.web_sockets, 0),
@@ -178,6 +183,10 @@ function reloadOf(last: Reloader['last']): LiveSnapshot['reload'] {
       }),
     ),
   }
+}
+
+function certificateOf({ domains, expires, failure }: CertificateState): LiveCertificate {
+  return { domains, expires: expires?.toISOString() ?? null, failure }
 }
 
 /** Away when any of the processes cannot reach it. */

@@ -4,6 +4,7 @@
  * always there and can ask all workers. Workers count together in Redis.
  */
 import cluster from 'node:cluster'
+import type { StoredCertificate } from '../../acme/folder.js'
 import type { Configuration } from '../../configured/load.js'
 import { Failure } from '../../errors.js'
 import type { ReadKeys } from '../../identify/api-keys/key-store.js'
@@ -16,6 +17,7 @@ import { watchWorkers } from '../../observe/watched.js'
 import { certificateOf, nextCertificate } from '../certificate.js'
 import type { InForce } from '../generation.js'
 import type { Host, HostOptions } from '../host.js'
+import { logLevel } from '../process.js'
 import { startEmbedded } from '../upstreams.js'
 import { version } from '../version.js'
 import { tellKeys } from './keys.js'
@@ -42,9 +44,10 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
   const { first, workers, secret, configPath, embedded, countWrongCredential, hopeless, log } = options
   const { listen, redis, store, tracing } = first.config.gateway
   const metrics = new Metrics(version())
+  const level = logLevel(process.env)
   let active = {
     loaded: first,
-    certificate: certificateOf(listen, first.contents),
+    certificate: certificateOf(listen, first.contents, options.ordered),
     loadedAt: new Date(),
     change: 0,
   }
@@ -76,12 +79,23 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     for (const { channel } of pool.members) tellKeys(channel, read)
   }
 
+  /** Workers that start meanwhile get it when they are admitted. */
+  async function install(ordered: StoredCertificate): Promise<void> {
+    const certificate = nextCertificate(listen, active.loaded.contents, active.certificate, log, ordered)
+    active = { ...active, certificate }
+    if (certificate === undefined) return
+    const told = pool.members.map(({ channel }) => channel.ask('replaceCertificate', certificate))
+    await Promise.allSettled(told)
+  }
+
   async function admit(member: Member, change: number, join: () => void): Promise<void> {
     // Restarting it instead would never end while changes follow each other faster than a worker starts.
     if (change !== active.change) {
       const { loaded, certificate } = active
       await changeAll({ members: [member] }, { contents: loaded.contents, certificate })
     }
+    const { certificate } = active
+    if (certificate !== undefined) await member.channel.ask('replaceCertificate', certificate)
     join()
     // Those read since it got its orders.
     for (const read of keySets.all) member.channel.ask('learnKeySet', read).catch(() => undefined)
@@ -106,6 +120,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
       orders: () => ({
         workers,
         secret: secret.toString('base64'),
+        logLevel: level,
         started: { listen, redis, store, tracing },
         contents: active.loaded.contents,
         certificate: active.certificate,
@@ -154,6 +169,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
       return pool.trouble
     },
     replace: loaded => oneAtATime(() => replace(loaded)),
+    install: ordered => oneAtATime(() => install(ordered)),
     async listen() {
       await startEmbedded(first, embedded)
       return pool.start()

@@ -10,7 +10,7 @@ import { keyUses, learnKeys, shareKeys, wantsKeys } from '../../identify/api-key
 import { trustChecks } from '../../identify/checked.js'
 import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/shared-key-sets.js'
 import type { CertificatePair } from '../../listen/certificate.js'
-import type { ClosableLog } from '../../observe/log.js'
+import type { ClosableLog, LogLevel } from '../../observe/log.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
 import type { StoredOverride } from '../../overrides/override.js'
@@ -30,11 +30,12 @@ export interface Orders {
   readonly workers: number
   /** Key of the hashes that replace personal data, in base64: workers that count together must agree. */
   readonly secret: string
+  readonly logLevel: LogLevel
   /** Settings that only a restart of the whole gateway changes. */
   readonly started: Pick<Gateway, 'listen' | 'redis' | 'store' | 'tracing'>
   /** The configuration in force: the files may have changed since, or be invalid. */
   readonly contents: FileContents
-  /** The certificate in force; absent without TLS. */
+  /** The certificate in force; absent without TLS, and while none was issued. */
   readonly certificate?: CertificatePair | undefined
   /** Number of the change that put this configuration in force. */
   readonly change: number
@@ -85,6 +86,8 @@ export interface WorkerCalls extends KeyCalls, Pick<Core, 'live' | 'history' | '
   /** Redis has not answered another process. */
   suspectRedis(): void
   learnKeySet(read: ReadKeySet): void
+  /** Serves a certificate that was issued. */
+  replaceCertificate(certificate: CertificatePair): void
   /** Opens the configuration in `contents`, for `commit` or `discard`. */
   prepare(contents: FileContents): Promise<void>
   /** Null without TLS. */
@@ -113,7 +116,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   const orders = await supervisor.ask('orders')
   const { workers, secret, started, contents, change } = orders
   endWith(orders.supervisor)
-  const log = openLog(process.pid)
+  const log = openLog(orders.logLevel, process.pid)
   trustChecks()
   for (const read of orders.keys) learnKeys(read)
   shareKeys(read => tellKeys(supervisor, read))
@@ -194,6 +197,7 @@ function callsOf(
     reset: inspected.reset,
     explain: core.explain,
     forget: core.forget,
+    replaceCertificate: core.replaceCertificate,
     async prepare(contents) {
       next = open(contents)
       await next

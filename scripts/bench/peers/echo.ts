@@ -3,9 +3,10 @@
  * Sluice. Nothing is parsed.
  */
 import { createServer } from 'node:net'
+import { CONSTANT_BODY, CONSTANT_FIELDS } from './constant.js'
 
-const BODY = JSON.stringify({ pad: 'x'.repeat(250) })
-const ANSWER = `HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nRateLimit-Policy: "${'x'.repeat(100)}"\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
+const fields = CONSTANT_FIELDS.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join('')
+const ANSWER = `HTTP/1.1 429 Too Many Requests\r\n${fields}\r\n${CONSTANT_BODY}`
 
 createServer({ noDelay: true }, socket => {
   socket.on('data', () => socket.write(ANSWER, 'latin1')).on('error', () => socket.destroy())

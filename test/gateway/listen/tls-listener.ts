@@ -12,7 +12,12 @@ import { wideDoor } from './connection-cap.js'
 import { reply } from './listener.js'
 
 /** The default TLS settings. */
-export const USUAL_TERMS = { minVersion: 'TLSv1.2', ciphers: TLS12_CIPHERS, clientAuth: 'request' } as const
+export const USUAL_TERMS = {
+  minVersion: 'TLSv1.2',
+  ciphers: TLS12_CIPHERS,
+  clientAuth: 'request',
+  asksClients: false,
+} as const
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' }

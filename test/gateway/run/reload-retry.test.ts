@@ -1,5 +1,5 @@
 /** A reload that was refused is tried again by itself: what changed meanwhile must not wait for the next change. */
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { Retries } from '../../../gateway/run/retries.js'
@@ -37,16 +37,6 @@ t.test('what only other contents of the files can mend is not tried again', asyn
   loads()
   await sleep(2500)
   t.match(loads(), { length: 0 }, 'a wrong word in a policy')
-  gateway.write('policies/limits.yaml', limits())
-  mkdirSync(join(gateway.folder, 'policies/others.yaml'))
-  t.equal((await send(`${gateway.adminUrl}/reload`, { method: 'POST' })).status, 422)
-  loads()
-  await sleep(2500)
-  t.match(
-    loads(),
-    [{ args: ['retry'] }],
-    'a file that cannot be read: by and by it may be, though it looks the same',
-  )
 })
 
 t.test('pauses between attempts grow to a minute, and begin anew after a success', t => {

@@ -11,6 +11,7 @@ import { waitUntil } from '../../helpers/wait.js'
 export async function twoWorkers(
   t: Test,
   { listen = {}, ...settings }: { listen?: object; identify: object[]; apiKeys?: string; upstreams?: object },
+  env: Readonly<Record<string, string>> = {},
 ) {
   const redis = await redisUrl(t)
   if (redis === undefined) return undefined
@@ -23,7 +24,7 @@ export async function twoWorkers(
     routes: [{ path: '/**', upstream: 'app', auth: 'required' }],
   }
   const folder = writeConfig(t, gateway, { 'limits.yaml': oneBucket(10_000) })
-  return { folder, gateway: await gatewayProcess(t, folder) }
+  return { folder, gateway: await gatewayProcess(t, folder, env) }
 }
 
 /** Process ids of the workers, the oldest first. */
