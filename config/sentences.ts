@@ -11,7 +11,7 @@ const MAX_QUOTED = 40
 /** The schema keywords that sentences are built from. */
 interface Described {
   readonly type?: string | readonly string[]
-  readonly enum?: readonly string[]
+  readonly enum?: readonly (string | number)[]
   readonly format?: string
   readonly const?: unknown
   readonly minimum?: number
@@ -110,12 +110,13 @@ export function wrongValue(data: unknown, schema: Described, variables: readonly
 /** What to write instead, if known: a sentence with a leading space, or ''. */
 function helpFor(data: unknown, { type, const: only, format, secret, enum: words = [] }: Described): string {
   if (typeof data !== 'string') return ''
-  const unquoted = type === 'integer' || type === 'number' ? Number(data) : only
+  const isNumber = type === 'integer' || type === 'number' || words.includes(Number(data))
+  const unquoted = isNumber ? Number(data) : only
   if (data !== '' && String(unquoted) === data) return ' Write it without quotes.'
   const [, variable] = /^\$([A-Za-z_][A-Za-z0-9_]*)$/.exec(data) ?? []
   if (variable !== undefined) return ` Did you mean "\${${variable}}"?`
   if (type === 'array' && secret !== true) return ` Did you mean [${JSON.stringify(quoted(data))}]?`
-  const meant = MEANT_BY[format ?? '']?.(data) ?? nearest(data, words)
+  const meant = MEANT_BY[format ?? '']?.(data) ?? nearest(data, words.map(String))
   return meant === undefined ? '' : ` Did you mean "${meant}"?`
 }
 
@@ -129,7 +130,7 @@ export function expectedOf(schema: Described): string {
   if (schema.expected !== undefined) return schema.expected
   if (schema.duration !== undefined) return describeDuration(schema.duration)
   if (schema.percent !== undefined) return describePercent(schema.percent)
-  if (schema.enum !== undefined) return listed(schema.enum)
+  if (schema.enum !== undefined) return listed(schema.enum.map(String))
   if (schema.const !== undefined) return String(schema.const)
   if (schema.type === 'integer') return `a whole number${range(schema)}`
   if (schema.type === 'number') return `a number${range(schema)}`

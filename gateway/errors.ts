@@ -165,6 +165,19 @@ export const CATALOGUE = {
 
 export type ErrorCode = keyof typeof CATALOGUE
 
+/** Codes of answers that are given in place of an upstream that gave none, or none that is valid. */
+const UPSTREAM_FAILURES: ReadonlySet<string> = new Set<ErrorCode>([
+  'upstream-unreachable',
+  'upstream-invalid',
+  'upstream-timeout',
+  'deadline-exceeded',
+])
+
+/** True if the upstream is to blame for an answer of the gateway with this code. */
+export function isUpstreamFailure(code: string | undefined): boolean {
+  return code !== undefined && UPSTREAM_FAILURES.has(code)
+}
+
 /** An error that is reported to the client; any other exception becomes `internal`. */
 export class GatewayError extends Error {
   readonly code: ErrorCode

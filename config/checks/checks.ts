@@ -2,7 +2,6 @@
 import { type Path, placeText, unknownName } from '../problem.js'
 import type { Gateway } from '../schema/gateway.js'
 import { quotaFaults, windowFaults } from '../schema/quota.js'
-import { urlsOf } from '../schema/upstream.js'
 import {
   type AccessPolicy,
   type FileFault,
@@ -12,12 +11,12 @@ import {
   type RulesPolicy,
 } from '../types.js'
 import { reservedNameFault } from '../words/reserved-names.js'
-import type { UpstreamProtocol } from '../words/words.js'
 import { checkColumns } from './columns.js'
 import { checkListeners } from './listen-host.js'
 import { checkPlans } from './plans.js'
 import { checkRoutes } from './routes.js'
 import { checkAccess, checkRules, checkShares } from './rules.js'
+import { upstreamFaults } from './upstreams.js'
 
 /** Every fault that only shows when all documents are checked together. */
 export function checkConfig(read: Readable): FileFault[] {
@@ -53,20 +52,10 @@ function checkUpstreams({ gateway, gatewayFile: file }: Readable): FileFault[] {
       const message = unknownName('embedded service', upstream.embedded, EMBEDDED_SERVICES)
       faults.push({ file, path: ['upstreams', name, 'embedded'], message })
     }
-    const message = 'embedded' in upstream ? undefined : protocolFault(upstream.protocol, urlsOf(upstream))
-    if (message !== undefined) faults.push({ file, path: ['upstreams', name, 'protocol'], message })
+    for (const { path, message } of 'embedded' in upstream ? [] : upstreamFaults(upstream))
+      faults.push({ file, path: ['upstreams', name, ...path], message })
   }
   return faults
-}
-
-/** Whether HTTP/2 is within TLS is said twice: by the protocol and by the addresses. */
-function protocolFault(protocol: UpstreamProtocol, urls: readonly string[]): string | undefined {
-  const isTls = (url: string) => /^https:/i.test(url)
-  if (protocol === 'h2' && !urls.every(isTls))
-    return '"h2" is HTTP/2 within TLS. Write "h2c" for an http:// upstream, or https:// in its address.'
-  if (protocol === 'h2c' && urls.some(isTls))
-    return '"h2c" is HTTP/2 in the clear. Write "h2" for an https:// upstream, or http:// in its address.'
-  return undefined
 }
 
 function checkProjects(read: Readable, buckets: ReadonlySet<string> | undefined): FileFault[] {

@@ -1,9 +1,12 @@
 /** The shape of one of the `upstreams` in gateway.yaml. */
 import { type Static, Type } from 'typebox'
 import { METHOD_OVERRIDE_FIELDS, UPSTREAM_PROTOCOLS } from '../words/words.js'
+import { Origin, spreading, UrlEntry } from './addresses.js'
 import { Duration } from './duration.js'
 import { Strict, Word, when } from './fields.js'
+import { Health } from './health.js'
 import { CertificateFile } from './listen.js'
+import { Retries } from './retries.js'
 import { Size } from './size.js'
 
 const Timeouts = Strict(
@@ -31,18 +34,11 @@ const EmbeddedUpstream = Strict({
     description: 'Name of a service that runs inside this process: directory, identity or welcome.',
   }),
 })
-const Origin = (description: string) =>
-  Type.String({
-    format: 'http-origin',
-    maxLength: 2048,
-    secret: true,
-    expected: 'an http:// or https:// address without path, query or credentials',
-    description,
-  })
 /** The secret between a gateway and a service that runs as a process of its own. */
 export const GATEWAY_SECRET = /^[\x21-\x7e]{16,1024}$/
 
 const external = {
+  ...spreading,
   protocol: Word(UPSTREAM_PROTOCOLS, {
     default: 'http1',
     description:
@@ -53,6 +49,8 @@ const external = {
       'PEM file with the CA certificate that verifies an https:// upstream, instead of the public ones',
     ),
   ),
+  health: Type.Optional(Health),
+  retries: Type.Optional(Retries),
   connections: Type.Integer({
     default: 1024,
     minimum: 1,
@@ -95,24 +93,31 @@ const UrlUpstream = Strict(
   { whyRequired: 'An upstream needs "url", "urls" or "embedded".', expected: EXPECTED },
 )
 const UrlsUpstream = Strict({
-  urls: Type.Array(Origin('Address of one of them.'), {
+  urls: Type.Array(UrlEntry, {
     minItems: 1,
     maxItems: 64,
     uniqueItems: true,
     description:
-      'Equivalent addresses: each request goes to the least busy one, and a failing one is left out until it answers again.',
+      'Equivalent addresses, each as text or as { url, weight }: a failing one is left out until it answers again.',
   }),
   ...external,
 })
 /** The addresses of an upstream outside this process. */
-export function urlsOf(upstream: Exclude<UpstreamEntry, { embedded: string }>): readonly string[] {
-  return 'urls' in upstream ? upstream.urls : [upstream.url]
+export function urlsOf(upstream: ExternalUpstream): readonly string[] {
+  return addressesOf(upstream).map(({ url }) => url)
+}
+
+/** The addresses of an upstream outside this process, with their weights. */
+export function addressesOf(upstream: ExternalUpstream): readonly { url: string; weight: number }[] {
+  const written = 'urls' in upstream ? upstream.urls : [upstream.url]
+  return written.map(one => (typeof one === 'string' ? { url: one, weight: 1 } : one))
 }
 
 type UpstreamEntry =
   | Static<typeof EmbeddedUpstream>
   | Static<typeof UrlUpstream>
   | Static<typeof UrlsUpstream>
+export type ExternalUpstream = Exclude<UpstreamEntry, { embedded: string }>
 
 export const Upstream = Type.Unsafe<UpstreamEntry>({
   type: 'object',

@@ -209,6 +209,14 @@ export const ADMIN_DEFAULT = { host: '127.0.0.1', port: 8081 }
 export const HTTP2_WIRES = ['own', 'node'] as const
 export type Http2Wire = (typeof HTTP2_WIRES)[number]
 
+/** After what a request may be tried again: no connection, or a status of the upstream. */
+export const RETRY_REASONS = ['connect', 502, 503, 504] as const
+export type RetryReason = (typeof RETRY_REASONS)[number]
+
+/** How requests are spread over the addresses of an upstream. */
+export const BALANCES = ['least-busy', 'round-robin'] as const
+export type Balance = (typeof BALANCES)[number]
+
 /** What an upstream is spoken to by: HTTP/1.1, HTTP/2 within TLS, or HTTP/2 in the clear, without a negotiation. */
 export const UPSTREAM_PROTOCOLS = ['http1', 'h2', 'h2c'] as const
 export type UpstreamProtocol = (typeof UPSTREAM_PROTOCOLS)[number]

@@ -84,7 +84,10 @@ export interface LiveCertificate {
   readonly failure: string | null
 }
 
-/** Rates of requests. `errors_of_ours` and `errors_of_upstreams`: responses with 500 and above, by who sent them. */
+/**
+ * Rates of requests. `errors_of_ours` and `errors_of_upstreams`: responses with 500 and above, by who is to blame: an
+ * upstream that could not be reached, or failed, for the 502 or 504 in its place.
+ */
 export interface LiveRates {
   readonly requests: number
   readonly refused: number
@@ -161,12 +164,28 @@ export interface LiveSlots {
 
 export interface LiveUpstream {
   readonly name: string
-  readonly addresses: readonly {
-    readonly address: string
-    readonly state: 'ok' | 'ejected'
-    readonly in_flight: number
-    readonly web_sockets: number
-  }[]
+  /** Unreachable: none of its addresses can be reached; unhealthy: none is well. */
+  readonly state: 'ok' | 'unhealthy' | 'unreachable'
+  /** Why it is not ok, and since when; absent while it is. */
+  readonly cause?: string
+  readonly since?: string
+  readonly addresses: readonly LiveAddress[]
+}
+
+export interface LiveAddress {
+  readonly address: string
+  /**
+   * Ejected: left out while others serve; unreachable: it cannot be connected to, or failed several times in a row;
+   * unhealthy: it fails its health checks; draining: its name no longer has it, and requests in progress end.
+   */
+  readonly state: 'ok' | 'ejected' | 'unreachable' | 'unhealthy' | 'draining'
+  /** Why it is not ok, and since when; absent while it is. */
+  readonly cause?: string
+  readonly since?: string
+  /** Why its name cannot be resolved anew, and since when: the address is the last that is known. */
+  readonly name_fault?: { readonly cause: string; readonly since: string }
+  readonly in_flight: number
+  readonly web_sockets: number
 }
 
 export interface LiveOverride {

@@ -82,6 +82,12 @@ export class Attempts implements Occupant, Timed {
     return this.#backend?.places.stopWaiting(this) ?? false
   }
 
+  /** True if there is another backend to try, and time. */
+  get canMoveOn(): boolean {
+    const isInTime = this.#until === 0 || performance.now() < this.#until
+    return isInTime && this.#backends.hasOther(this.backend, this.#tried)
+  }
+
   /** Switches to another backend; call `enter` next. False if none is left. */
   moveOn(): boolean {
     const now = performance.now()

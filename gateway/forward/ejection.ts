@@ -15,6 +15,14 @@ export class Ejection {
   #waitMs = 0
   #trialAt = 0
 
+  /** @param known what is known of the same backend so far */
+  constructor(known?: Ejection) {
+    if (known === undefined) return
+    this.#failures = known.#failures
+    this.#waitMs = known.#waitMs
+    this.#trialAt = known.#trialAt
+  }
+
   get ejected(): boolean {
     return this.#waitMs > 0
   }

@@ -1,3 +1,4 @@
+import type { RetryReason } from '../../config/words/words.js'
 import type { ErrorCode } from '../errors.js'
 import type { Timed } from '../http1/deadlines.js'
 import type { Stalled, Stalls } from '../http1/stalls.js'
@@ -5,12 +6,13 @@ import type { Fields, ResponseWatcher } from '../message.js'
 import type { ConnectionFault, OutgoingRequest, ResponseHandler, ResponseHead } from '../outgoing-request.js'
 import { type Attempting, Attempts } from './attempts.js'
 import type { Backends } from './backends.js'
-import { causeOf, codeOf, isSafe } from './failure.js'
+import { causeOf, codeOf, isIdempotent, isSafe } from './failure.js'
 import { grpcTimeoutMs } from './grpc.js'
 import { type FramedRequest, framedRequest } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
 import { exchangeAnswerFields, interimFields } from './response-fields.js'
+import type { Retries } from './retries.js'
 import { RouteSettings } from './route-settings.js'
 import type { Exchange, Timeouts, Transport, UpstreamSettings } from './transport.js'
 import { Upload } from './upload.js'
@@ -40,12 +42,15 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   readonly #settings: UpstreamSettings
   readonly #backends: Backends
   readonly #stalls: Stalls
+  readonly #retries: Retries
   readonly #attempts: Attempts
   readonly #request: FramedRequest
   readonly #upload: Upload | undefined
   /** Set once the request is being sent. */
   #connection: OutgoingRequest | undefined
   #reused = false
+  /** How often it was tried, at one address or several. */
+  #tries = 0
   #resent = false
   /** The final head of a response has come. */
   #hasHead = false
@@ -69,6 +74,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     this.#settings = settings
     this.#backends = backends
     this.#stalls = stalls
+    this.#retries = backends.retries
     this.#attempts = new Attempts(backends, settings.timeouts, this)
     this.#request = framedRequest(exchange, passing, settings)
     if (body === undefined) return
@@ -83,6 +89,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     const { res } = this.#exchange
     const { maxBody = NEVER } = this.#settings
     res.watch(this)
+    this.#retries.begin()
     if (res.closed) this.#finish()
     else if (this.#request.framing.bytes <= maxBody) {
       this.#limitCall()
@@ -109,6 +116,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
 
   #attempt(): void {
     this.#connection = undefined
+    this.#tries += 1
     const entry = this.#attempts.enter()
     this.#exchange.onAttempt(this.#attempts.backend.address)
     if (entry === 'admitted') this.go()
@@ -179,6 +187,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   }
 
   onHead({ status, reason, fields }: ResponseHead): void {
+    if (this.#retries.isSet && this.#triesElsewhere(status)) return
     this.#hasHead = true
     this.#callIsAnswered()
     this.#attempts.backend.answered()
@@ -261,20 +270,25 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
 
   /**
    * A request that was never sent may go to another backend; one that was sent is sent once more, if that is safe, or if
-   * the upstream has not looked at it and no content was taken.
+   * the upstream has not looked at it and no content was taken. The configuration may allow more, or less.
    */
   #triesAgain(fault: ConnectionFault, responseBegan: boolean): boolean {
     if (responseBegan || this.#clientLeft) return false
-    if (fault === 'no-connection') return this.#movesOn()
+    if (fault === 'no-connection') return this.#movesOn('connect')
     if (fault === 'refused') return this.#asksElsewhere()
-    if (this.#resent || this.#upload !== undefined) return false
-    if (fault !== 'gone' || !isSafe(this.#exchange.req.method)) return false
-    this.#resent = true
-    if (!this.#reused) return this.#movesOn()
+    if (fault !== 'gone' || !this.#mayRepeat) return false
+    this.#upload?.stop()
     // The upstream has closed the idle connection, which is not a failure of the backend.
-    this.#connection = undefined
-    this.#attempts.backend.pool.takeNew(this)
-    return true
+    if (this.#reused) return this.#asksAgain(() => this.#attempts.backend.pool.takeNew(this))
+    this.#resent = true
+    return this.#movesOn('connect')
+  }
+
+  /** True if the request may be sent again although the upstream may have handled it. */
+  get #mayRepeat(): boolean {
+    const { method } = this.#exchange.req
+    if (this.#retries.isSet) return isIdempotent(method) && this.#upload?.begun !== true
+    return isSafe(method) && this.#upload === undefined && !this.#resent
   }
 
   /** The upstream has not looked at the request: it goes to another backend, or once more to this one. */
@@ -282,16 +296,35 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     // What was taken of the body is gone.
     if (this.#upload?.begun) return false
     this.#upload?.stop()
-    if (this.#movesOn()) return true
-    if (this.#resent) return false
-    this.#resent = true
-    this.#connection = undefined
-    this.#attempts.backend.pool.take(this)
+    if (this.#movesOn('connect')) return true
+    return !this.#resent && this.#asksAgain(() => this.#attempts.backend.pool.take(this))
+  }
+
+  /** The upstream has answered with a status after which the request goes to another backend. */
+  #triesElsewhere(status: number): boolean {
+    if (this.#clientLeft || !this.#mayRepeat) return false
+    const connection = this.#connection
+    const { backend } = this.#attempts
+    if (!this.#movesOn(status as RetryReason)) return false
+    backend.answered()
+    connection?.abort()
     return true
   }
 
-  #movesOn(): boolean {
-    if (!this.#attempts.moveOn()) return false
+  /** Sends the request to the same backend once more. */
+  #asksAgain(take: () => void): boolean {
+    if (!this.#retries.covers('connect', this.#tries) || !this.#retries.take('connect')) return false
+    this.#resent = true
+    this.#tries += 1
+    this.#connection = undefined
+    take()
+    return true
+  }
+
+  #movesOn(reason: RetryReason): boolean {
+    if (!this.#retries.covers(reason, this.#tries) || !this.#attempts.canMoveOn) return false
+    if (!this.#retries.take(reason) || !this.#attempts.moveOn()) return false
+    this.#upload?.stop()
     this.#attempt()
     return true
   }

@@ -1,10 +1,12 @@
 import { isIP } from 'node:net'
-import type { UpstreamProtocol } from '../../config/words/words.js'
+import type { Balance, UpstreamProtocol } from '../../config/words/words.js'
 import type { ErrorCode } from '../errors.js'
 import type { Address } from '../http1/connector.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { RouteChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
+import type { HealthSettings } from './health-check.js'
+import type { RetrySettings } from './retries.js'
 
 /** One admitted request, or request to switch to WebSocket, on its way to an upstream and back. */
 export interface Exchange {
@@ -65,14 +67,30 @@ export interface Timeouts {
   readonly upgradeIdleMs: number
 }
 
+export interface WeightedUrl {
+  readonly url: string
+  /** Requests that it gets compared with others; 1 for an address that is given as text. */
+  readonly weight: number
+}
+
 export interface UpstreamSettings {
   readonly name: string
   /** At least one address: scheme, host and port, without a path. */
-  readonly urls: readonly string[]
+  readonly urls: readonly (string | WeightedUrl)[]
+  /** How often names are resolved anew, all addresses used; when absent, a name is resolved for each connection. */
+  readonly resolveMs?: number | undefined
+  /** Default `least-busy`. */
+  readonly balance?: Balance | undefined
+  /** How long an address that comes back gets fewer requests than its weight says; not at all when absent. */
+  readonly slowStartMs?: number | undefined
   /** CA certificates for an https upstream, as PEM text; the public ones when absent. */
   readonly ca?: string | undefined
   /** Of its requests; WebSockets are always opened by HTTP/1.1. Default `http1`. */
   readonly protocol?: UpstreamProtocol | undefined
+  /** Checks of each address; none when absent. */
+  readonly health?: HealthSettings | undefined
+  /** When a request is sent again; only what is certain to be harmless when absent. */
+  readonly retries?: RetrySettings | undefined
   /** Most concurrent requests to one address; further ones wait up to `connectMs`. Default 1024. */
   readonly connections?: number | undefined
   /** Most bytes of a request body; no limit when absent. */
@@ -94,16 +112,29 @@ export interface UpstreamSettings {
 }
 
 /** Where to connect for an origin. Certificates are verified against the host of its URL, never the client's Host. */
-export function addressOf({ protocol, hostname, port }: URL, ca: string | undefined): Address {
-  const host = hostname.replace(/^\[|\]$/g, '')
+export function addressOf({ url, ip }: Origin, ca: string | undefined): Address {
+  const { protocol, hostname, port } = url
+  const name = hostname.replace(/^\[|\]$/g, '')
+  const host = ip ?? name
   if (protocol === 'http:') return { host, port: Number(port || 80) }
   // An IP address is never sent as the server name (RFC 6066 section 3), but it is still verified.
-  return { host, port: Number(port || 443), tls: { servername: isIP(host) === 0 ? host : '', ca } }
+  return { host, port: Number(port || 443), tls: { servername: isIP(name) === 0 ? name : '', ca } }
 }
 
-/** The addresses of an upstream as URLs; throws if one of them is not a plain origin. */
-export function originsOf({ name, urls }: Pick<UpstreamSettings, 'name' | 'urls'>): [URL, ...URL[]] {
-  const [first, ...rest] = urls.map(url => originOf(name, url))
+/** An address of an upstream. */
+export interface Origin {
+  readonly url: URL
+  readonly weight: number
+  /** What the name in `url` was resolved to; otherwise it is resolved for each connection. */
+  readonly ip?: string | undefined
+}
+
+/** The addresses of an upstream; throws if one of them is not a plain origin. */
+export function originsOf({ name, urls }: Pick<UpstreamSettings, 'name' | 'urls'>): [Origin, ...Origin[]] {
+  const [first, ...rest] = urls.map(one => {
+    const { url, weight } = typeof one === 'string' ? { url: one, weight: 1 } : one
+    return { url: originOf(name, url), weight }
+  })
   if (first === undefined) throw new Error(`upstream '${name}' has no address.`)
   return [first, ...rest]
 }

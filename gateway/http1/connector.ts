@@ -101,7 +101,15 @@ export class Connector {
 
   #options() {
     const { host, port } = this.#address
-    return { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: PROBE_AFTER_MS }
+    // A name may have IPv6 and IPv4 addresses, of which only some answer: they are tried in turn, a quarter of a second apart.
+    return {
+      host,
+      port,
+      autoSelectFamily: true,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: PROBE_AFTER_MS,
+    }
   }
 }
 

@@ -138,7 +138,7 @@ function processSeries(): Registry {
   return ofProcess
 }
 
-export type Aggregator = 'sum' | 'max'
+export type Aggregator = 'sum' | 'max' | 'min'
 
 export interface GaugeOptions<L extends string> {
   readonly labels?: L[]

@@ -10,8 +10,28 @@ export interface Vitals {
     readonly upstream: string
     readonly backend: string
     readonly ejected: boolean | undefined
+    /** Set while it cannot be reached. */
+    readonly fault?: object
+    /** Set while it fails its health checks. */
+    readonly unhealthy?: object
+    /** It gets no more requests. */
+    readonly isLeaving?: boolean
     readonly requests: number
     readonly webSockets: number
+  }>
+  /** Health checks so far. */
+  checks(): Iterable<{
+    readonly upstream: string
+    readonly backend: string
+    readonly result: string
+    readonly count: number
+  }>
+  /** Retries so far. */
+  retries(): Iterable<{
+    readonly upstream: string
+    readonly reason: string
+    readonly result: string
+    readonly count: number
   }>
 }
 
@@ -88,7 +108,11 @@ export function watchWorkers(series: Series, workers: () => Iterable<WorkerHealt
   })
 }
 
-export function watchVitals(series: Series, { connections, loopDelay, backends }: Vitals): void {
+export function watchVitals(
+  series: Series,
+  { connections, loopDelay, backends, checks, retries }: Vitals,
+): void {
+  const used = () => [...backends()].filter(({ isLeaving }) => !isLeaving)
   watchNumber(series, 'sluice_workers', 'Processes that take requests.', 'sum', () => 1)
   watchNumber(series, 'sluice_connections', 'Connections of clients that are open.', 'sum', connections)
   watchNumber(
@@ -115,6 +139,48 @@ export function watchVitals(series: Series, { connections, loopDelay, backends }
     },
   })
   series.gauge(
+    'sluice_upstream_reachable',
+    '0 while an address of an upstream cannot be connected to, or has failed several times in a row; else 1.',
+    {
+      labels: ['upstream', 'backend'],
+      aggregator: 'min',
+      collect() {
+        this.reset()
+        for (const { upstream, backend, fault } of used()) {
+          this.set({ upstream, backend }, fault === undefined ? 1 : 0)
+        }
+      },
+    },
+  )
+  series.gauge('sluice_backend_unhealthy', '1 while an address of an upstream fails its health checks.', {
+    labels: ['upstream', 'backend'],
+    aggregator: 'max',
+    collect() {
+      this.reset()
+      for (const { upstream, backend, unhealthy } of used()) {
+        this.set({ upstream, backend }, unhealthy === undefined ? 0 : 1)
+      }
+    },
+  })
+  series.counter(
+    'sluice_health_checks_total',
+    'Health checks of the addresses of upstreams that have ended, by result: passed or failed.',
+    ['upstream', 'backend', 'result'],
+    function () {
+      this.reset()
+      for (const { count, ...labels } of checks()) this.inc(labels, count)
+    },
+  )
+  series.counter(
+    'sluice_retries_total',
+    'Requests sent to an upstream once more, by the reason (connect, or the status of its answer); over-budget: not sent, because too many were.',
+    ['upstream', 'reason', 'result'],
+    function () {
+      this.reset()
+      for (const { count, ...labels } of retries()) this.inc(labels, count)
+    },
+  )
+  series.gauge(
     'sluice_backend_ejected',
     '1 while an address of an upstream with several is left out because it does not answer.',
     {
@@ -122,7 +188,7 @@ export function watchVitals(series: Series, { connections, loopDelay, backends }
       aggregator: 'max',
       collect() {
         this.reset()
-        for (const { upstream, backend, ejected } of backends()) {
+        for (const { upstream, backend, ejected } of used()) {
           if (ejected !== undefined) this.set({ upstream, backend }, ejected ? 1 : 0)
         }
       },

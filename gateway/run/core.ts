@@ -165,6 +165,8 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     connections: () => ports.connections,
     loopDelay,
     backends: () => upstreams.load(),
+    checks: () => upstreams.checks(),
+    retries: () => upstreams.retries(),
   })
   const forgetCounter = async (key: string) => {
     await forget(key)

@@ -14,6 +14,7 @@ import { certificateKeeper } from './acme.js'
 import { type Host, type HostOptions, processHost } from './host.js'
 import { KeyLister } from './key-list.js'
 import { listenFault } from './listen-fault.js'
+import { joinUpstreams, standingOf } from './live/join-upstreams.js'
 import { liveData } from './live/live-data.js'
 import { Reloader } from './reload.js'
 
@@ -140,11 +141,21 @@ async function describeState(
   const { compiled, config } = loaded
   const { workers } = host
   const { contents } = host.overrides.runtime
+  const backends = await host.backends()
   return {
     revision: compiled.policy.revision,
     loadedAt,
     policies: [...config.policies, ...config.access].map(({ file, kind }) => ({ file, kind })),
-    backends: await host.backends(),
+    backends: backends.map(one => ({
+      upstream: one.upstream,
+      backend: one.backend,
+      ejected: one.ejected,
+      ...standingOf(one),
+      requests: one.requests,
+      webSockets: one.webSockets,
+    })),
+    /** With the cause, and since when, where none of its addresses can be reached. */
+    upstreams: joinUpstreams([backends]).map(({ addresses: _addresses, ...upstream }) => upstream),
     /** The last request of the past minute with X-Forwarded-For from an address that is not in trustedProxies. */
     untrustedForwarding: await host.untrustedForwarding(),
     /** Modes of rules set on the admin port. */

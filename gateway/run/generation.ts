@@ -21,13 +21,8 @@ import { createPipeline, type Pipeline } from '../pipeline/pipeline.js'
 import type { Observer } from '../plugin.js'
 import { Access } from '../policy/access.js'
 import type { Log } from '../types.js'
-import {
-  type BackendState,
-  type EmbeddedService,
-  type Held,
-  type Upstreams,
-  upstreamSettings,
-} from './upstreams.js'
+import { upstreamSettings } from './upstream-settings.js'
+import type { BackendState, EmbeddedService, Held, Upstreams } from './upstreams.js'
 
 /** What outlives a configuration, so that a reload loses no counts. */
 export interface Lasting {

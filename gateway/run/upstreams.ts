@@ -2,23 +2,21 @@
  * Connections to the upstreams: opened when a configuration names an upstream, shared by all that do, closed after the
  * last.
  */
-import { ConfigFiles } from '../../config/files.js'
-import { urlsOf } from '../../config/schema/upstream.js'
 import type { Configuration } from '../configured/load.js'
-import type { BackendEvents } from '../forward/backend.js'
 import { Backends } from '../forward/backends.js'
-import { causeOf } from '../forward/failure.js'
 import { createHttpTransport } from '../forward/proxy.js'
+import type { Fault } from '../forward/standing.js'
 import type { UpstreamSettings } from '../forward/transport.js'
 import { createUpgradeTransport } from '../forward/upgrade.js'
 import { mostStalls, Stalls } from '../http1/stalls.js'
 import type { Upstream } from '../pipeline/parts.js'
 import type { Log } from '../types.js'
-import { callerFields } from './caller-fields.js'
+import { BackendCounts, backendEvents, type CheckCount, type RetryCount } from './backend-events.js'
 import { ServiceFailure } from './reload.js'
 
 interface Opened {
   readonly upstream: Upstream
+  readonly settings: UpstreamSettings
   readonly backends: Backends
   holders: number
   /** Tells the clients of open WebSockets to go away. */
@@ -33,6 +31,14 @@ export interface BackendState {
   readonly backend: string
   /** True while it gets no requests because it does not answer. */
   readonly ejected: boolean
+  /** Set while it cannot be connected to, and after several failures in a row. */
+  readonly fault?: Fault
+  /** Set while it fails its health checks. */
+  readonly unhealthy?: Fault
+  /** Set while its name cannot be resolved anew: the address is the last that is known. */
+  readonly nameFault?: Fault
+  /** Its name no longer has it: requests in progress end, and no more come. */
+  readonly isLeaving?: boolean
   /** Requests in progress or waiting. */
   readonly requests: number
   readonly webSockets: number
@@ -44,6 +50,7 @@ export type Held = ReturnType<Upstreams['hold']>
 export class Upstreams {
   /** By their settings as text: an upstream that a reload does not change keeps its connections. */
   readonly #opened = new Map<string, Opened>()
+  readonly #counts = new BackendCounts()
   readonly #log: Log
   readonly #stalls = new Stalls(mostStalls())
 
@@ -56,7 +63,7 @@ export class Upstreams {
     const held = new Map<string, Opened>()
     for (const settings of all) {
       const text = JSON.stringify(settings)
-      const opened = this.#opened.get(text) ?? open(settings, this.#log, this.#stalls)
+      const opened = this.#opened.get(text) ?? this.#open(settings)
       opened.holders += 1
       this.#opened.set(text, opened)
       held.set(text, opened)
@@ -75,15 +82,37 @@ export class Upstreams {
     return { byName, state: () => [...held.values()].flatMap(stateOf), release }
   }
 
+  #open(settings: UpstreamSettings): Opened {
+    const same = [...this.#opened.values()].filter(one => isReachedAlike(one.settings, settings))
+    const backends = new Backends(
+      settings,
+      backendEvents(settings.name, this.#log, this.#counts),
+      same.at(-1)?.backends,
+    )
+    return open(settings, backends, this.#stalls)
+  }
+
   /**
    * The addresses of all configurations that still serve requests; `ejected` is undefined for an upstream's only
    * address.
    */
   load(): (Omit<BackendState, 'ejected'> & { readonly ejected: boolean | undefined })[] {
     return [...this.#opened.values()].map(stateOf).flatMap(states => {
-      const several = states.length > 1
+      const several = states.filter(({ isLeaving }) => !isLeaving).length > 1
       return states.map(state => ({ ...state, ejected: several ? state.ejected : undefined }))
     })
+  }
+
+  /** Health checks so far of the addresses that are open. */
+  checks(): readonly CheckCount[] {
+    const open = new Set(this.load().map(({ upstream, backend }) => `${upstream} ${backend}`))
+    return this.#counts.checks.list(({ upstream, backend }) => open.has(`${upstream} ${backend}`))
+  }
+
+  /** Retries so far to the upstreams that are open. */
+  retries(): readonly RetryCount[] {
+    const open = new Set(this.load().map(({ upstream }) => upstream))
+    return this.#counts.retries.list(({ upstream }) => open.has(upstream))
   }
 
   /** Tells the clients of all open WebSockets to go away, since these connections would not end by themselves. */
@@ -101,18 +130,30 @@ export class Upstreams {
 
 /** The state of each address of an upstream. */
 function stateOf({ upstream: { name }, backends }: Opened): BackendState[] {
-  return [...backends].map(({ origin, ejected, requests, tunnels }) => ({
-    upstream: name,
-    backend: origin.origin,
-    ejected,
-    requests,
-    webSockets: tunnels,
-  }))
+  return [...backends].map(backend => {
+    const { address, ejected, fault, unhealthy, isLeaving, requests, tunnels } = backend
+    const nameFault = backends.nameFaultOf(backend)
+    return {
+      upstream: name,
+      backend: address,
+      ejected,
+      ...(fault && { fault }),
+      ...(unhealthy && { unhealthy }),
+      ...(nameFault && { nameFault }),
+      ...(isLeaving && { isLeaving }),
+      requests,
+      webSockets: tunnels,
+    }
+  })
 }
 
-function open(settings: UpstreamSettings, log: Log, stalls: Stalls): Opened {
+/** True if what is known of an address in one of them is true in the other. */
+function isReachedAlike(one: UpstreamSettings, other: UpstreamSettings): boolean {
+  return one.name === other.name && one.ca === other.ca && one.protocol === other.protocol
+}
+
+function open(settings: UpstreamSettings, backends: Backends, stalls: Stalls): Opened {
   const { name } = settings
-  const backends = new Backends(settings, backendEvents(name, log))
   const http = createHttpTransport(settings, backends, stalls)
   const upgrades = createUpgradeTransport(settings, backends)
   return {
@@ -121,6 +162,7 @@ function open(settings: UpstreamSettings, log: Log, stalls: Stalls): Opened {
       forward: exchange => http.forward(exchange),
       upgrade: (exchange, takeOver) => upgrades.upgrade(exchange, takeOver),
     },
+    settings,
     backends,
     holders: 0,
     goAway: () => upgrades.goAway(),
@@ -130,43 +172,6 @@ function open(settings: UpstreamSettings, log: Log, stalls: Stalls): Opened {
     },
   }
 }
-
-function backendEvents(upstream: string, log: Log): BackendEvents {
-  const unreachable = unreachableLog(upstream, log)
-  return {
-    unreachable: (_backend, error) => unreachable(error),
-    ejected({ origin: { origin: backend } }, error) {
-      log.warn(
-        { upstream, backend, reason: causeOf(error) },
-        'backend left out until it answers a trial request',
-      )
-    },
-    returned({ origin: { origin: backend } }) {
-      log.info({ upstream, backend }, 'backend answers again')
-    },
-  }
-}
-
-const REPEAT_MS = 10_000
-
-/**
- * Logs a failure unless one with the same reason was logged in the last ten seconds: an outage fails every request.
- */
-function unreachableLog(upstream: string, log: Log): (error: Error) => void {
-  /** By reason. Reasons name addresses, so each address of the upstream has its own. */
-  const silentUntil = new Map<string, number>()
-  return error => {
-    const { code } = error as NodeJS.ErrnoException
-    const reason = causeOf(error)
-    const now = performance.now()
-    for (const [reported, until] of silentUntil) if (until <= now) silentUntil.delete(reported)
-    if (silentUntil.has(reason)) return
-    silentUntil.set(reason, now + REPEAT_MS)
-    log.warn({ upstream, code, reason }, 'upstream unreachable')
-  }
-}
-
-const EMBEDDED_TIMEOUTS = { connectMs: 2000, headMs: 30_000, idleMs: 60_000, upgradeIdleMs: 3_600_000 }
 
 /** An embedded service that runs. */
 export interface EmbeddedService {
@@ -189,58 +194,4 @@ export async function startEmbedded(
     services.set(upstream.embedded, service)
   }
   return services
-}
-
-/** The settings of every upstream; `serviceOf` returns an embedded service by its name. */
-export function upstreamSettings(
-  { config, contents }: Pick<Configuration, 'config' | 'contents'>,
-  serviceOf: (name: string) => EmbeddedService,
-): UpstreamSettings[] {
-  const { upstreams, fingerprintHeaders } = config.gateway
-  // Not from the disk: a worker may start when a file is gone.
-  const files = new ConfigFiles(contents)
-  const { proxyHeaders, countedHeaders } = callerFields(config)
-  const headers = { fingerprintHeaders, proxyHeaders, countedHeaders }
-  return Object.entries(upstreams).map(([name, written]): UpstreamSettings => {
-    if ('embedded' in written) {
-      const { url, secret } = serviceOf(written.embedded)
-      return {
-        name,
-        urls: [url],
-
-        timeouts: EMBEDDED_TIMEOUTS,
-        service: { secret },
-        ...headers,
-      }
-    }
-    const { ca, protocol, connections, maxBody, methodOverride, timeouts, secret } = written
-    return {
-      name,
-      urls: urlsOf(written),
-      ca: ca === undefined ? undefined : authorityIn(files, ca),
-      protocol,
-      connections,
-      maxBody,
-      methodOverride,
-      timeouts: timeoutsOf(timeouts),
-      // How a service knows this gateway.
-      service: secret === undefined ? undefined : { secret },
-      ...headers,
-    }
-  })
-}
-
-function authorityIn(files: ConfigFiles, file: string): string {
-  const content = files.text(file)
-  if ('fault' in content) throw new Error(`${file}: ${content.fault}`)
-  return content.text
-}
-
-function timeoutsOf({
-  connect,
-  head,
-  idle,
-  upgradeIdle,
-}: Record<'connect' | 'head' | 'idle' | 'upgradeIdle', number>) {
-  return { connectMs: connect, headMs: head, idleMs: idle, upgradeIdleMs: upgradeIdle }
 }

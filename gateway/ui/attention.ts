@@ -46,14 +46,25 @@ function* faults({
     const sentence = `${store.address ?? 'Redis'} has been away since ${moment(store.since, now)}. Each rule follows its onStoreError.`
     yield { about: 'store', kind: 'bad', word: 'Redis away', sentence, section: '#standing' }
   }
-  for (const { name, addresses } of upstreams) {
-    const ejected = addresses.filter(({ state }) => state !== 'ok')
-    if (ejected.length === 0) continue
-    const sentence = `${ejected.length} of ${several(addresses.length, 'address', 'addresses')} of ${name} left out: ${ejected.map(({ address }) => address).join(', ')}.`
+  for (const { name, state, cause, since, addresses } of upstreams) {
+    const old = addresses.find(({ name_fault }) => name_fault !== undefined)?.name_fault
+    if (old !== undefined) {
+      const sentence = `A name of ${name} has not been resolved since ${moment(old.since, now)}: ${old.cause}. Its last addresses stay in use.`
+      yield { about: `name ${name}`, kind: 'warn', word: 'Name', sentence, section: '#upstreams' }
+    }
+    if (state !== 'ok') {
+      const sentence = `${name} has been ${state} since ${moment(since ?? at, now)}: ${cause}.`
+      yield { about: `upstream ${name}`, kind: 'bad', word: 'Upstream', sentence, section: '#upstreams' }
+      continue
+    }
+    const silent = addresses.filter(one => one.state !== 'ok' && one.state !== 'draining')
+    if (silent.length === 0) continue
+    const named = silent.map(({ address, cause }) => `${address} (${cause})`).join(', ')
+    const sentence = `${silent.length} of ${several(addresses.length, 'address', 'addresses')} of ${name} ${silent.length === 1 ? 'does' : 'do'} not answer, or not well: ${named}.`
     yield { about: `upstream ${name}`, kind: 'bad', word: 'Upstream', sentence, section: '#upstreams' }
   }
   if (rates.errors_of_upstreams > 0) {
-    const sentence = `Upstreams answer ${rate(rates.errors_of_upstreams)} errors a second (5xx).`
+    const sentence = `Upstreams fail ${rate(rates.errors_of_upstreams)} requests a second: they answer 5xx, or not at all (502, 504).`
     yield { about: 'upstream errors', kind: 'bad', word: 'Errors', sentence, section: '#upstreams' }
   }
   if (rates.errors_of_ours > 0) {

@@ -1,7 +1,14 @@
 /** The tables of projects, counters, slots and addresses. */
-import type { LiveClosest, LiveProject, LiveRule, LiveSlots, LiveUpstream } from '../admin/live-snapshot.js'
+import type {
+  LiveAddress,
+  LiveClosest,
+  LiveProject,
+  LiveRule,
+  LiveSlots,
+  LiveUpstream,
+} from '../admin/live-snapshot.js'
 import { button, setText, state } from './dom.js'
-import { count, length, percent, rate } from './format.js'
+import { count, length, moment, percent, rate } from './format.js'
 import { openReset } from './override-forms.js'
 import { LiveTable, links, numbers } from './table.js'
 
@@ -99,7 +106,7 @@ export function slotsTable(): LiveTable<LiveSlots> {
   })
 }
 
-type Address = LiveUpstream['addresses'][number] & { readonly upstream: string }
+type Address = LiveAddress & { readonly upstream: string }
 
 export function upstreamsTable(): LiveTable<Address> {
   return new LiveTable({
@@ -112,12 +119,21 @@ export function upstreamsTable(): LiveTable<Address> {
       {
         title: 'State',
         text: ({ state }) => state,
-        paint: (cell, { state: word }) => cell.replaceChildren(state(word === 'ok' ? 'good' : 'bad', word)),
+        paint: (cell, { state: word }) => cell.replaceChildren(state(KINDS[word] ?? 'bad', word)),
       },
+      { title: 'Cause', text: causeText },
       { title: 'In flight', number: true, text: ({ in_flight }) => count(in_flight) },
       { title: 'WebSockets', number: true, wide: true, text: ({ web_sockets }) => count(web_sockets) },
     ],
   })
+}
+
+/** How the states of addresses look that are no fault. */
+const KINDS: Partial<Record<LiveAddress['state'], 'good' | 'warn'>> = { ok: 'good', draining: 'warn' }
+
+/** Why an address is not ok, and since when. */
+function causeText({ cause, since }: Address): string {
+  return cause === undefined || since === undefined ? '' : `${cause}, since ${moment(since)}`
 }
 
 /** The rows of `upstreamsTable`. */

@@ -30,10 +30,10 @@ export async function send(url: string, { body, ...options }: Sent = {}): Promis
   return { status: answer.statusCode, headers: answer.headers, body: text, json: () => JSON.parse(text) }
 }
 
-/** Starts an upstream on a free port, and closes it when the test ends. */
-export async function startApp(t: Scope, handler: RequestListener): Promise<string> {
+/** Starts an upstream, on a free port unless one is given, and closes it when the test ends. */
+export async function startApp(t: Scope, handler: RequestListener, port = 0): Promise<string> {
   const server = createServer(handler)
-  server.listen(0, '127.0.0.1')
+  server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {
     server.closeAllConnections()

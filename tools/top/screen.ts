@@ -38,6 +38,14 @@ function headLines(snapshot: LiveSnapshot, origin: string, { columns, style }: C
       `Store ${[store.kind, store.address].filter(Boolean).join(' ')} ${store.state === 'ok' ? 'ok' : 'AWAY'} since ${timeOf(store.since)}`,
       store.state === 'ok' ? undefined : 'red',
     ),
+    ...snapshot.upstreams
+      .filter(({ state }) => state !== 'ok')
+      .map(one =>
+        line(
+          `Upstream ${one.name} ${one.state.toUpperCase()} since ${timeOf(one.since ?? '')}: ${one.cause}`,
+          'red',
+        ),
+      ),
     ...processLines(snapshot).map(text => line(text)),
   ]
   if (missing.length > 0) {

@@ -1,11 +1,11 @@
 /** The tables of `sluice top`, on a screen of a given width: nothing wraps, and text that is cut off is marked. */
 import type {
+  LiveAddress,
   LiveClosest,
   LiveProject,
   LiveRule,
   LiveSlots,
   LiveSnapshot,
-  LiveUpstream,
 } from '../../gateway/admin/live-snapshot.js'
 import { waitText } from '../../gateway/forward/units.js'
 import { percent, printable } from '../text.js'
@@ -183,7 +183,12 @@ const slots = section<LiveSlots>({
   ],
 })
 
-type Address = LiveUpstream['addresses'][number] & { readonly name: string }
+type Address = LiveAddress & { readonly name: string }
+
+function stateText(state: string): string {
+  if (state === 'ok') return state
+  return state === 'ejected' ? 'LEFT OUT' : state.toUpperCase()
+}
 
 const upstreams = section<Address>({
   title: 'Upstreams',
@@ -192,9 +197,10 @@ const upstreams = section<Address>({
   columns: [
     { title: 'UPSTREAM', cell: ({ name }) => name },
     { title: 'ADDRESS', cell: ({ address }) => address },
-    { title: 'STATE', cell: ({ state }) => (state === 'ok' ? 'ok' : 'LEFT OUT') },
+    { title: 'STATE', cell: ({ state }) => stateText(state) },
     numbers('REQUESTS', one => one.in_flight),
     numbers('WEBSOCKETS', one => one.web_sockets),
+    { title: 'CAUSE', cell: ({ cause = '' }) => cause },
   ],
 })
 

@@ -1,6 +1,6 @@
 /** The settings of gateway.yaml that decide about requests, as fields to compare. */
 import type { Gateway } from '../../../config/schema/gateway.js'
-import { urlsOf } from '../../../config/schema/upstream.js'
+import { addressesOf } from '../../../config/schema/upstream.js'
 import type { Configuration } from '../../configured/load.js'
 import { shownAddress } from '../../decide/redis/address.js'
 import { secondsText } from '../settings.js'
@@ -50,12 +50,17 @@ function upstreamsOf({ upstreams }: Gateway, other: Gateway): FieldValues {
     const counterpart = other.upstreams[name]
     const isIn = counterpart !== undefined && !('embedded' in counterpart)
     const settings = isIn && !('embedded' in upstream) ? externalOf(upstream) : {}
-    const address = 'embedded' in upstream ? [`embedded ${upstream.embedded}`] : urlsOf(upstream)
+    const address =
+      'embedded' in upstream ? [`embedded ${upstream.embedded}`] : addressesOf(upstream).map(addressText)
     return Object.entries({ address, ...settings }).map(
       ([setting, value]) => [`upstream ${name} ${setting}`, value] as const,
     )
   })
   return Object.fromEntries(fields)
+}
+
+function addressText({ url, weight }: { url: string; weight: number }): string {
+  return weight === 1 ? url : `${url} (weight ${weight})`
 }
 
 /** Without `secret`: it tells the upstream who the gateway is, and nothing about a request. */
@@ -69,8 +74,18 @@ function externalOf(upstream: Exclude<Gateway['upstreams'][string], { embedded: 
     pathParameters,
     caseInsensitivePaths,
     methodOverride,
+    balance,
+    slowStart,
+    resolve,
+    retries,
   } = upstream
   const times = Object.entries(timeouts).map(([name, ms]) => [`timeouts.${name}`, secondsText(ms)] as const)
   const reading = { pathParameters, caseInsensitivePaths, methodOverride }
-  return { protocol, ca, connections, maxBody, ...reading, ...Object.fromEntries(times) }
+  const spreading = {
+    balance,
+    slowStart: slowStart && secondsText(slowStart),
+    resolve: resolve && secondsText(resolve),
+    retries: retries && `${retries.attempts} attempts on ${retries.on.join(', ')} within ${retries.budget}%`,
+  }
+  return { protocol, ca, connections, maxBody, ...spreading, ...reading, ...Object.fromEntries(times) }
 }

@@ -1,4 +1,5 @@
 /** What becomes of requests, and the outcomes of each rule, which are added up from the cells of the metrics. */
+import { isUpstreamFailure } from '../../errors.js'
 import type { Finished } from '../../verdict.js'
 import { LiveTally } from './tally.js'
 
@@ -13,11 +14,14 @@ export function countRequest(counts: Float64Array, kind: number, wouldRefuse: bo
   if (wouldRefuse) counts[REQUEST.wouldRefuse] = (counts[REQUEST.wouldRefuse] ?? 0) + 1
 }
 
-/** A refusal by a rule is not an error, even if the reason is that nothing could be counted. */
-export function kindOf({ verdict, status, source }: Finished): number {
+/**
+ * A refusal by a rule is not an error, even if the reason is that nothing could be counted. An upstream's error is one
+ * that it has sent, or that was sent in its place because it could not be reached or failed.
+ */
+export function kindOf({ verdict, status, source, error }: Finished): number {
   if (verdict?.allowed === false) return REQUEST.refused
   if (status < FIRST_ERROR) return REQUEST.allowed
-  return source === 'gateway' ? REQUEST.ourError : REQUEST.upstreamError
+  return source === 'upstream' || isUpstreamFailure(error) ? REQUEST.upstreamError : REQUEST.ourError
 }
 
 /** True when a report-only rule would have refused the request. */

@@ -8,14 +8,12 @@ import type {
   LiveProject,
   LiveRates,
   LiveSlots,
-  LiveUpstream,
 } from '../../admin/live-snapshot.js'
 import type { Configuration } from '../../configured/load.js'
 import { NotFound } from '../../errors.js'
 import type { StepCounts } from '../../observe/live/live.js'
 import { allRequests, OUTCOMES, REQUEST } from '../../observe/live/outcomes.js'
 import { STEP_MS } from '../../observe/live/tally.js'
-import type { BackendState } from '../upstreams.js'
 import type { ProcessPart } from './part.js'
 import { rulesOf } from './rules.js'
 
@@ -106,40 +104,6 @@ export function joinSlots(parts: readonly ProcessPart[]): LiveSlots[] {
     joined.set(rule, { rule, held: held + (other?.held ?? 0), oldest_ms: oldest })
   }
   return [...joined.values()].sort((one, other) => other.held - one.held)
-}
-
-export function joinUpstreams(parts: readonly ProcessPart[]): LiveUpstream[] {
-  const backends = mergeBackends(parts.map(one => one.backends))
-  const names = new Set(backends.map(({ upstream }) => upstream))
-  return [...names].map(name => ({
-    name,
-    addresses: backends.filter(({ upstream }) => upstream === name).map(addressOf),
-  }))
-}
-
-/** One entry per address: requests are added up; it counts as ejected when any worker has ejected it. */
-export function mergeBackends(all: readonly (readonly BackendState[])[]): BackendState[] {
-  const merged = new Map<string, BackendState>()
-  for (const backend of all.flat()) {
-    const address = JSON.stringify([backend.upstream, backend.backend])
-    const before = merged.get(address)
-    merged.set(address, before === undefined ? backend : together(before, backend))
-  }
-  return [...merged.values()]
-}
-
-function together(one: BackendState, other: BackendState): BackendState {
-  return {
-    ...one,
-    ejected: one.ejected || other.ejected,
-    requests: one.requests + other.requests,
-    webSockets: one.webSockets + other.webSockets,
-  }
-}
-
-function addressOf({ backend, ejected, requests, webSockets }: BackendState) {
-  const state: 'ok' | 'ejected' = ejected ? 'ejected' : 'ok'
-  return { address: backend, state, in_flight: requests, web_sockets: webSockets }
 }
 
 function outcomesOf(counts: readonly number[]): LiveOutcomes {

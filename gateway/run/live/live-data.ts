@@ -28,8 +28,8 @@ import {
   joinRates,
   joinRules,
   joinSlots,
-  joinUpstreams,
 } from './join.js'
+import { joinUpstreams } from './join-upstreams.js'
 import type { ProcessPart } from './part.js'
 import { RUNTIME_ACCESS, rulesOf } from './rules.js'
 
@@ -136,7 +136,7 @@ async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
   const { workers, inForce } = sources.host
   const { loaded, current, loadedAt } = inForce
   const rules = joinRules(parts)
-  const upstreams = joinUpstreams(parts)
+  const upstreams = joinUpstreams(parts.map(({ backends }) => backends))
   const addresses = upstreams.flatMap(one => one.addresses)
   const [only] = parts
   return {

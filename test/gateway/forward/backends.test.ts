@@ -78,7 +78,7 @@ t.test('a gateway that runs out of file descriptors does not blame the addresses
   failing('EMFILE')
   t.same(gateway.changes, [])
   failing('ECONNREFUSED')
-  t.same(gateway.changes, [`${backend?.origin.port} ejected`])
+  t.same(gateway.changes, [`${backend?.origin.url.port} ejected`])
 })
 
 t.test('an address that answers nonsense three times in a row is ejected', async t => {

@@ -1,10 +1,12 @@
 /** The listen and forward rooms joined directly, without the rooms between them. */
 import type { Test } from 'tap'
-import type { Http2Wire, UpstreamProtocol } from '../../../config/words/words.js'
+import type { Balance, Http2Wire, UpstreamProtocol } from '../../../config/words/words.js'
 import { type ErrorCode, GatewayError, problem } from '../../../gateway/errors.js'
-import { Backends } from '../../../gateway/forward/backends.js'
+import { Backends, type UpstreamEvents } from '../../../gateway/forward/backends.js'
 import { createHttpTransport } from '../../../gateway/forward/proxy.js'
-import type { Exchange } from '../../../gateway/forward/transport.js'
+import type { Lookup } from '../../../gateway/forward/resolver.js'
+import type { RetrySettings } from '../../../gateway/forward/retries.js'
+import type { Exchange, WeightedUrl } from '../../../gateway/forward/transport.js'
 import { createUpgradeTransport } from '../../../gateway/forward/upgrade.js'
 import { Stalls } from '../../../gateway/http1/stalls.js'
 import { TrustedProxies } from '../../../gateway/listen/client.js'
@@ -23,12 +25,17 @@ const fingerprintHeaders = { ja3: 'x-ja3-fingerprint', ja4: 'x-ja4-fingerprint' 
 export interface Options {
   readonly url: string
   /** Further addresses of the upstream. */
-  readonly others?: readonly string[]
+  readonly others?: readonly (string | WeightedUrl)[]
   readonly trusted?: readonly string[]
   readonly proxyHeaders?: readonly string[]
   readonly methodOverride?: string
   readonly answerFields?: readonly string[]
   readonly keepUpstream?: boolean
+  readonly balance?: Balance
+  readonly slowStartMs?: number
+  readonly retries?: RetrySettings
+  /** Plays the name server; names are asked for again each 20 ms. */
+  readonly lookup?: Lookup
   readonly connections?: number
   readonly maxBody?: number
   readonly connectMs?: number
@@ -49,6 +56,8 @@ export interface Gateway {
   /** Codes of the requests that were rejected or failed. */
   readonly failures: ErrorCode[]
   readonly backends: Backends
+  /** Reason and result of each retry, in order. */
+  readonly retries: string[]
   /** `<port> ejected` and `<port> returned`, in order. */
   readonly changes: string[]
   /** How many exchanges with the upstream have ended. */
@@ -74,6 +83,10 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     name: 'upstream',
     urls: [url, ...others],
     protocol: options.protocol,
+    balance: options.balance,
+    slowStartMs: options.slowStartMs,
+    retries: options.retries,
+    resolveMs: options.lookup && 20,
     connections,
     maxBody,
     timeouts,
@@ -81,11 +94,13 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     proxyHeaders: options.proxyHeaders ?? [],
     methodOverride: options.methodOverride,
   }
-  const backends = new Backends(upstream, {
+  const events: UpstreamEvents = {
     unreachable() {},
-    ejected: ({ origin }) => gateway.changes.push(`${origin.port} ejected`),
-    returned: ({ origin }) => gateway.changes.push(`${origin.port} returned`),
-  })
+    ejected: ({ origin: { url } }) => gateway.changes.push(`${url.port} ejected`),
+    retried: (reason, result) => gateway.retries.push(`${reason} ${result}`),
+    returned: ({ origin: { url } }) => gateway.changes.push(`${url.port} returned`),
+  }
+  const backends = new Backends(upstream, events, undefined, options.lookup)
   const http = createHttpTransport(upstream, backends, new Stalls(options.mostStalls ?? 100))
   const upgrades = createUpgradeTransport(upstream, backends)
   const facts = { trusted: new TrustedProxies(options.trusted ?? []), fingerprintHeaders, credentialIn }
@@ -152,6 +167,7 @@ export async function startGateway(t: Test, options: Options): Promise<Gateway> 
     failures: [],
     backends,
     changes: [],
+    retries: [],
     ended: 0,
     forwarded: 0,
     goAway: () => upgrades.goAway(),
