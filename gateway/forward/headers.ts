@@ -6,7 +6,7 @@ import type { RequestFraming } from '../outgoing-request.js'
 import type { RouteChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
 import type { FieldFates } from './request-fields.js'
-import type { Exchange, UpstreamSettings } from './transport.js'
+import { type Exchange, originsOf, type UpstreamSettings } from './transport.js'
 
 const BODYLESS: RequestFraming = { kind: 'none', bytes: 0 }
 const CHUNKED: RequestFraming = { kind: 'chunked', bytes: 0 }
@@ -86,14 +86,14 @@ export function upstreamRequestFields(
     readonly req: RequestHead
   },
   passing: FieldFates,
-  { urls, service }: Pick<UpstreamSettings, 'urls' | 'service'>,
+  { name: upstream, urls, service }: Pick<UpstreamSettings, 'name' | 'urls' | 'service'>,
 ): string {
   const { raw, names } = req.fields
   const authority = authorityOf(req)
   const named = namedByConnection(req.fields)
   const counted = req.method === 'OPTIONS'
   // An HTTP/1.0 request may lack a Host, but ours needs one (RFC 9112 section 3.2).
-  let text = `Host: ${authority ?? new URL(urls[0] as string).host}\r\n`
+  let text = `Host: ${authority ?? originsOf({ name: upstream, urls })[0].url.host}\r\n`
   for (let i = 0; i < names.length; i++) {
     const name = names[i] as string
     const fate = passing.fateOf(name)

@@ -100,7 +100,7 @@ t.test('a request that two servers could read differently is refused', async t =
     ['NUL in a value', request('Host: a\r\nX: a\0b\r\n'), 'bad-request'],
     ['a bare CR in a value', request('Host: a\r\nX: a\rb\r\n'), 'bad-request'],
     ['a bare LF', 'GET / HTTP/1.1\nHost: a\n\n', 'bad-request'],
-    ['HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'bad-request'],
+    ['most of the preface of HTTP/2', 'PRI * HTTP/2.0\r\nHost: a\r\n\r\nSM\r\n\r\n', 'bad-request'],
     ['an ambiguous path', 'GET /a%2fb HTTP/1.1\r\nHost: a\r\n\r\n', 'bad-target'],
     ['a head that is too long', request(`Host: a\r\nX: ${'x'.repeat(17_000)}\r\n`), 'header-too-large'],
   ] as const) {
