@@ -31,7 +31,8 @@ export class Backends implements Iterable<Backend> {
 
   /** Survives a reload. */
   readonly names: NameAddresses
-  readonly #open: (origin: Origin) => Backend
+  /** `same`: the backend of the same address so far. */
+  readonly #open: (origin: Origin, same: Backend | undefined) => Backend
   /** Addresses that a name no longer has, until their last request has ended. */
   #leaving: readonly Backend[] = []
   #closing: NodeJS.Timeout | undefined
@@ -45,11 +46,13 @@ export class Backends implements Iterable<Backend> {
     this.#isPlain =
       balance === 'least-busy' && slowStartMs === undefined && origins.every(({ weight }) => weight === 1)
     const isOnly = () => this.#all.length === 1
-    this.#open = origin =>
-      new Backend(origin, settings, events, this.deadlines, isOnly, known?.find(origin) ?? this.find(origin))
+    this.#open = (origin, same) => new Backend(origin, settings, events, this.deadlines, isOnly, same)
     const onNames = { ...events, changed: () => this.#readdress() }
     this.names = new NameAddresses(origins, onNames, resolveMs === undefined ? undefined : known?.names)
-    this.#all = this.names.list().map(this.#open)
+    const all: Backend[] = []
+    // Not in a function: it would hold `known`, which holds the one before, for as long as this is used.
+    for (const origin of this.names.list()) all.push(this.#open(origin, known?.find(origin)))
+    this.#all = all
     if (resolveMs !== undefined) this.names.start(resolveMs, lookup)
   }
 
@@ -106,7 +109,7 @@ export class Backends implements Iterable<Backend> {
     const all = this.names.list().map(origin => {
       const kept = before.get(addressText(origin))
       if (kept !== undefined) return kept
-      const backend = this.#open(origin)
+      const backend = this.#open(origin, this.find(origin))
       // Not those of the first answer for a name.
       if (names.has(origin.url.href)) backend.join()
       return backend
