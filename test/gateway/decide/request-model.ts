@@ -143,7 +143,7 @@ export class Model {
       access: new Access(NO_ACCESS),
       policy: {
         revision: '',
-        routes: { find: () => ({ value: { upstream: 'app', auth: 'optional', scopes: [] }, route: '/**' }) },
+        routes: { routeFor: () => ({ upstream: 'app', auth: 'optional', scopes: [] }) },
         readFor: (facts: Facts) => facts,
         match: () => this.#rules.map(rule => ({ rule, route: '/a' })),
       } as unknown as PipelineParts['walk']['policy'],

@@ -36,7 +36,7 @@ t.test('whatever a client writes, the upstream never sees the path without a cre
     const gateway = await testGateway(t, {
       upstream,
       ...(upstreamSettings && { upstreamSettings }),
-      route: '/admin/**, upstream: app, auth: required }, { path: /**',
+      routes: ['{ path: /admin/**, upstream: app, auth: required }', '{ path: /**, upstream: app }'],
       settings: 'identify: [api-key, host]\nunknownProject: enterprise\n',
     })
     const port = Number(new URL(gateway.url).port)
@@ -87,8 +87,11 @@ t.test('a POST that its upstream serves as another method needs the credential o
   const gateway = await testGateway(t, {
     upstream,
     upstreamSettings: 'methodOverride: x-http-method-override',
-    route:
-      'DELETE /things/**, upstream: app, auth: required }, { path: GET /things/**, upstream: app }, { path: POST /things/**',
+    routes: [
+      '{ path: DELETE /things/**, upstream: app, auth: required }',
+      '{ path: GET /things/**, upstream: app }',
+      '{ path: POST /things/**, upstream: app }',
+    ],
     settings: 'identify: [api-key, host]\nunknownProject: enterprise\n',
   })
   const post = async (method?: string) =>
