@@ -156,7 +156,7 @@ export class ServerConnection implements Timed {
     const { body } = this.#reader
     const { http2 } = this.#all.handlers
     if (!(error instanceof WireError)) this.#fail(error)
-    else if (error instanceof Http2Preface && http2 !== undefined && this.#all.expectsRequest(this))
+    else if (error instanceof Http2Preface && http2 !== undefined && this.#all.isFresh(this))
       this.#handOver(http2)
     else if (body !== undefined) this.#breakBody(body, error.code)
     else this.#refuse(error.code)

@@ -70,7 +70,12 @@ export class ServerConnections {
     if (this.draining) connection.closeSoon()
   }
 
-  /** True if the connection has yet to send its first request, and may still do so. */
+  /** True if the connection has yet to send its first request. */
+  isFresh(connection: ServerConnection): boolean {
+    return this.#fresh.has(connection)
+  }
+
+  /** True if it may still do so. */
   expectsRequest(connection: ServerConnection): boolean {
     return !this.draining && this.#fresh.has(connection)
   }

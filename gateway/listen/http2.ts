@@ -19,6 +19,8 @@ export interface Http2Listener {
   accept(socket: Socket, arrival: Arrival): void
   /** Closes the connection that has waited longest for a request. False if there is none. */
   closeLongest(): boolean
+  /** Cuts what is in progress. */
+  destroyAll(): void
   /** Accepts no new requests on any connection; each connection ends with its last request. */
   drain(): void
 }

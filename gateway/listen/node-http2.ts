@@ -73,6 +73,8 @@ export function createNodeHttp2Listener(
       close?.()
       return close !== undefined
     },
+    // Its sockets are those of TLS, which are cut there.
+    destroyAll() {},
     drain() {
       draining = true
       for (const end of endings) end()

@@ -76,6 +76,7 @@ export function createListener(handlers: Handlers, settings: ListenerSettings, t
       return new Promise(resolve => {
         const deadline = setTimeout(() => {
           http1.destroyAll()
+          http2.destroyAll()
           front?.closeAllConnections()
         }, deadlineMs)
         door.server.close(() => {

@@ -79,6 +79,10 @@ export class Http2ServerConnection implements Timed {
     this.#leaveNow(NO_ERROR)
   }
 
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
   /** Lets requests finish, also those that the client has sent before it knows (RFC 9113 section 6.8). */
   drain(): void {
     if (this.#isOver || this.#isLeaving) return
@@ -203,9 +207,10 @@ export class Http2ServerConnection implements Timed {
     }
   }
 
-  /** The client sends no more. Its requests can still be answered, but a half-close is not what clients do. */
+  /** A client that closes its side while requests are in progress counts as gone, as in HTTP/1.1. */
   readonly #onEnd = (): void => {
-    this.#leaveNow(NO_ERROR)
+    if (this.#streams.streams.count > 0) this.#socket.destroy()
+    else this.#leaveNow(NO_ERROR)
   }
 
   readonly #onClose = (): void => {

@@ -67,6 +67,10 @@ export class Http2ServerConnections {
     return longest !== undefined
   }
 
+  destroyAll(): void {
+    for (const connection of this.#open) connection.destroy()
+  }
+
   /** Every connection ends with the requests that are already on their way. */
   drain(): void {
     this.#draining = true
