@@ -42,7 +42,7 @@ await script(() =>
   scoped(async t => {
     needs('taskset', 'wrk', 'nginx')
     const [upstreamPort, port, adminPort] = [await freePort(), await freePort(), await freePort()]
-    const upstream = upstreamConfig(temporaryFolder(t, 'bench-live'), upstreamPort)
+    const upstream = upstreamConfig(temporaryFolder(t, 'bench-live'), { http1: upstreamPort })
     await startOn(t, LOAD_CORE, ['nginx', '-c', upstream], upstreamPort)
     const policies = { 'rules.yaml': RULES_FILE }
     const folder = sluiceConfig(t, { port, adminPort, upstreamPort, limits: 'roomy' }, policies)

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { freePort } from '../test/helpers/child-server.js'
 import { type Scope, scoped, temporaryFolder } from '../test/helpers/scope.js'
-import { upstreamConfig } from './bench/configs.js'
+import { type UpstreamPorts, upstreamConfig } from './bench/configs.js'
 import { CONTESTANTS, type Contestant, installPeers } from './bench/contestants.js'
 import { LOAD_CORE, needs, needsTwoCores, startOn } from './bench/machine.js'
 import { type BenchSection, writePage } from './bench/page.js'
@@ -33,11 +33,12 @@ await script(() =>
     needs('taskset', 'wrk', 'nginx', 'redis-server')
     installPeers()
     const contestants = chosen(CONTESTANTS, options.contestants).filter(one => one.isThere?.() ?? true)
-    const port = await freePort()
-    await startOn(t, LOAD_CORE, ['nginx', '-c', upstreamConfig(temporaryFolder(t, 'bench'), port)], port)
+    const ports = { http1: await freePort(), http2: await freePort() }
+    const config = upstreamConfig(temporaryFolder(t, 'bench'), ports)
+    await startOn(t, LOAD_CORE, ['nginx', '-c', config], ports.http1)
     const sections: BenchSection[] = []
     for (const scenario of chosen(SCENARIOS, options.scenarios)) {
-      sections.push(await runScenario(scenario, contestants, port))
+      sections.push(await runScenario(scenario, contestants, ports))
     }
     if (!options.write) return
     const how = `${options.rounds} rounds of ${options.seconds} s, medians`
@@ -46,7 +47,7 @@ await script(() =>
   }),
 )
 
-async function runScenario(scenario: Scenario, contestants: readonly Contestant[], upstreamPort: number) {
+async function runScenario(scenario: Scenario, contestants: readonly Contestant[], ports: Required<UpstreamPorts>) {
   const { title, settings, away, measure } = scenario
   needs(...(scenario.needs ?? []))
   const rows = contestants
@@ -59,11 +60,12 @@ async function runScenario(scenario: Scenario, contestants: readonly Contestant[
       ...{ contestant, label: contestant.label, samples: [] },
     }))
   say(title)
-  const take = async (t: Scope, { start }: Contestant) => {
+  const upstreamPort = settings.http2Upstream ? ports.http2 : ports.http1
+  const take = async (t: Scope, { start, load }: Contestant) => {
     const redis = await startBenchRedis(t, away)
     const running = await start(t, { folder: temporaryFolder(t, 'bench'), redis, upstreamPort, ...settings })
     await sleep(500)
-    return measure({ running, redis, seconds: Number(options.seconds) })
+    return measure({ running, load, redis, seconds: Number(options.seconds) })
   }
   for (let round = 0; round < Number(options.rounds); round += 1) {
     for (const { contestant, samples } of rows) {

@@ -25,7 +25,11 @@ export interface SluiceSettings extends Omit<Settings, 'callers'> {
   readonly http2?: Http2Wire
   /** In place of the one project. */
   readonly callers?: Callers | undefined
+  readonly routes?: Routing
 }
+
+/** How requests are routed: among a thousand other hosts with ten routes each, or with header fields edited. */
+export type Routing = 'hosts' | 'edits'
 
 /** Limits that are never reached: measures the cost of counting, not of refusing. */
 const ROOMY = { burst: 1_000_000, sustained: 60_000_000 }
@@ -58,13 +62,28 @@ export function sluiceConfig(
       admin: { port: adminPort },
       redis,
       store: { deadline: '1s' },
-      ...oneUpstream(`http://127.0.0.1:${upstreamPort}`),
+      ...oneUpstream(`http://127.0.0.1:${upstreamPort}`, settings.http2Upstream ? { protocol: 'h2c' } : {}),
+      ...(settings.routes && { routes: ROUTES[settings.routes]() }),
       log: { decisions: 'refused' },
       ...callers?.settings,
     },
     { ...(limits === 'none' ? {} : { 'limits.yaml': quotas }), ...policies },
     callers?.projects ?? { projects: [BENCH] },
   )
+}
+
+const ROUTES: Readonly<Record<Routing, () => unknown[]>> = {
+  hosts: () => [
+    ...Array.from({ length: 1000 }, (_, host) =>
+      Array.from({ length: 10 }, (_, i) => ({ host: `h${host}.test`, path: `/r${i}/**`, upstream: 'app' })),
+    ).flat(),
+    { host: 'bench.test', path: '/**', upstream: 'app' },
+  ],
+  edits: () => {
+    const request = { set: { 'x-plan': `\${project.plan}`, 'x-from': 'edge' }, remove: ['x-debug'] }
+    const response = { set: { 'strict-transport-security': 'max-age=31536000' }, remove: ['server'] }
+    return [{ path: '/**', upstream: 'app', headers: { request, response } }]
+  },
 }
 
 function limitsFile({ burst, sustained }: typeof ROOMY, lease: boolean, more: number): string {
@@ -88,8 +107,16 @@ const nginxHead = (
 events { worker_connections 4096; }
 `
 
-/** The upstream behind the proxies: nginx with 300 bytes of JSON, and 100 kB at `/big`. */
-export function upstreamConfig(folder: string, port: number): string {
+export interface UpstreamPorts {
+  readonly http1: number
+  readonly http2?: number
+}
+
+/**
+ * The upstream behind the proxies: nginx with 300 bytes of JSON, and 100 kB at `/big`. The second port speaks HTTP/2 in
+ * the clear; `/bench.Bench/Get` answers there as a gRPC method does, with its status in a trailer.
+ */
+export function upstreamConfig(folder: string, ports: UpstreamPorts): string {
   const body = JSON.stringify({ ok: true, pad: 'x'.repeat(280) })
   written(folder, 'big', 'x'.repeat(100_000))
   // Workers of nginx are another user.
@@ -98,11 +125,19 @@ export function upstreamConfig(folder: string, port: number): string {
     folder,
     'upstream.conf',
     `${nginxHead(folder, 'upstream')}http { access_log off; keepalive_requests 100000000;
-  server { listen 127.0.0.1:${port} backlog=4096; location / { default_type application/json; return 200 '${body}'; }
-    location = /big { root ${folder}; default_type application/octet-stream; sendfile on; tcp_nopush on; } } }
+  server { listen 127.0.0.1:${ports.http1} backlog=4096; location / { default_type application/json; return 200 '${body}'; }
+    location = /big { root ${folder}; default_type application/octet-stream; sendfile on; tcp_nopush on; } }
+${ports.http2 === undefined ? '' : http2Server(ports.http2, body)} }
 `,
   )
 }
+
+const http2Server = (
+  port: number,
+  body: string,
+) => `server { listen 127.0.0.1:${port} http2 backlog=4096; http2_max_requests 100000000;
+    location / { default_type application/json; return 200 '${body}'; }
+    location = /bench.Bench/Get { default_type application/grpc; add_trailer grpc-status 0; return 200 '${body}'; } }`
 
 /** nginx with two limit_req zones. Refusals are not logged, which favours nginx. */
 export function nginxConfig(folder: string, settings: PeerSettings): string {

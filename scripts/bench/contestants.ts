@@ -14,10 +14,12 @@ import {
   nginxConfig,
   nginxLuaConfig,
   type PeerSettings,
+  type Routing,
   sluiceConfig,
 } from './configs.js'
 import { envoyConfig } from './envoy.js'
 import { installBeside } from './install.js'
+import type { Load } from './load.js'
 import { BOTH_CORES, PROXY_CORE, type Program, peerCommand, sluiceCommand, startOn } from './machine.js'
 import type { BenchRedis } from './redis.js'
 import { traefikConfig } from './traefik.js'
@@ -34,6 +36,8 @@ export interface Settings {
   readonly callers?: number
   /** How many buckets there are besides the one that is hit. */
   readonly buckets?: number
+  /** Whether the upstream speaks HTTP/2. */
+  readonly http2Upstream?: boolean
 }
 
 export interface Place extends Settings {
@@ -60,7 +64,9 @@ export interface Contestant {
   /** How it knows callers, where that is what is measured. */
   readonly knows?: CallerKind
   /** The kind of scenario that it is a row of, if not of all that suit it. */
-  readonly only?: 'http2' | 'flood' | 'idle'
+  readonly only?: 'http2' | 'flood' | 'idle' | 'routes' | 'grpc'
+  /** What is asked of it in place of the scenario's. */
+  readonly load?: Partial<Load>
   /** True when it calls Redis. */
   readonly redis?: boolean
   /** True when it can terminate TLS. */
@@ -104,6 +110,7 @@ interface Own {
   readonly redis?: boolean
   readonly lease?: boolean
   readonly knows?: CallerKind
+  readonly routes?: Routing
 }
 
 const sluice =
@@ -195,6 +202,28 @@ export const CONTESTANTS: readonly Contestant[] = [
     counts: true,
     knows: 'jwt',
     start: sluice({ knows: 'jwt' }),
+  },
+  {
+    name: 'memory-hosts',
+    label: 'Sluice, in process, 1000 more hosts of 10 routes',
+    counts: true,
+    only: 'routes',
+    start: sluice({ routes: 'hosts' }),
+  },
+  {
+    name: 'memory-edits',
+    label: 'Sluice, in process, header fields edited',
+    counts: true,
+    only: 'routes',
+    start: sluice({ routes: 'edits' }),
+  },
+  {
+    name: 'memory-grpc',
+    label: 'Sluice, in process, a gRPC call',
+    counts: true,
+    only: 'grpc',
+    load: { path: '/bench.Bench/Get', headers: ['content-type: application/grpc', 'te: trailers'] },
+    start: sluice(),
   },
   {
     name: 'strict',

@@ -1,5 +1,7 @@
 /** Load by wrk, or by h2load for HTTP/2; always against 127.0.0.1 and for a bounded time. */
 import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inProject } from '../lib/run.mjs'
 import { cpuUs, LOAD_CORE } from './machine.js'
@@ -18,6 +20,10 @@ export interface Load {
   readonly path?: string
   /** For HTTP/2 over TLS: how many concurrent requests there are on each connection. */
   readonly streams?: number
+  /** Bytes of the body that each HTTP/2 request sends. */
+  readonly body?: number
+  /** More header fields of HTTP/2 requests, `name: value`. */
+  readonly headers?: readonly string[]
 }
 
 export interface Loaded {
@@ -35,7 +41,7 @@ export interface Loaded {
 export async function load(port: number, options: Load): Promise<Loaded> {
   const { connections, seconds, script, host = 'bench.test', args = [], scheme = 'http', streams } = options
   const { path = '/x' } = options
-  if (streams !== undefined) return loadHttp2(port, { connections, seconds, host, path, streams })
+  if (streams !== undefined) return loadHttp2(port, { ...options, host, path, streams })
   const lua = script === undefined ? [] : ['-s', join(SCRIPTS, script)]
   const url = `${scheme}://127.0.0.1:${port}${path}`
   const wrk = ['wrk', '-t1', `-c${connections}`, `-d${seconds}`, '--latency', '-H', `Host: ${host}`]
@@ -51,9 +57,12 @@ export async function load(port: number, options: Load): Promise<Loaded> {
   }
 }
 
-async function loadHttp2(port: number, { connections, seconds, host, path, streams }: Load): Promise<Loaded> {
+async function loadHttp2(port: number, options: Load): Promise<Loaded> {
+  const { connections, seconds, host, path, streams, body = 0, headers = [] } = options
   const h2load = ['h2load', `-c${connections}`, `-m${streams}`, `-D${seconds}`, '-t1']
-  const text = await output(h2load, '-H', `:authority: ${host}`, `https://127.0.0.1:${port}${path}`)
+  const fields = [`:authority: ${host}`, ...headers].flatMap(field => ['-H', field])
+  const data = body === 0 ? [] : ['-d', fileOf(body)]
+  const text = await output(h2load, ...data, ...fields, `https://127.0.0.1:${port}${path}`)
   const [, done] = /requests: \d+ total, \d+ started, (\d+) done/.exec(text) ?? []
   const [, ok, redirects] = /status codes: (\d+) 2xx, (\d+) 3xx/.exec(text) ?? []
   if (done === undefined || ok === undefined) throw new Error(`h2load said: ${text}`)
@@ -63,8 +72,16 @@ async function loadHttp2(port: number, { connections, seconds, host, path, strea
     requests: Number(done),
     rps: Number(done) / seconds,
     mean: milliseconds(mean),
-    others: Number(done) - Number(ok) - Number(redirects),
+    // Responses that came after the end have a status, too.
+    others: Math.max(Number(done) - Number(ok) - Number(redirects), 0),
   }
+}
+
+/** A file of so many bytes. */
+function fileOf(bytes: number): string {
+  const file = join(tmpdir(), `sluice-bench-${bytes}-bytes`)
+  writeFileSync(file, 'x'.repeat(bytes))
+  return file
 }
 
 /** Loads a started program; `us` is the CPU time that each request cost it, in microseconds. */

@@ -9,6 +9,8 @@ import type { Sample } from './table.js'
 
 interface Bench {
   readonly running: Running
+  /** What the contestant is asked in place of the scenario's load. */
+  readonly load?: Partial<Load> | undefined
   readonly seconds: number
   readonly redis: BenchRedis
 }
@@ -37,8 +39,10 @@ const HTTP2_LOADS = [
 ] as const
 
 /** A steady load, measured after a warm-up. */
-async function steady({ running, seconds, redis }: Bench, options: Omit<Load, 'seconds'>): Promise<Sample> {
+async function steady(bench: Bench, scenario: Omit<Load, 'seconds'>): Promise<Sample> {
+  const { running, seconds, redis } = bench
   const { pid, port } = running
+  const options = { ...scenario, ...bench.load }
   await load(port, { seconds: WARM_UP_SECONDS, ...options })
   const commands = await redis.commands()
   const { requests, others, ...result } = await loadOn(pid, port, { seconds, ...options })
@@ -182,6 +186,21 @@ export const SCENARIOS: readonly Scenario[] = [
     who: ({ name, knows }) => name === 'memory' || knows !== undefined,
     measure: bench =>
       steady(bench, { connections: 64, script: 'headers.lua', args: [bench.running.headers ?? ''] }),
+  },
+  {
+    name: 'routes',
+    title: 'Routes that a request does not use, and header fields set and removed, 64 connections',
+    settings: { limits: 'roomy' },
+    who: ({ name, only }) => name === 'memory' || only === 'routes',
+    measure: bench => steady(bench, { connections: 64 }),
+  },
+  {
+    name: 'grpc',
+    title: 'HTTP/2 to an HTTP/2 upstream, requests of 64 bytes, 8 connections of 10 streams',
+    settings: { limits: 'roomy', tls: true, http2Upstream: true },
+    who: ({ name, only }) => name === 'memory' || only === 'grpc',
+    needs: ['h2load'],
+    measure: bench => steady(bench, { connections: 8, streams: 10, body: 64 }),
   },
   {
     name: 'buckets',
