@@ -40,6 +40,7 @@ listen: { host: 127.0.0.1, port: 0, workers: 2, maxEventLoopDelay: 1h }
 admin: { host: 127.0.0.1, port: 0, key: ${ADMIN_KEY} }
 redis: ${redis}
 store: { deadline: 1s }
+identify: [api-key, host]
 upstreams:
   app: { urls: ["${app}", "${dead}"], timeouts: { connect: 1s, head: 5s } }
   dead: { url: "${dead}" }
@@ -96,6 +97,7 @@ async function traffic(t: Test, { url, adminUrl }: GatewayProcess, ended: () => 
         ask(path),
       ),
       ask(`${scim.path}/Users`, 'POST', user, `Bearer ${scim.secret}`),
+      send(`${url}/counted`, { headers: { host: 'acme.localhost', 'x-api-key': `wrong-${i % 2}` } }),
       send(`${adminUrl}/state`, { headers: { authorization: `Bearer wrong-${i % 2}` } }),
     ])
     await sleep(100)
