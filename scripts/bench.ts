@@ -47,7 +47,11 @@ await script(() =>
   }),
 )
 
-async function runScenario(scenario: Scenario, contestants: readonly Contestant[], ports: Required<UpstreamPorts>) {
+async function runScenario(
+  scenario: Scenario,
+  contestants: readonly Contestant[],
+  ports: Required<UpstreamPorts>,
+) {
   const { title, settings, away, measure } = scenario
   needs(...(scenario.needs ?? []))
   const rows = contestants

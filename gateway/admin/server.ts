@@ -12,6 +12,7 @@ import { accessRoutes, type Overrides, overrideRoutes } from './overrides.js'
 import { pageRoutes, UI_PATH } from './page.js'
 import { inputFault, refuseClient, sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
+import type { RouteList } from './route-list.js'
 import type { WrongKeys } from './wrong-keys.js'
 
 export interface AdminOptions extends Overrides {
@@ -34,6 +35,8 @@ export interface AdminOptions extends Overrides {
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
   readonly live: LiveData
+  /** The routes in force. */
+  routes(): RouteList
   /** The API keys, or those of a project. */
   keys(project?: string): Promise<KeyList>
   /** Addresses of the services' own documents, by service. */
@@ -109,6 +112,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     reply.type(metrics.contentType).send(await metrics.text()),
   )
   app.get('/state', { schema: STATE }, async () => state())
+  app.get('/routes', { schema: ROUTES }, async () => options.routes())
 
   const notFound = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const [path = ''] = request.url.split('?')
@@ -148,6 +152,10 @@ const standing = (troubles: readonly string[]) =>
   troubles.length === 0 ? { status: 'ready' } : { status: 'degraded', detail: `${troubles.join('; ')}.` }
 
 const METRICS = { tags: ['Health'], summary: 'Metrics as Prometheus reads them', produces: ['text/plain'] }
+const ROUTES = {
+  tags: ['Policy'],
+  summary: 'Where requests go by host and path, in the order of gateway.yaml, 1000 routes at most',
+}
 const STATE = { tags: ['Policy'], summary: 'What is in force since when, and how the last reload ended' }
 
 /** Whether a path matches a route, such as `/projects/:id/counters`. */

@@ -6,6 +6,7 @@ import { Health, startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { serviceDocuments } from '../explain/inspect.js'
+import { listRoutes } from '../explain/route-list.js'
 import { watchCertificate, watchKeys } from '../observe/watched.js'
 import { reportModes } from '../overrides/mode.js'
 import { reportQuotas } from '../overrides/quota.js'
@@ -90,6 +91,7 @@ export async function startGateway(
     reload: () => reloader.reload('admin'),
     explain: asked => host.explain(asked),
     inspected: host.inspected,
+    routes: () => listRoutes(host.inForce.loaded.config.gateway),
     keys: project => keys.list(project),
     live: liveData({
       host,

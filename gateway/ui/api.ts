@@ -34,6 +34,26 @@ export async function askJson<Answer>(path: string, init?: RequestInit): Promise
   return (await ask(path, init)).json() as Promise<Answer>
 }
 
+const SELDOM_MS = 10_000
+
+/** Something that changes seldom, and whose answer may be long: asked for every ten seconds at most. */
+export class SeldomAsked<Answer> {
+  readonly #path: string
+  #askedAt = Number.NEGATIVE_INFINITY
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  /** Undefined if it was asked for just now. @throws as `ask` does */
+  async ask(): Promise<Answer | undefined> {
+    const now = performance.now()
+    if (now - this.#askedAt < SELDOM_MS) return undefined
+    this.#askedAt = now
+    return askJson<Answer>(this.#path)
+  }
+}
+
 /** Sends `body` as JSON. */
 export function send<Answer>(method: 'POST' | 'PUT', path: string, body: object): Promise<Answer> {
   return askJson(path, {

@@ -1,19 +1,16 @@
 /** The API keys of projects, and when each was last used; nothing where gateway.yaml names no file for them. */
 import type { KeyList, ListedKey } from '../admin/key-list.js'
-import { askJson, sentence } from './api.js'
+import { SeldomAsked, sentence } from './api.js'
 import { find, setText, state } from './dom.js'
 import { moment, time } from './format.js'
 import { LiveTable } from './table.js'
-
-/** They change seldom, and a list of all is expensive. */
-const REFRESH_MS = 10_000
 
 const never = (at: string | null, word: string) => (at === null ? word : time(at))
 
 export class KeysTable {
   readonly element: HTMLElement
   readonly #table: LiveTable<ListedKey>
-  #askedAt = Number.NEGATIVE_INFINITY
+  readonly #list = new SeldomAsked<KeyList>('/keys')
 
   constructor() {
     this.#table = new LiveTable({
@@ -54,11 +51,10 @@ export class KeysTable {
 
   /** Asks for the keys, unless that was done just now. */
   async update(): Promise<void> {
-    const now = performance.now()
-    if (now - this.#askedAt < REFRESH_MS) return
-    this.#askedAt = now
     try {
-      const { file, trouble, total, keys } = await askJson<KeyList>('/keys')
+      const list = await this.#list.ask()
+      if (list === undefined) return
+      const { file, trouble, total, keys } = list
       find('keys').hidden = file === null
       find('keys-link').hidden = file === null
       this.#table.update(keys)

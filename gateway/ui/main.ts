@@ -9,6 +9,7 @@ import { HistoryPanel } from './history.js'
 import { KeysTable } from './keys.js'
 import { OverridesTable } from './overrides.js'
 import { startQuestions } from './question.js'
+import { RoutesTable } from './routes.js'
 import { RulesTable } from './rules.js'
 import { Standing } from './standing.js'
 import { addressesOf, closestTable, projectsTable, slotsTable, upstreamsTable } from './tables.js'
@@ -22,8 +23,17 @@ const projects = projectsTable(history.show)
 const closest = closestTable(history.show, ruleOf)
 const slots = slotsTable()
 const keys = new KeysTable()
+const routes = new RoutesTable()
 const upstreams = upstreamsTable()
-for (const [id, { element }] of Object.entries({ rules, projects, closest, slots, keys, upstreams })) {
+for (const [id, { element }] of Object.entries({
+  rules,
+  projects,
+  closest,
+  slots,
+  keys,
+  routes,
+  upstreams,
+})) {
   find(`${id}-table`).append(element)
 }
 
@@ -45,6 +55,7 @@ function show(snapshot: LiveSnapshot): void {
   closest.update(snapshot.closest)
   slots.update(snapshot.slots)
   void keys.update()
+  void routes.update()
   upstreams.update(addressesOf(snapshot.upstreams))
   standing.update(snapshot)
   overrides.update(snapshot)

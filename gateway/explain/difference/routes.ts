@@ -22,7 +22,8 @@ export function routesOf({ routes }: Gateway): FieldValues {
   return Object.fromEntries(fields)
 }
 
-function whereTo({ upstream, split, redirect, respond }: Partial<Route>): string {
+/** What becomes of the requests of a route, in a few words. */
+export function whereTo({ upstream, split, redirect, respond }: Partial<Route>): string {
   if (split !== undefined) return split.map(part => `${part.upstream} ${part.share}%`).join(', ')
   if (redirect !== undefined) return `redirect ${redirect.status} to ${redirect.to}`
   return respond === undefined ? String(upstream) : `answer ${respond.status}`

@@ -258,6 +258,7 @@ t.test('/openapi.json describes every route, and /docs shows them on a page', as
     '/projects/{id}/overrides/{bucket}',
     '/readyz',
     '/reload',
+    '/routes',
     '/rules/{id}/mode',
     '/slots',
     '/state',

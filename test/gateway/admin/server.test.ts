@@ -56,6 +56,7 @@ async function start(
     quotas: { ...modes, list: async () => ({}), of: async () => ({}) },
     overrides: async () => [],
     troubles,
+    routes: () => ({ total: 0, routes: [] }),
     keys: async () => ({ file: null, trouble: null, total: 0, keys: [] }),
     documents: () => ({}),
   }

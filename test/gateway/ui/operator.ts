@@ -31,11 +31,22 @@ export interface Operated extends TestGateway {
 }
 
 /** A gateway with a rule of each kind. Requests for `/slow` hold their slot until the test ends. */
-export async function operated(t: Test, adminKey = '', settings = ''): Promise<Operated> {
+export async function operated(
+  t: Test,
+  adminKey = '',
+  settings = '',
+  routes?: readonly string[],
+): Promise<Operated> {
   const upstream = await startApp(t, (request, response) => {
     if (request.url !== '/slow') response.end('done')
   })
-  const gateway = await testGateway(t, { upstream, adminKey, settings, policies: POLICIES })
+  const gateway = await testGateway(t, {
+    upstream,
+    adminKey,
+    settings,
+    policies: POLICIES,
+    ...(routes && { routes }),
+  })
   return {
     ...gateway,
     async ask(path, times = 1, method = 'GET') {
