@@ -7,9 +7,12 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { LiveSnapshot } from '../../../gateway/admin/live-snapshot.js'
 import { type TestGateway, testGateway } from '../../helpers/gateway.js'
+import { gatewayProcess, writeConfig } from '../../helpers/gateway-process.js'
 import { send, startApp } from '../../helpers/http.js'
 import { matchList } from '../../helpers/lists.js'
+import { oneBucket } from '../../helpers/policies.js'
 import { rawUpstream } from '../../helpers/raw.js'
+import { redisUrl } from '../../helpers/redis.js'
 import { waitUntil } from '../../helpers/wait.js'
 
 const host = { host: 'acme.localhost' }
@@ -29,7 +32,7 @@ async function startChecked(t: Test, name: string) {
 
 const answerOf = async ({ url }: TestGateway) => (await send(`${url}/`, { headers: host })).body
 const metricsOf = async ({ adminUrl }: TestGateway) => (await send(`${adminUrl}/metrics`)).body
-const upstreamsOf = async ({ adminUrl }: TestGateway) =>
+const upstreamsOf = async ({ adminUrl }: Pick<TestGateway, 'adminUrl'>) =>
   (await send(`${adminUrl}/live`)).json<LiveSnapshot>().upstreams
 const stateOf = async (gateway: TestGateway) => (await upstreamsOf(gateway))[0]?.addresses[0]?.state
 
@@ -109,7 +112,8 @@ t.test('nonsense, silence and endless answers to checks are logged once and hurt
     others: [...others, well.url],
     upstreamSettings: CHECKED,
   })
-  await waitUntil('several checks', () => strange.every(({ connections }) => connections.length >= 3))
+  const checked = () => strange.every(({ connections }) => connections.length >= 3) && well.checks >= 3
+  await waitUntil('several checks of each', checked)
   const logged = (url = '') =>
     gateway.lines.filter(({ backend }) => backend === url).map(({ msg, reason }) => [msg, reason])
   const failing = 'backend fails its health checks'
@@ -118,7 +122,7 @@ t.test('nonsense, silence and endless answers to checks are logged once and hurt
   matchList(t, logged(strange[2]?.url), [
     ['the answer to the health check is longer than what is read of it', undefined],
   ])
-  t.ok(well.checks >= 3)
+  t.match((await upstreamsOf(gateway))[0]?.addresses.at(-1), { address: well.url, state: 'ok' })
 })
 
 t.test('a reload keeps what is known of an address that it does not change', async t => {
@@ -163,4 +167,31 @@ t.test('checks are sent by the protocol of the upstream', async t => {
   await waitUntil('it to be unhealthy', async () => (await stateOf(gateway)) === 'unhealthy')
   t.match(paths[0], `2.0 ${authority} /healthz`)
   t.match(await metricsOf(gateway), /sluice_upstream_reachable\{.*\} 1/)
+})
+
+t.test('each of several workers checks by itself, and a reload keeps what both know', async t => {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return
+  const [ill, well] = [await startChecked(t, 'ill'), await startChecked(t, 'well')]
+  ill.status = 503
+  const health = { path: '/healthz', every: '1s', timeout: '1s', healthy: 1, unhealthy: 1 }
+  const settings = {
+    listen: { workers: 2 },
+    redis,
+    upstreams: { app: { urls: [ill.url, well.url], health } },
+    routes: [{ path: '/**', upstream: 'app' }],
+  }
+  const folder = writeConfig(t, settings, { 'limits.yaml': oneBucket(10_000) })
+  const gateway = await gatewayProcess(t, folder)
+  // Each request is a connection of its own, so that both workers get some.
+  const answers = async () => {
+    const ask = () => send(gateway.url, { headers: { ...host, connection: 'close' } })
+    return new Set((await Promise.all(Array.from({ length: 20 }, ask))).map(({ body }) => body))
+  }
+  await waitUntil('both workers to know', async () => (await answers()).size === 1)
+  matchList(t, (await upstreamsOf(gateway))[0]?.addresses ?? [], [{ state: 'unhealthy' }, { state: 'ok' }])
+  t.equal((await send(`${gateway.adminUrl}/reload`, { method: 'POST' })).status, 200)
+  t.same(await answers(), new Set(['well']))
+  ill.status = 204
+  await waitUntil('its return', async () => (await answers()).size === 2)
 })
