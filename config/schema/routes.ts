@@ -54,13 +54,13 @@ const FieldValues = (description: string) =>
 const FieldChanges = (description: string) =>
   Strict(
     {
-      set: FieldValues('Replaces the fields of these names, in every spelling.'),
+      set: FieldValues('Replaces the fields of these names, those of a request in every spelling.'),
       add: FieldValues('Adds to the fields of these names.'),
       remove: Type.Optional(
         Type.Array(Type.String(FieldName), {
           maxItems: 64,
           uniqueItems: true,
-          description: 'Removes the fields of these names, in every spelling.',
+          description: 'Removes the fields of these names, those of a request in every spelling.',
         }),
       ),
     },

@@ -129,7 +129,7 @@ export function explainedAnswer(
   { route, project }: Pick<Entered, 'route' | 'project'> = {},
 ): ExplainedAnswer {
   const ofRoute = routeFieldsOf({ facts, project, route, matched: [] })
-  const { fields, rejection } = answer(verdict, facts, settings)
+  const { fields, rejection } = answer(verdict, facts, settings, undefined, ofRoute)
   const would_be_refused_by = refusing(verdict.reportOnly)
   if (rejection === undefined) {
     const { status = null } = route?.answer ?? {}

@@ -31,9 +31,17 @@ function clientLocation(value: string, rewrite: PathRewrite, authority: string |
     return there === undefined ? value : there + (end === -1 ? '' : value.slice(end))
   }
   const [, scheme, host = '', path = '', rest] = ABSOLUTE.exec(value) ?? []
-  if (scheme === undefined || host.toLowerCase() !== authority?.toLowerCase()) return value
+  if (scheme === undefined || authority === undefined) return value
+  if (withoutUsualPort(host, scheme) !== withoutUsualPort(authority, scheme)) return value
   const there = rewrite.forClient(path || '/')
   return there === undefined ? value : scheme + host + there + rest
+}
+
+/** In lower case, and without the port that clients use where none is written. */
+function withoutUsualPort(authority: string, scheme: string): string {
+  const port = /^https/i.test(scheme) ? ':443' : ':80'
+  const lower = authority.toLowerCase()
+  return lower.endsWith(port) ? lower.slice(0, -port.length) : lower
 }
 
 /** Browsers accept cookies whose names begin so only with `Path=/`. */

@@ -33,15 +33,21 @@ export function answerFieldsOf(requestId: string): string[] {
   return [REQUEST_ID, requestId]
 }
 
-/** The response that follows from a verdict, and from the access decision before it. */
+/**
+ * The response that follows from a verdict, and from the access decision before it.
+ *
+ * @param route the fields of its route, if that has any
+ */
 export function answer(
   verdict: Verdict,
   facts: Facts,
   settings: AnswerSettings,
   ruling?: Ruling,
+  route?: RouteFields,
 ): GivenAnswer {
   const fields = rateLimitFields(verdict, settings.rateLimitFields)
-  if (fields.length > 0 && facts.header('origin') !== undefined) fields.push(...exposedFields())
+  const isForPage = facts.header('origin') !== undefined && route?.isReadable !== false
+  if (fields.length > 0 && isForPage) fields.push(...exposedFields())
   fields.push(REQUEST_ID, facts.id)
   if (!verdict.allowed) return { fields, rejection: rejectionOf(verdict, facts.id, settings.retryJitter) }
   const isUnlimited = verdict.unlimited || isExempt(ruling)

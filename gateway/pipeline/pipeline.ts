@@ -171,7 +171,8 @@ class PipelineRequest implements ResponseWatcher {
     context.trace?.decided(startedAt, context.judgedAt, verdict)
     context.verdict = verdict
     context.judged = undefined
-    const { fields, removed, rejection } = answer(verdict, facts, this.#parts.answers, ruling)
+    const { answers } = this.#parts
+    const { fields, removed, rejection } = answer(verdict, facts, answers, ruling, context.routeFields)
     context.answerFields = fields
     context.removedFields = removed
     if (context.res.closed) verdict.release()

@@ -19,6 +19,8 @@ export interface RouteFields {
   readonly removed: readonly string[]
   /** True if the route says what pages of other origins may read. */
   readonly hasCors: boolean
+  /** False if it says so, and the page that asks is not among them. */
+  readonly isReadable: boolean
 }
 
 export class RequestContext {

@@ -16,12 +16,14 @@ export function routeFieldsOf({ route, facts, project }: Entered): RouteFields |
     added: changes?.addedFor(facts, project),
     removed: changes?.removed,
   }
-  if (cors === undefined) return { set, added, removed, hasCors: false }
+  if (cors === undefined) return { set, added, removed, hasCors: false, isReadable: true }
+  const forPages = cors.fieldsFor(facts.header('origin'))
   return {
-    set: [...set, ...cors.fieldsFor(facts.header('origin'))],
+    set: [...set, ...forPages],
     added: [...added, ...cors.added],
     removed: [...removed, ...cors.removed],
     hasCors: true,
+    isReadable: forPages.length > 0,
   }
 }
 

@@ -40,8 +40,8 @@ function rewriting(stripped: readonly string[], added: string): PathRewrite {
     forClient(path) {
       const isBelow = path.startsWith(added) && (path.length === added.length || path[added.length] === '/')
       const rest = path.slice(added.length)
-      // Without a prefix in front of it, the rest could name another host.
-      if (!isBelow || (prefix === '' && /^\/[/\\]/.test(rest))) return undefined
+      // Without a prefix in front of it, the rest could name another host. Browsers drop tabs (URL standard, section 4.4).
+      if (!isBelow || (prefix === '' && /^\/\t*[/\\]/.test(rest))) return undefined
       return prefix + rest || '/'
     },
   }

@@ -9,7 +9,7 @@ import { type QuotaForNow, QuotasForNow } from './quotas.js'
 import type { Routes } from './routes.js'
 import { tableFor } from './shares-and-trials.js'
 import type { PathTrie } from './trie.js'
-import { factsWith, readForUpstream, type UpstreamReading } from './upstream-reading.js'
+import { factsWith, ownReading, readForUpstream, type UpstreamReading } from './upstream-reading.js'
 import type { WrittenWhen } from './when.js'
 
 /**
@@ -139,11 +139,13 @@ export function createPolicy(parts: PolicyParts, forNow: ForNow = {}) {
     }
   }
 
+  const own = ownReading(readings)
+
   /**
    * The facts as they are matched and counted for an upstream, or for the gateway itself. @throws {GatewayError} if it could read them otherwise
    */
   function readFor(facts: Facts, upstream: string | undefined, project?: Project): Facts {
-    const reading = upstream === undefined ? undefined : readings.get(upstream)
+    const reading = upstream === undefined ? own : readings.get(upstream)
     return factsWith(facts, readForUpstream(facts, reading), project?.verified ?? false)
   }
 

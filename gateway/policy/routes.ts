@@ -5,7 +5,7 @@ import type { Facts } from '../types.js'
 import { HostTries } from './host-tries.js'
 import { foldPattern, isServedMethod, type Pattern } from './pattern.js'
 import type { Found, PathTrie } from './trie.js'
-import { overridingMethod, type UpstreamReading } from './upstream-reading.js'
+import { overridingMethod, ownReading, type UpstreamReading } from './upstream-reading.js'
 
 /** Paths that are answered 404 whatever routes say. All that an entry names must hold; letter case is ignored. */
 export interface ClosedEntry {
@@ -24,13 +24,13 @@ export class Routes {
   /** The same routes in lower case, for upstreams that ignore case. */
   readonly #folded = new HostTries<Route>()
   readonly #readings: ReadonlyMap<string, UpstreamReading>
-  readonly #anyIgnoresCase: boolean
+  readonly #readingOfOwn: UpstreamReading | undefined
   readonly #closed: readonly ClosedEntry[]
 
   /** @param readings how upstreams interpret requests, by name, where that matters */
   constructor(closed: readonly ClosedEntry[], readings: ReadonlyMap<string, UpstreamReading>) {
     this.#readings = readings
-    this.#anyIgnoresCase = [...readings.values()].some(({ caseInsensitivePaths }) => caseInsensitivePaths)
+    this.#readingOfOwn = ownReading(readings)
     this.#closed = closed.map(({ host, path, prefix, contains }) => ({
       host,
       path: path === undefined ? undefined : ended(path.toLowerCase()),
@@ -42,9 +42,7 @@ export class Routes {
   /** Adds a route. Returns the route that it ties with, if there is one. */
   add(host: string | undefined, pattern: Pattern, target: Route): Found<Route> | undefined {
     const tie = this.#tries.add(host, pattern, target)
-    // What the gateway answers itself must not be reached at an upstream by another spelling.
-    const isFolded = target.answer === undefined ? this.#ignoresCase(target) : this.#anyIgnoresCase
-    if (tie !== undefined || !isFolded) return tie
+    if (tie !== undefined || !this.#ignoresCase(target)) return tie
     const alike = this.#folded.add(host, foldPattern(pattern), target)
     return alike !== undefined && !isDeepStrictEqual(alike.value, target) ? alike : undefined
   }
@@ -79,8 +77,9 @@ export class Routes {
   }
 
   #findPreflight(facts: RoutedFacts): Route | undefined {
-    const method = facts.header('access-control-request-method') ?? ''
-    if (!isServedMethod(method)) return undefined
+    const named = facts.header('access-control-request-method') ?? ''
+    // With any other method, it is about the route that it would take itself.
+    const method = isServedMethod(named) ? named : facts.method
     const { path, host } = facts
     // Of the request itself, the preflight has no more than its method.
     return this.find({ path, host, method, header: () => undefined })?.value.preflight
@@ -97,7 +96,7 @@ export class Routes {
   }
 
   #readingOf({ upstream }: Route): UpstreamReading | undefined {
-    return upstream === undefined ? undefined : this.#readings.get(upstream)
+    return upstream === undefined ? this.#readingOfOwn : this.#readings.get(upstream)
   }
 
   #ignoresCase(route: Route): boolean {

@@ -12,6 +12,15 @@ export interface UpstreamReading {
   readonly methodOverride?: string | undefined
 }
 
+/**
+ * How paths are read that the gateway answers itself: whatever their letter case if any upstream ignores it, because what
+ * the gateway answers must not be reached at an upstream by another spelling. Undefined if they are taken as they are.
+ */
+export function ownReading(readings: ReadonlyMap<string, UpstreamReading>): UpstreamReading | undefined {
+  const isAny = [...readings.values()].some(({ caseInsensitivePaths }) => caseInsensitivePaths)
+  return isAny ? { pathParameters: 'literal', caseInsensitivePaths: true } : undefined
+}
+
 const REFUSED_PARAMETERS =
   'The path contains a ";", plain or escaped, which the service behind this route may read differently. Send it without.'
 

@@ -105,7 +105,7 @@ t.test('limits, credentials and records are as for other routes', async t => {
     headers: { 'content-type': 'text/json', 'x-own': '1', vary: 'X' },
   })
   t.match(String(first.headers['ratelimit-policy']), '"few.sustained"')
-  t.equal((await ask('/few')).status, 429)
+  t.equal((await ask('/Few')).status, 429, 'in any letter case, as an upstream has it')
   t.equal((await ask('/private')).status, 401)
   const record = gateway.lines.find(({ route }) => route === '/few')
   t.match(record, { upstream: '', sent_status: 200, decision: 'allow', project: 'acme' })

@@ -37,6 +37,7 @@ t.test('a path of the upstream is the one that clients reach it by, if there is 
   t.equal(added?.forClient('/in'), '/')
   t.equal(added?.forClient('/in//evil.test/x'), undefined, 'never another host')
   t.equal(added?.forClient('/in/\\evil.test/x'), undefined)
+  t.equal(added?.forClient('/in/\t/evil.test/x'), undefined, 'a browser drops tabs')
 })
 
 t.test('what is rewritten is in normal form, begins with one slash, and leads back', async () => {
