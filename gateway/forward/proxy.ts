@@ -49,6 +49,8 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   /** Set once the request is being sent. */
   #connection: OutgoingRequest | undefined
   #reused = false
+  /** A connection that had been idle turned out to be closed: the next one must not have been idle. */
+  #needsNew = false
   /** How often it was tried, at one address or several. */
   #tries = 0
   #resent = false
@@ -152,7 +154,13 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   /** The request has a place at the backend. */
   go(): void {
     if (this.#clientLeft) this.#finish()
-    else this.#attempts.backend.pool.take(this)
+    else this.#connect()
+  }
+
+  #connect(): void {
+    const { pool } = this.#attempts.backend
+    if (this.#needsNew) pool.takeNew(this)
+    else pool.take(this)
   }
 
   onConnection(connection: OutgoingRequest): void {
@@ -278,10 +286,11 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     if (fault === 'refused') return this.#asksElsewhere()
     if (fault !== 'gone' || !this.#mayRepeat) return false
     this.#upload?.stop()
-    // The upstream has closed the idle connection, which is not a failure of the backend.
-    if (this.#reused) return this.#asksAgain(() => this.#attempts.backend.pool.takeNew(this))
+    // An upstream may have closed its idle connections, and others at the same time.
+    this.#needsNew = this.#reused
+    if (this.#reused && !this.#retries.isSet) return this.#asksAgain()
     this.#resent = true
-    return this.#movesOn('connect')
+    return this.#movesOn('connect') || (this.#reused && this.#asksAgain())
   }
 
   /** True if the request may be sent again although the upstream may have handled it. */
@@ -297,7 +306,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     if (this.#upload?.begun) return false
     this.#upload?.stop()
     if (this.#movesOn('connect')) return true
-    return !this.#resent && this.#asksAgain(() => this.#attempts.backend.pool.take(this))
+    return !this.#resent && this.#asksAgain()
   }
 
   /** The upstream has answered with a status after which the request goes to another backend. */
@@ -312,12 +321,12 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   }
 
   /** Sends the request to the same backend once more. */
-  #asksAgain(take: () => void): boolean {
+  #asksAgain(): boolean {
     if (!this.#retries.covers('connect', this.#tries) || !this.#retries.take('connect')) return false
     this.#resent = true
     this.#tries += 1
     this.#connection = undefined
-    take()
+    this.#connect()
     return true
   }
 

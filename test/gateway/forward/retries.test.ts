@@ -116,6 +116,31 @@ t.test(
 )
 
 t.test(
+  'an address whose idle connection turns out to be closed is not asked twice while there is another',
+  async t => {
+    let answered = false
+    const dies = async (peer: RawPeer) => {
+      await peer.message()
+      if (!answered) {
+        answered = true
+        peer.send(OK)
+        await peer.message()
+      }
+      peer.reset()
+    }
+    const { ask, gateway, connections } = await scene(
+      t,
+      [dies, answering(OK)],
+      {},
+      { balance: 'round-robin' },
+    )
+    for (const method of ['GET', 'GET', 'PUT']) t.equal(await ask(empty(method)), 200)
+    t.same(gateway.retries, ['connect sent'])
+    t.same(connections(), [1, 2], 'the other is asked over a new connection, too')
+  },
+)
+
+t.test(
   'a request that was never sent is tried elsewhere whatever its method, but not without `connect`',
   async t => {
     const dead = await deadUpstream()
