@@ -4,7 +4,7 @@ import { PROJECT_LIMITS } from '../words/bucket.js'
 import { ACCESS, accessSchema } from './access.js'
 import { DURATION_PATTERN } from './duration.js'
 import { gatewaySchema } from './gateway.js'
-import { type PercentBounds, percentPattern } from './percent.js'
+import { PERCENT_PATTERN } from './percent.js'
 import type { PluginSchemas } from './plugin.js'
 import { projectLimitsSchema, ruleFileSchema } from './policy.js'
 import { projectsSchema } from './projects.js'
@@ -70,7 +70,7 @@ function editorSchema(schema: Schema): Schema {
   const result: Record<string, unknown> = {}
   for (const [keyword, value] of Object.entries(schema)) {
     if (keyword === 'duration') result.pattern = DURATION_PATTERN
-    if (keyword === 'percent') result.pattern = percentPattern(value as PercentBounds)
+    if (keyword === 'percent') result.pattern = PERCENT_PATTERN
     if (keyword === 'required') {
       const required = (value as string[]).filter(name => !hasDefault(schema, name))
       if (required.length > 0) result.required = required

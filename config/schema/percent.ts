@@ -1,28 +1,22 @@
 /** Percentages as people write them (`10%`, `0.5%`): read once, then they are numbers of per cent (10, 0.5). */
 import { type TUnsafe, Type } from 'typebox'
 
-/** What a percentage looks like, and one above 0% and below 100% with at most two decimals. */
-const SHAPES = {
-  any: /^[0-9]{1,3}(\.[0-9]{1,3})?%$/,
-  proper: /^([1-9][0-9]?(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?))%$/,
-}
+/** What a percentage looks like. */
+const SHAPE = /^[0-9]{1,3}(\.[0-9]{1,3})?%$/
 
 /** The keyword that turns the text into a number while the document is validated; bounds in per cent, inclusive. */
 export interface PercentBounds {
   readonly minimum: number
   readonly maximum: number
-  readonly shape?: keyof typeof SHAPES
 }
 
 /** The editor's pattern. */
-export function percentPattern({ shape = 'any' }: PercentBounds): string {
-  return SHAPES[shape].source
-}
+export const PERCENT_PATTERN = SHAPE.source
 
 /** `10%` → 10 when it is within the bounds, else undefined. */
 export function percentWithin(text: string, bounds: PercentBounds): number | undefined {
-  const { minimum, maximum, shape = 'any' } = bounds
-  const percent = SHAPES[shape].test(text) ? Number.parseFloat(text) : Number.NaN
+  const { minimum, maximum } = bounds
+  const percent = SHAPE.test(text) ? Number.parseFloat(text) : Number.NaN
   return percent >= minimum && percent <= maximum ? percent : undefined
 }
 
@@ -38,15 +32,6 @@ interface Annotations {
 }
 
 /** Schema of a field written as a percentage; after validation it holds a number of per cent. */
-export function Percent({
-  minimum,
-  maximum,
-  shape,
-  ...annotations
-}: PercentBounds & Annotations): TUnsafe<number> {
-  const percent = { minimum, maximum, ...(shape && { shape }) }
-  return Type.Unsafe<number>({ type: 'string', percent, ...annotations })
+export function Percent({ minimum, maximum, ...annotations }: PercentBounds & Annotations): TUnsafe<number> {
+  return Type.Unsafe<number>({ type: 'string', percent: { minimum, maximum }, ...annotations })
 }
-
-/** Above 0% and below 100%. */
-export const PROPER_SHARE: PercentBounds = { minimum: 0.01, maximum: 99.99, shape: 'proper' }

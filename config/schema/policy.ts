@@ -24,7 +24,7 @@ import {
   Word,
   when,
 } from './fields.js'
-import { Percent, PROPER_SHARE } from './percent.js'
+import { Percent } from './percent.js'
 import { QuotaSchema } from './quota.js'
 
 /** Key parts that a request may lack. */
@@ -36,8 +36,9 @@ export const Mode = Word(MODES, {
 })
 const EnforceFor = Type.Optional(
   Percent({
-    ...PROPER_SHARE,
-    expected: 'a share above 0% and below 100%, such as 25% or 0.5%',
+    minimum: 0,
+    maximum: 100,
+    expected: 'a share from 0% to 100%, such as 25% or 0.5%',
     description:
       "With mode: enforce. Enforced for this share and report-only for the rest: of a rule's keys, or of the projects for a project-limits file. A larger share contains every smaller one.",
   }),

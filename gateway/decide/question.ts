@@ -120,15 +120,15 @@ function outcomeWithout(matched: Matched, result: Outcome['result']): Outcome {
 }
 
 /**
- * The rule as it applies to a key. Requests that lack a part of the key are in no share: they are all alike, and a
- * share is there to avoid refusing all of them at once.
+ * The rule as it applies to a key. Requests that lack a part of the key are in no share but 100%: they are all alike, and
+ * a share is there to avoid refusing all of them at once.
  *
  * @param key the counter key under the rule as written
  */
 function ruleFor(rule: Rule, key: string | undefined): Rule {
   const { share, mode } = rule
   if (share?.of !== 'keys' || mode !== 'enforce') return rule
-  if (key !== undefined && isInside(share.percent, key)) return rule
+  if (key === undefined ? share.percent === 100 : isInside(share.percent, key)) return rule
   const made = rule.made ?? {}
   made.reporting ??= compiledRule({ ...rule, mode: 'report-only' })
   return made.reporting

@@ -167,3 +167,18 @@ t.test('an in-flight rule for a share refuses only inside it', async t => {
   t.ok(inside > 2 && inside < 18, `${inside} of 20 are inside`)
   t.equal(pairs.filter(pair => pair === '200,200').length, 20 - inside)
 })
+
+t.test('0% is in force for nobody, and 100% for everybody', async t => {
+  const upstream = await startApp(t, (_req, res) => res.end('done'))
+  const scene = (share: string) =>
+    testGateway(t, { upstream, settings: BY_HOST, policies: policiesAt(share) })
+  const without = async ({ url }: TestGateway) =>
+    (await send(`${url}/d`, { method: 'POST', headers: { host: 'acme.localhost' } })).status
+  const [none, all] = [await scene('0%'), await scene('100%')]
+  t.same(await projectsInside(none), [])
+  t.same(await projectsInside(all), HOSTS)
+  for (const device of DEVICES) for (const gateway of [none, all]) await post(gateway, device)
+  t.same(await devicesInside(none), [])
+  t.same(await devicesInside(all), DEVICES)
+  t.same([await without(none), await without(all)], [200, 429], 'with `missing: deny`, too')
+})
