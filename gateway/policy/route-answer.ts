@@ -1,9 +1,8 @@
 /** Compiles `redirect` and `respond` of a route. Pure. */
 import { GatewayError } from '../errors.js'
 import type { RouteAnswer } from '../route.js'
-import type { Facts, Project } from '../types.js'
 import type { FaultHere } from './fault.js'
-import { compileText } from './route-values.js'
+import { compileText, type Encode, inUrl, type TextFor } from './route-values.js'
 
 export interface WrittenAnswer {
   readonly redirect?: { readonly to: string; readonly status: number } | undefined
@@ -37,7 +36,11 @@ function compileRedirect(
 ): RouteAnswer {
   const message = faultOf(to)
   if (message !== undefined) faults.push({ path: ['redirect', 'to'], message })
-  const pieces = to.split(TARGET).map(piece => compileText(piece, encodeURIComponent))
+  const [, place = '', query = ''] = /^([^?#]*)(.*)$/.exec(to) ?? []
+  const [placeFor, queryFor] = [
+    compileTarget(place, inUrl, asked => asked),
+    compileTarget(query, encodeURIComponent, encodeURIComponent),
+  ]
   // biome-ignore lint/suspicious/noTemplateCurlyInString: that is how the value is written
   const needsHost = to.includes('${host}')
   return {
@@ -46,17 +49,18 @@ function compileRedirect(
     fieldsFor(facts, project) {
       // An HTTP/1.0 request may lack a Host.
       if (needsHost && facts.host === '') throw new GatewayError('bad-host')
-      return ['location', textOf(pieces, facts, project)]
+      return ['location', placeFor(facts, project) + queryFor(facts, project)]
     },
   }
 }
 
-function textOf(
-  pieces: readonly ReturnType<typeof compileText>[],
-  facts: Facts,
-  project: Project | undefined,
-): string {
-  return pieces.map(textFor => textFor(facts, project)).join((facts.speltPath ?? facts.path) + facts.query)
+/** @param encodeTarget how the path and query that were asked for are written where they stand */
+function compileTarget(text: string, encode: Encode, encodeTarget: (target: string) => string): TextFor {
+  const pieces = text.split(TARGET).map(piece => compileText(piece, encode))
+  return (facts, project) => {
+    const target = encodeTarget((facts.speltPath ?? facts.path) + facts.query)
+    return pieces.map(textFor => textFor(facts, project)).join(target)
+  }
 }
 
 /** Why the client could choose another host, or get no address: a path begins with a slash. */
@@ -70,6 +74,8 @@ function faultOf(to: string): string | undefined {
   const [authority = ''] = to.replace(/^https?:\/\//i, '').split(/[/?#]|\$?\{path\}/)
   if (authority === '')
     return `"${to}" names no host. Write it before the path, as in https://acme.test{path}.`
+  if (/[^.]\$\{host\}/.test(authority))
+    return `"${to}" would lead to another host than the one that was asked for. Write \${host} alone, or behind a dot.`
   if (authority.includes('@')) return `"${to}" holds a user. Remove what stands before the "@".`
   return undefined
 }

@@ -1,7 +1,7 @@
 /** Compiles `headers` of a route. Pure. */
 import type { RequestFieldChanges, ResponseFieldChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
-import { compileText, isConstant, type TextFor } from './route-values.js'
+import { compileText, inCookie, isConstant, type TextFor } from './route-values.js'
 
 export interface WrittenFields {
   readonly set?: Readonly<Record<string, string>> | undefined
@@ -46,7 +46,10 @@ function fieldsFor(values: Readonly<Record<string, string>>): ResponseFieldChang
 type Lines = readonly (readonly [name: string, TextFor])[]
 
 function linesOf(values: Readonly<Record<string, string>>): Lines {
-  return Object.entries(values).map(([name, text]) => [name, compileText(text)])
+  return Object.entries(values).map(([name, text]) => [
+    name,
+    compileText(text, name === 'set-cookie' ? inCookie : undefined),
+  ])
 }
 
 function flat(lines: Lines, facts: Facts, project: Project | undefined): string[] {

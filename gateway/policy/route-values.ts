@@ -24,8 +24,19 @@ export function isConstant(text: string): boolean {
   return partsOf(text).length === 1
 }
 
-/** @param encode how a value of the project is written where it stands; by default as it is */
-export function compileText(text: string, encode: (value: string) => string = value => value): TextFor {
+/** How a value is written where it stands. */
+export type Encode = (value: string, name: RequestValue) => string
+
+/** Parts of a URL before its query: other values than the project's are what a URL may hold. */
+export const inUrl: Encode = (value, name) =>
+  name.startsWith('project.') ? encodeURIComponent(value) : value
+
+/** A value must not add an attribute, or another cookie. */
+export const inCookie: Encode = value => value.replace(/[;,]/g, encodeURIComponent)
+
+const asItIs: Encode = value => value
+
+export function compileText(text: string, encode: Encode = asItIs): TextFor {
   const [first = '', ...rest] = partsOf(text)
   if (rest.length === 0) return () => first
   const parts = rest.map((part, i) => (i % 2 === 0 ? textOfValue(part as RequestValue, encode) : part))
@@ -37,8 +48,7 @@ export function compileText(text: string, encode: (value: string) => string = va
   }
 }
 
-/** Other values than the project's are what a URL, too, may hold. */
-function textOfValue(name: RequestValue, encode: (value: string) => string): TextFor {
+function textOfValue(name: RequestValue, encode: Encode): TextFor {
   const textFor = VALUES[name]
-  return name.startsWith('project.') ? (facts, project) => encode(textFor(facts, project)) : textFor
+  return (facts, project) => encode(textFor(facts, project), name)
 }

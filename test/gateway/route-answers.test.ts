@@ -21,6 +21,7 @@ const ROUTES = [
   '{ path: /robots.txt, respond: { body: "User-agent: *\\nDisallow: /\\n" } }',
   '{ path: /few, respond: { status: 200, type: application/json, body: "{}" }, headers: { response: { set: { x-own: "1", content-type: text/json }, add: { vary: X } } } }',
   '{ path: /gone/**, respond: { status: 410 } }',
+  `{ path: /login/**, redirect: { to: "/sign-in?next={path}&for=${$('path')}#${$('path')}", status: 302 } }`,
   '{ path: /nothing, respond: { status: 204 } }',
   '{ path: /private, respond: { body: secret }, auth: required }',
   '{ path: "DELETE /ADMIN/**", respond: { status: 403 } }',
@@ -51,6 +52,11 @@ t.test('a redirect keeps path and query as they were asked for', async t => {
   t.same(await to('Old.test.:8080', '//evil.test/x'), [308, 'https://new.test/evil.test/x', '', '0'])
   t.same(await to('a.old.test:81', '/x'), [301, 'https://a.old.test/x', '', '0'])
   t.same(await to(HOST, '/moved/x?y'), [302, '/to/acme/moved/x', '', '0'])
+  t.equal(
+    (await to(HOST, '/login/a&b=c?d&e=%2F'))[1],
+    '/sign-in?next=%2Flogin%2Fa%26b%3Dc%3Fd%26e%3D%252F&for=%2Flogin%2Fa%26b%3Dc#%2Flogin%2Fa%26b%3Dc',
+    'in a query, nothing of a request is a parameter of its own',
+  )
 })
 
 t.test('no path leads a redirect to another host, or ends its line', async t => {

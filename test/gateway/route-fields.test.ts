@@ -47,9 +47,9 @@ t.test('a client cannot send a field that the route sets, in whatever spelling o
 const POLICY = `version: 1
 kind: project-limits
 buckets: { all: ["*"] }
-limits: [{ for: [{}], quotas: { all: { sustained: 2 } } }]
+limits: [{ for: [{}], quotas: { all: { sustained: 3 } } }]
 `
-const RESPONSE = `headers: { response: { set: { strict-transport-security: max-age=1, cache-control: private, x-id: "\${request.id}" }, add: { vary: Accept, set-cookie: "seen=1" }, remove: [server, x-powered-by] } }`
+const RESPONSE = `headers: { response: { set: { strict-transport-security: max-age=1, cache-control: private, x-id: "\${request.id}" }, add: { vary: Accept, set-cookie: "seen=\${path}; Path=/" }, remove: [server, x-powered-by] } }`
 
 t.test('every response has the fields of its route, a refusal those that suit it', async t => {
   const upstream = await startApp(t, (_req, res) => {
@@ -66,7 +66,12 @@ t.test('every response has the fields of its route, a refusal those that suit it
   t.match(headers, { 'strict-transport-security': 'max-age=1', 'cache-control': 'private', 'x-other': '1' })
   t.equal(headers['x-id'], headers['x-request-id'])
   t.equal(headers.vary, 'Origin, Accept')
-  t.same(headers['set-cookie'], ['a=1', 'seen=1'])
+  t.same(headers['set-cookie'], ['a=1', 'seen=/x; Path=/'])
+  t.same(
+    (await ask('/x/;Domain=evil.test,b=1')).headers['set-cookie'],
+    ['a=1', 'seen=/x/%3BDomain=evil.test%2Cb=1; Path=/'],
+    'a path adds no attribute',
+  )
   t.same([headers.server, headers['x-powered-by']], [undefined, undefined])
   const plain = await ask('/plain')
   t.match(plain.headers, { server: 'app/1', 'strict-transport-security': 'max-age=9', vary: 'Origin' })
