@@ -1,5 +1,6 @@
 /** One admitted request on its way to an upstream: what the transport reads of it, and reports of the upstream's work. */
 import type { ErrorCode } from '../errors.js'
+import { isGrpc } from '../forward/grpc.js'
 import type { Rejection } from '../forward/reject.js'
 import type { Exchange } from '../forward/transport.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
@@ -56,9 +57,12 @@ export class UpstreamExchange implements Exchange {
     this.#refuse = refuse
   }
 
-  /** True while a slot is held; `maxHold` may release it before the request ends. */
+  /**
+   * True while a slot is held; `maxHold` may release it before the request ends. A server of gRPC ends a call that its
+   * client cancels, and so must be told.
+   */
   get keepUpstream(): boolean {
-    return this.#context.verdict?.holdsSlot ?? false
+    return (this.#context.verdict?.holdsSlot ?? false) && !isGrpc(this.req)
   }
 
   onAttempt(address: string): void {

@@ -100,6 +100,26 @@ rules: [{ id: streams, match: [POST /test.Echo/*], key: [project], max: 1, mode:
     await waitUntil('the slot is free', () => unary(scene.client, HELLO).then(Boolean, () => false))
   })
 
+  t.test('a call that its client cancels is cancelled at the upstream, and gives its slot back', async t => {
+    const policy = `version: 1
+kind: in-flight
+rules: [{ id: calls, match: [POST /test.Echo/*], key: [project], max: 1, mode: enforce }]
+`
+    const scene = await grpcScene(t, { policies: { 'calls.yaml': policy } })
+    const answered = () => unary(scene.client, HELLO).then(Boolean, () => false)
+    const stream = scene.client.makeServerStreamRequest(ECHO.count.path, same, same, Buffer.from('endless'))
+    stream.on('error', () => {})
+    await once(stream, 'data')
+    stream.cancel()
+    await waitUntil('the cancellation of a stream', () => scene.cancelled.includes('count'))
+    await waitUntil('its slot', answered)
+    const call = scene.client.makeUnaryRequest(ECHO.unary.path, same, same, Buffer.from('wait'), () => {})
+    await waitUntil('the call', () => scene.calls.filter(name => name === 'unary').length === 2)
+    call.cancel()
+    await waitUntil('the cancellation of a call', () => scene.cancelled.includes('unary'))
+    await waitUntil('its slot', answered)
+  })
+
   t.test('an upstream that cannot be reached, and a caller who is not known', async t => {
     const away = await grpcScene(t, { upstream: 'http://127.0.0.1:9' })
     t.equal((await failure(away)).code, status.UNAVAILABLE)
