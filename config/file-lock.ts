@@ -53,14 +53,21 @@ export class LockWatch {
   #holder: string | undefined
   /** Measured here: the clock of a file server may be wrong. */
   #since = 0
+  #tookAway = false
 
   constructor(lock: string, staleMs: number) {
     this.#lock = lock
     this.#staleMs = staleMs
   }
 
+  /** True if the last lock that was taken had been left behind by another holder. */
+  get tookAway(): boolean {
+    return this.#tookAway
+  }
+
   /** The path of the lock's file if it could be taken now. */
   tryLock(): string | undefined {
+    this.#tookAway = false
     const found = holderOf(this.#lock)
     if (found === undefined) return tryLock(this.#lock)
     if (found !== this.#holder) {
@@ -68,6 +75,7 @@ export class LockWatch {
       this.#since = performance.now()
     } else if (performance.now() - this.#since > this.#staleMs) {
       rmSync(join(this.#lock, found), { force: true })
+      this.#tookAway = true
       return tryLock(this.#lock)
     }
     return undefined

@@ -131,7 +131,7 @@ export class CertificateKeeper {
     await this.#folder.create()
     const held = this.#lock.tryLock()
     if (held === undefined) {
-      this.#waits = true
+      this.#wait()
       return
     }
     const lock = new HeldLock(held, this.#end.signal)
@@ -141,11 +141,23 @@ export class CertificateKeeper {
       await this.#adopt()
       if (!this.#isDue()) return
       // It has failed for the other one: to ask at once would be one attempt for each gateway.
-      if (hasWaited) this.#postpone('another gateway that shares the folder has ordered in vain')
+      if (hasWaited && !this.#lock.tookAway)
+        this.#postpone('another gateway that shares the folder has ordered in vain')
       else await this.#order(lock.signal)
     } finally {
       lock.release()
     }
+  }
+
+  #wait(): void {
+    const { settings, log } = this.#options
+    if (!this.#waits && this.#current === undefined) {
+      log.info(
+        { domains: settings.domains },
+        'Another gateway that shares the folder orders a certificate, or was killed while it did: waiting for it',
+      )
+    }
+    this.#waits = true
   }
 
   /** Serves what is in the folder, if that is another certificate. */

@@ -37,10 +37,10 @@ function clientLocation(value: string, rewrite: PathRewrite, authority: string |
   return there === undefined ? value : scheme + host + there + rest
 }
 
-/** In lower case, and without the port that clients use where none is written. */
+/** In lower case, without the port that clients use where none is written, and without a dot at the end of the name. */
 function withoutUsualPort(authority: string, scheme: string): string {
   const port = /^https/i.test(scheme) ? ':443' : ':80'
-  const lower = authority.toLowerCase()
+  const lower = authority.toLowerCase().replace(/\.(?=:|$)/, '')
   return lower.endsWith(port) ? lower.slice(0, -port.length) : lower
 }
 

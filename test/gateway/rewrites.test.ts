@@ -77,6 +77,7 @@ t.test('redirects and cookies of the upstream lead where its clients reach it', 
   t.equal(await location(`http://${HOST}/internal/login`), `http://${HOST}/v1/login`)
   t.equal(await location('HTTPS://ACME.localhost/internal?x'), 'HTTPS://ACME.localhost/v1?x')
   t.equal(await location(`http://${HOST}:80/internal/x`), `http://${HOST}:80/v1/x`)
+  t.equal(await location(`http://${HOST}./internal/x`), `http://${HOST}./v1/x`)
   t.equal(await location(`https://${HOST}:80/internal/x`), `https://${HOST}:80/internal/x`, 'another port')
   t.equal(await location('https://other.test/internal/x'), 'https://other.test/internal/x')
   t.equal(await location('//other.test/internal/x'), '//other.test/internal/x')

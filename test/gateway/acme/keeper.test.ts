@@ -255,15 +255,18 @@ if (canMakeCertificates(t)) {
     t.equal(all.filter(({ keeper }) => /in vain/.test(keeper.state.failure ?? '')).length, 2)
   })
 
-  t.test('the lock of a gateway that was killed is taken over', async t => {
+  t.test('the lock of a gateway that was killed is taken over, and its order is made at once', async t => {
     const authority = await fakeAuthority(t, issuer(t, DOMAINS))
     const folder = temporaryFolder(t, 'shared')
     const { lock } = new CertificateFolder(folder, authority.directory, DOMAINS)
     mkdirSync(lock)
     writeFileSync(join(lock, 'killed'), '')
-    const kept = await keep(t, authority, { folder, times: { ...TIMES, stale: 300 } })
+    const times = { ...TIMES, stale: 300, first: HOUR, longest: HOUR }
+    const kept = await keep(t, authority, { folder, times })
     await waitUntil('a certificate', () => kept.installed.length === 1)
     t.notOk(existsSync(lock))
+    const waited = kept.lines.filter(({ message }) => /was killed while it did: waiting/.test(message))
+    t.equal(waited.length, 1, 'while it waits, the log says for what')
   })
 
   t.test('with other domains, what is there for some of them serves until theirs is ordered', async t => {
