@@ -144,7 +144,7 @@ export const DataListener = Strict(
     http2: Word(HTTP2_WIRES, {
       default: 'own',
       description:
-        'With `tls`: who speaks HTTP/2 with clients, Sluice itself (`own`) or the implementation in Node (`node`), which takes more than twice the CPU time and will go.',
+        'With `tls`: who speaks HTTP/2 with clients, Sluice itself (`own`) or the implementation in Node (`node`), which takes twice the CPU time and goes with version 0.3.',
     }),
     proxyProtocol: Type.Boolean({
       default: false,
