@@ -169,7 +169,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
       this.#finish()
       return
     }
-    if (this.#upload?.begun) {
+    if (this.#upload?.canRestart === false) {
       // It was refused before, and meanwhile something of the body came that was on its way.
       connection.release()
       this.#giveUp('upstream-unreachable', 'the upstream has refused the request, and its body was begun')
@@ -198,6 +198,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     if (this.#retries.isSet && this.#triesElsewhere(status)) return
     this.#hasHead = true
     this.#callIsAnswered()
+    this.#upload?.onAnswered()
     this.#attempts.backend.answered()
     this.#exchange.onAnswer(status, fields)
     if (this.#clientLeft) return
@@ -303,7 +304,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   /** The upstream has not looked at the request: it goes to another backend, or once more to this one. */
   #asksElsewhere(): boolean {
     // What was taken of the body is gone.
-    if (this.#upload?.begun) return false
+    if (this.#upload?.canRestart === false) return false
     this.#upload?.stop()
     if (this.#movesOn('connect')) return true
     return !this.#resent && this.#asksAgain()

@@ -8,6 +8,8 @@ import { announcedTrailers } from './trailers.js'
 import type { UpstreamSettings } from './transport.js'
 
 const NEVER = Number.POSITIVE_INFINITY
+/** The most content that is kept to be sent again: a message of gRPC, or a form. */
+const MOST_KEPT = 16_384
 
 export interface UploadEvents {
   /** The client is too slow, sends more than the upstream takes, or breaks off. */
@@ -20,7 +22,7 @@ export interface UploadEvents {
 export class Upload implements BodyReader, Timed {
   /** Set only while the upstream could take more than the client sends. */
   deadline = NEVER
-  /** Some of the content was taken: the upload cannot begin again. */
+  /** Some of the content was taken. */
   begun = false
   readonly #body: IncomingBody
   readonly #head: Fields
@@ -30,6 +32,9 @@ export class Upload implements BodyReader, Timed {
   readonly #events: UploadEvents
   /** Bytes left of the upstream's `maxBody`. */
   #bytesLeft: number
+  /** All content that was taken, for an upstream that may refuse a request which it has not looked at. */
+  #kept: Buffer[] | undefined
+  #keptBytes = 0
   /** Undefined before the start and after the end of the upload. */
   #connection: OutgoingRequest | undefined
   /** Set at the end of the body. A body without content can so be sent again. */
@@ -39,7 +44,11 @@ export class Upload implements BodyReader, Timed {
     body: IncomingBody,
     head: Fields,
     fields: FieldFates,
-    { timeouts, maxBody = NEVER }: Pick<UpstreamSettings, 'timeouts' | 'maxBody'>,
+    {
+      timeouts,
+      maxBody = NEVER,
+      protocol = 'http1',
+    }: Pick<UpstreamSettings, 'timeouts' | 'maxBody' | 'protocol'>,
     deadlines: Deadlines,
     events: UploadEvents,
   ) {
@@ -50,6 +59,13 @@ export class Upload implements BodyReader, Timed {
     this.#rate = new TransferRate(timeouts.idleMs)
     this.#bytesLeft = maxBody
     this.#events = events
+    // HTTP/1.1 has no way to say that a request was not looked at.
+    if (protocol !== 'http1') this.#kept = []
+  }
+
+  /** True if nothing is lost of what was taken, so that it can be sent to another connection. */
+  get canRestart(): boolean {
+    return !this.begun || this.#kept !== undefined
   }
 
   /** True when the client has sent the whole body. */
@@ -63,16 +79,23 @@ export class Upload implements BodyReader, Timed {
   }
 
   /**
-   * Starts to read the body, which makes the listener send a 100 to a client that expects one. Until content was taken
-   * of it, it can be stopped and started again.
+   * Starts to read the body, which makes the listener send a 100 to a client that expects one. While `canRestart`, it can
+   * be stopped and started again.
    */
   start(connection: OutgoingRequest): void {
     this.#connection = connection
+    // What came of the body between two connections is in it.
+    if (this.#bytesLeft < 0) {
+      this.#events.onFailure('body-too-large')
+      return
+    }
+    const isBlocked = this.#kept?.reduce((_, chunk) => !connection.send(chunk), false)
     if (this.#trailers !== undefined) this.#end(this.#trailers)
     else {
       this.#deadlines.add(this)
       this.#awaitClient()
       this.#body.read(this)
+      if (isBlocked) this.#block()
     }
     // Body bytes that have already arrived are delivered in this tick, and so are sent together with the head.
     process.nextTick(flush, connection)
@@ -94,17 +117,33 @@ export class Upload implements BodyReader, Timed {
 
   onData(chunk: Buffer): void {
     this.begun = true
-    if (this.#connection === undefined) return
     this.#bytesLeft -= chunk.length
+    this.#keep(chunk)
+    if (this.#connection === undefined) return
     this.#rate.moved(chunk.length, this.#deadlines.now())
     if (this.#bytesLeft < 0) this.#events.onFailure('body-too-large')
     else if (this.#connection.send(chunk)) this.#awaitClient()
-    else {
-      this.deadline = NEVER
-      this.#rate.rest(this.#deadlines.now())
-      this.#body.pause()
-      this.#events.onBlocked()
-    }
+    else this.#block()
+  }
+
+  /** The response has come: nothing is sent again. */
+  onAnswered(): void {
+    this.#kept = undefined
+  }
+
+  /** A copy, because the bytes may be of a buffer that is read into again. */
+  #keep(chunk: Buffer): void {
+    if (this.#kept === undefined) return
+    this.#keptBytes += chunk.length
+    if (this.#keptBytes <= MOST_KEPT) this.#kept.push(Buffer.from(chunk))
+    else this.#kept = undefined
+  }
+
+  #block(): void {
+    this.deadline = NEVER
+    this.#rate.rest(this.#deadlines.now())
+    this.#body.pause()
+    this.#events.onBlocked()
   }
 
   onEnd(trailers: readonly string[]): void {

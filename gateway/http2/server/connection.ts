@@ -158,7 +158,7 @@ export class Http2ServerConnection implements Timed {
   #leaveNow(code: number): void {
     if (this.#isOver || this.#streams.isClosing) return
     this.#streams.isClosing = true
-    this.#writer.goaway(this.#streams.lastBegun, code)
+    this.#writer.goaway(this.#streams.lastAccepted, code)
     if (this.#streams.streams.count === 0) this.#finish()
     else this.deadline = this.#all.deadlines.now() + LOOK_MS
   }

@@ -63,6 +63,11 @@ export class ServerStreams implements StreamOwner, Messages<ServerStream> {
     this.keepAliveMs = settings.keepAliveMs
   }
 
+  /** The last stream whose request was begun, or will be when this read has been parsed. */
+  get lastAccepted(): number {
+    return this.#arrived.at(-1)?.id ?? this.lastBegun
+  }
+
   limitsOf(id: number): BlockLimits {
     return this.streams.get(id) === undefined ? MAX_LIST : TRAILER_LIMITS
   }

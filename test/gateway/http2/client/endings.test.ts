@@ -52,8 +52,13 @@ t.test('a stream that is refused', async t => {
       sends: 2,
     },
     {
-      does: 'is not sent again once its body was begun',
+      does: 'is sent once more with a short body',
       asked: { method: 'POST', headers: { 'content-length': '3' }, body: 'abc' },
+      sends: 2,
+    },
+    {
+      does: 'is not sent again once more of its body was sent than is kept',
+      asked: { method: 'POST', body: 'x'.repeat(20_000) },
       sends: 1,
     },
   ]
@@ -98,6 +103,34 @@ t.test('a POST that GOAWAY leaves out goes to a new connection, with the end of 
   second.send(whole(1, 201))
   t.equal((await answer).status, 201)
 })
+
+t.test(
+  'a short body that GOAWAY leaves out is sent again to a new connection, a long one is not',
+  async t => {
+    const upstream = await frameUpstream(t)
+    const gateway = await h2cGateway(t, upstream.url)
+    const short = begin(gateway.url, { method: 'POST', headers: { 'transfer-encoding': 'chunked' } })
+    const answered = answerTo(short)
+    short.write('one,')
+    const peer = await upstream.peer()
+    const bodyOf = ({ frames }: FramePeer) =>
+      Buffer.concat(frames.filter(({ type }) => type === DATA).map(({ payload }) => payload)).toString()
+    await waitUntil('the first half', () => bodyOf(peer) === 'one,')
+    peer.send(goaway(0))
+    const second = await upstream.peer(1)
+    await waitUntil('the first half again', () => bodyOf(second) === 'one,')
+    short.end('two')
+    await waitUntil('all of it', () => second.frames.some(endsStream))
+    t.equal(bodyOf(second), 'one,two')
+    second.send(whole(1, 201))
+    t.equal((await answered).status, 201)
+
+    const long = ask(gateway.url, { method: 'POST', body: 'x'.repeat(20_000) })
+    await waitUntil('a long body', () => bodyOf(second).length > 20_000)
+    second.send(goaway(1))
+    t.equal((await long).status, 502)
+  },
+)
 
 t.test('a stream that is reset for another reason is not sent again, and the log says why', async t => {
   const upstream = await frameUpstream(t)

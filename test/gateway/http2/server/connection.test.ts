@@ -209,6 +209,19 @@ t.test('a drain tells the client, serves what is on its way, and ends with the l
   await waitUntil('the end', () => client.closed, 5_000)
 })
 
+t.test('a client that leaves together with its requests is told that they are served', async t => {
+  const client = await FakeClient.open(t)
+  await client.send(Buffer.concat([get(1), post(3), frame(GOAWAY, 0, 0, Buffer.alloc(8))]))
+  t.equal(client.ofType(GOAWAY)[0]?.payload.readUInt32BE(), 3)
+  await client.send(frame(DATA, END_STREAM, 3, Buffer.from('late')), get(5))
+  t.equal(client.requests.length, 2)
+  for (const { res } of client.requests) {
+    res.writeHead(200, '', [])
+    res.end('ok')
+  }
+  await waitUntil('the responses', () => client.ofType(DATA).length === 2)
+})
+
 t.test('a connection that begins during a drain still has its first request served', async t => {
   const client = new FakeClient(t)
   client.connections.drain()
