@@ -21,8 +21,10 @@ type RoutedFacts = Pick<Facts, 'method' | 'path' | 'host' | 'header'>
 
 export class Routes {
   readonly #tries = new HostTries<Route>()
-  /** The same routes in lower case, for upstreams that ignore case. */
+  /** The routes to upstreams that ignore case, in lower case. */
   readonly #folded = new HostTries<Route>()
+  /** All routes in lower case; empty if no upstream ignores case. */
+  readonly #inAnyCase = new HostTries<Route>()
   readonly #readings: ReadonlyMap<string, UpstreamReading>
   readonly #readingOfOwn: UpstreamReading | undefined
   readonly #closed: readonly ClosedEntry[]
@@ -42,6 +44,9 @@ export class Routes {
   /** Adds a route. Returns the route that it ties with, if there is one. */
   add(host: string | undefined, pattern: Pattern, target: Route): Found<Route> | undefined {
     const tie = this.#tries.add(host, pattern, target)
+    if (tie === undefined && this.#readingOfOwn !== undefined) {
+      this.#inAnyCase.add(host, foldPattern(pattern), target)
+    }
     if (tie !== undefined || !this.#ignoresCase(target)) return tie
     const alike = this.#folded.add(host, foldPattern(pattern), target)
     return alike !== undefined && !isDeepStrictEqual(alike.value, target) ? alike : undefined
@@ -86,13 +91,19 @@ export class Routes {
   }
 
   /**
-   * If the upstream ignores case, the route that any spelling of the path would take: another spelling must not be a way
-   * around what a route asks for.
+   * A route to an upstream that ignores case takes every spelling of its paths, unless another route is written for the
+   * spelling at hand: it must not be a way around what a route asks for.
    */
   #find(method: string, { path, host }: RoutedFacts): Found<Route> | undefined {
     const found = this.#tries.find(host, method, path)
-    if (found === undefined || !this.#ignoresCase(found.value)) return found
-    return this.#folded.find(host, method, path.toLowerCase()) ?? found
+    if (this.#readingOfOwn === undefined) return found
+    const folded = path.toLowerCase()
+    if (found !== undefined && this.#ignoresCase(found.value)) {
+      return this.#folded.find(host, method, folded) ?? found
+    }
+    const inAnyCase = this.#inAnyCase.find(host, method, folded)
+    const isWritten = inAnyCase?.route.toLowerCase() === found?.route.toLowerCase()
+    return inAnyCase === undefined || isWritten || !this.#ignoresCase(inAnyCase.value) ? found : inAnyCase
   }
 
   #readingOf({ upstream }: Route): UpstreamReading | undefined {

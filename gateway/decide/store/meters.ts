@@ -4,6 +4,7 @@
  */
 import type { MeterDemand } from '../../demand.js'
 import { isReportOnlyKey } from '../key.js'
+import { wholeMicroseconds } from '../windows/algorithm.js'
 import { BoundedMap, type Use, useOf } from './bounded-map.js'
 import { type Count, costOf, counted } from './store.js'
 
@@ -112,7 +113,7 @@ export function refusedBy(meter: Meter, demand: MeterDemand, now: number): Meter
 
 /** The window's state, as reported in an answer. */
 export function countOf(meter: Meter, { quota }: MeterDemand, violated: boolean, now: number): Count {
-  return counted(quota, meter.used, violated, meter.end - now)
+  return counted(quota, meter.used, violated, wholeMicroseconds(meter.end - now))
 }
 
 function isOver({ used }: Meter, { quota }: MeterDemand): boolean {

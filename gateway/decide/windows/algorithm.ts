@@ -24,6 +24,11 @@ export interface WindowAlgorithm {
   giveBack(spent: Spent, window: Window, at: number, now: number, cost: number, wallClock: WallClock): void
 }
 
+/** Milliseconds, rounded to microseconds: a floating-point error must not turn whole seconds into one more. */
+export function wholeMicroseconds(ms: number): number {
+  return Math.round(ms * 1000) / 1000
+}
+
 /** Rounding error of a token. */
 export const CRUMB = 1e-6
 

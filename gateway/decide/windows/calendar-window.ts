@@ -6,7 +6,7 @@
  * that period may be a later one than now: they count until it ends, too, but never for longer than a period lasts.
  */
 import type { Calendar, Window } from '../../demand.js'
-import { lastOf, type Spent, tokens, type WindowAlgorithm } from './algorithm.js'
+import { lastOf, type Spent, tokens, type WindowAlgorithm, wholeMicroseconds } from './algorithm.js'
 import { boundariesAt } from './calendar.js'
 import type { WallClock } from './date-clock.js'
 
@@ -30,7 +30,7 @@ export const calendarWindow: WindowAlgorithm = {
     if (spent.length === 0) return 0
     const last = latest(spent, now, wallClock)
     const [, end] = periodAt(window, wallClock(last))
-    return Math.round(Math.min(end - wallClock(now), last + window.ms - now) * 1000) / 1000
+    return wholeMicroseconds(Math.min(end - wallClock(now), last + window.ms - now))
   },
 
   giveBack(spent, window, at, now, cost, wallClock) {

@@ -6,7 +6,7 @@
  * algorithm that reads it takes them all as spent at that time, which is the safe side.
  */
 import type { Window } from '../../demand.js'
-import { lastOf, tokens, type WindowAlgorithm } from './algorithm.js'
+import { lastOf, tokens, type WindowAlgorithm, wholeMicroseconds } from './algorithm.js'
 
 export const fixedWindow: WindowAlgorithm = {
   settle(spent, { ms }, now) {
@@ -24,7 +24,7 @@ export const fixedWindow: WindowAlgorithm = {
   },
 
   resetMs(spent, { ms }, now) {
-    return spent.length === 0 ? 0 : Math.round(((spent[0] as number) + ms - now) * 1000) / 1000
+    return spent.length === 0 ? 0 : wholeMicroseconds((spent[0] as number) + ms - now)
   },
 
   giveBack(spent, _window: Window, at, _now, cost) {

@@ -8,7 +8,7 @@
  * never down, so P1 holds to the letter, and by at most one part, so P2 holds and the state stays small, however large
  * the quota is.
  */
-import type { Spent, WindowAlgorithm } from './algorithm.js'
+import { type Spent, type WindowAlgorithm, wholeMicroseconds } from './algorithm.js'
 
 export const PARTS = 50
 /** More than PARTS, and enough for P2: quotas up to this are never rounded, larger ones by at most one part. */
@@ -33,8 +33,7 @@ export const slidingWindow: WindowAlgorithm = {
     let excess = Math.max(used + cost - quota, 1)
     for (let i = 0; i < spent.length; i += 2) {
       excess -= spent[i + 1] as number
-      // Rounded to microseconds: a floating-point error must not turn whole seconds into one more.
-      if (excess <= 0) return Math.round(((spent[i] as number) + ms - now) * 1000) / 1000
+      if (excess <= 0) return wholeMicroseconds((spent[i] as number) + ms - now)
     }
     return 0
   },

@@ -306,3 +306,16 @@ t.test(
     t.ok(here.late() > 0, 'late answers are reported')
   },
 )
+
+t.test('whole seconds stay whole seconds, at whatever time of the clock', async () => {
+  fc.assert(
+    fc.property(
+      fc.double({ min: 0, max: 1e9, noNaN: true }),
+      fc.integer({ min: 1, max: 3600 }),
+      (now, seconds) => {
+        const [answer] = new MemoryStore(() => now).take([meter('{a}', per(seconds, 5))])
+        return countOf(answer as Answer).resetMs === seconds * 1000
+      },
+    ),
+  )
+})

@@ -199,3 +199,33 @@ projects: [{ id: acme, plan: growth, environment: production, paths: ["/t%40x/%6
   for (const path of ['/t@x/a', '/t%40x/%61/b']) t.equal((await send(gateway.url + path)).status, 200, path)
   t.equal((await send(`${gateway.url}/t@y/a`)).status, 404)
 })
+
+t.test(
+  'a route to an upstream that ignores case takes every spelling that no other route is written for',
+  async t => {
+    const named = (name: string) => startApp(t, (_req, res) => res.end(name))
+    const gateway = await testGateway(t, {
+      upstream: await named('ignoring'),
+      upstreamSettings: 'caseInsensitivePaths: true',
+      upstreams: { plain: await named('plain') },
+      routes: [
+        '{ path: /Admin/**, upstream: app, auth: required }',
+        '{ path: /shop/**, upstream: app }',
+        '{ path: /SHOP/**, upstream: plain }',
+        '{ host: acme.localhost, path: GET /**, upstream: plain }',
+        '{ path: POST /Only, upstream: app }',
+      ],
+    })
+    const ask = async (path: string, method = 'GET') => {
+      const { status, body } = await send(gateway.url + path, { method, headers: { host: 'acme.localhost' } })
+      return status === 200 ? body : status
+    }
+    t.equal(await ask('/Admin/x', 'POST'), 401)
+    t.equal(await ask('/ADMIN/X', 'POST'), 401)
+    t.equal(await ask('/shop/a', 'POST'), 'ignoring')
+    t.equal(await ask('/SHOP/a', 'POST'), 'plain', 'as it is written')
+    t.equal(await ask('/only', 'POST'), 'ignoring', 'without another route')
+    t.equal(await ask('/other', 'POST'), 404)
+    t.equal(await ask('/ADMIN/X'), 'plain', 'the host is more specific than any path')
+  },
+)
