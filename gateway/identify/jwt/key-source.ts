@@ -36,6 +36,9 @@ export function sourceFault(jwks: string, allowPrivate: boolean): string | undef
   if (username !== '' || password !== '') {
     return 'The URL of a key set must not contain a user or a password. Key sets are public.'
   }
+  if (protocol !== 'https:' && protocol !== 'http:') {
+    return `A key set is not fetched by ${protocol.slice(0, -1)}: write an https address, or the path of a file.`
+  }
   if (allowPrivate) return undefined
   if (protocol === 'http:')
     return 'A key set that comes by plain http can be replaced on its way: use https, or set allowPrivate.'
@@ -76,14 +79,14 @@ export function textOfFile(file: string): string {
 
 /** True for a URL, false for the path of a file. */
 export function isUrl(jwks: string): boolean {
-  return /^https?:\/\//i.test(jwks)
+  return /^[a-z][a-z0-9+.-]*:\/\//i.test(jwks)
 }
 
 /** For logs: a query may hold a secret. */
 export function nameOf(jwks: string): string {
   if (!isUrl(jwks)) return jwks
-  const { origin, pathname } = new URL(jwks)
-  return origin + pathname
+  const { protocol, host, pathname } = new URL(jwks)
+  return `${protocol}//${host}${pathname}`
 }
 
 /** @throws a sentence if the text is no key set */

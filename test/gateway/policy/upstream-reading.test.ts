@@ -207,6 +207,7 @@ t.test(
     const gateway = await testGateway(t, {
       upstream: await named('ignoring'),
       upstreamSettings: 'caseInsensitivePaths: true',
+      settings: 'identify: [api-key, host]',
       upstreams: { plain: await named('plain') },
       routes: [
         '{ path: /Admin/**, upstream: app, auth: required }',

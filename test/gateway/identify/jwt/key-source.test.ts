@@ -137,6 +137,8 @@ t.test('no password comes into a log: not of the URL, and nothing of its query',
     t.match(sourceFault(url, true), /must not contain a user or a password/)
   }
   t.notMatch(sourceFault('https://a:secret@idp.example:99999/', true), /secret/)
+  t.match(sourceFault('ftp://a:secret@idp.example/x', true), /must not contain a user or a password/)
+  t.equal(nameOf('ftp://a:secret@idp.example/x?secret'), 'ftp://idp.example/x')
   t.equal(nameOf('https://idp.example/x?key=secret#secret'), 'https://idp.example/x')
   t.equal(nameOf('/etc/sluice/jwks.json'), '/etc/sluice/jwks.json')
   t.end()
