@@ -75,6 +75,17 @@ t.test('why the file of keys or the projects cannot be found is said with its pl
   })
 })
 
+t.test('a gateway.yaml that cannot be read keeps nobody from revoking a key', async t => {
+  const { folder, file, keys, listed } = start(t)
+  await keys('add', '--project', 'acme', '--name', 'ci')
+  writeFileSync(join(folder, 'gateway.yaml'), 'version: [')
+  t.match(await keys('revoke', 'ci'), { code: 1, err: /gateway\.yaml:1:.*name the file with --file/s })
+  t.match(await keys('list', '--file', file), { code: 0, out: /ci.*active/s })
+  t.match(await keys('revoke', 'ci', '--file', file), { code: 0, out: /is revoked/ })
+  t.match(listed(), [{ revoked: String }])
+  t.match(await keys('rotate', 'ci', '--file', file), { code: 2, err: /takes no --file/ })
+})
+
 t.test('--project narrows what is revoked and rotated', async t => {
   const { keys, listed } = start(t)
   for (const project of ['acme', 'globex']) await keys('add', '--project', project, '--name', 'ci')

@@ -45,6 +45,11 @@ const OPTIONS = {
     value: 'WHERE',
     help: 'list: with the last use of each key, from the running gateway at this admin address or configuration',
   },
+  file: {
+    type: 'string',
+    value: 'FILE',
+    help: 'list, revoke: the file of keys itself, where gateway.yaml cannot be read',
+  },
   json: { type: 'boolean', help: 'one JSON object instead of text' },
 } as const
 
@@ -74,8 +79,8 @@ hashes, so a key is shown once, when it is made. Running gateways read the file 
 /** The options of each action, beside --config and --json. */
 const TAKES = {
   add: ['project', 'name', 'expires', 'scope'],
-  list: ['project', 'live'],
-  revoke: ['project'],
+  list: ['project', 'live', 'file'],
+  revoke: ['project', 'file'],
   rotate: ['project', 'expires', 'overlap'],
 } as const
 
@@ -92,8 +97,9 @@ const isGiven = (value: unknown): boolean =>
 type Act = (args: Arguments<typeof OPTIONS>, io: Io) => void | Promise<void>
 
 /** The file of keys. Nothing else of the configuration is read: a key must be revocable whatever else is wrong with it. */
-function keyFileOf(path: string, { env }: Io): string {
-  const gatewayFile = gatewayFileOf(path)
+function keyFileOf({ config, file }: { config: string; file?: string | undefined }, { env }: Io): string {
+  if (file !== undefined) return file
+  const gatewayFile = gatewayFileOf(config)
   const named = settingIn(gatewayFile, 'apiKeys', env)
   if (typeof named === 'string' && named !== '') return fileBeside(gatewayFile, named)
   throw new Failure(
@@ -111,7 +117,12 @@ function checkProject(path: string, project: string, { env }: Io): void {
 
 function settingIn(file: string, key: string, env: Io['env']): unknown {
   const setting = readSetting(file, key, env)
-  if ('problems' in setting) throw new Failure(listProblems(setting.problems))
+  if ('problems' in setting) {
+    const problems = listProblems(setting.problems)
+    const help =
+      key === 'apiKeys' ? '\n"list" and "revoke" can do without it: name the file with --file.' : ''
+    throw new Failure(problems + help)
+  }
   return setting.value
 }
 
@@ -125,7 +136,7 @@ const add: Act = ({ values }, io) => {
   checkProject(values.config, project, io)
   const now = new Date()
   const made = newKey({ project, name, scopes: [...scope], ...ending(values.expires, now) }, now)
-  changeKeyFile(keyFileOf(values.config, io), before => {
+  changeKeyFile(keyFileOf(values, io), before => {
     if (before.some(one => one.project === project && one.name === name && isActive(one, now))) {
       throw new Failure(`${project} has a key "${name}" already: rotate it, or choose another name.`)
     }
@@ -138,7 +149,7 @@ const rotate: Act = ({ values, positionals: [, named = ''] }, io) => {
   const now = new Date()
   const overlapMs = values.overlap === undefined ? 0 : msOf(values.overlap, '--overlap')
   let made: ReturnType<typeof newKey> | undefined
-  changeKeyFile(keyFileOf(values.config, io), before => {
+  changeKeyFile(keyFileOf(values, io), before => {
     const old = find(before, named, values.project, now)
     const { project, name, scopes } = old
     made = newKey(
@@ -156,7 +167,7 @@ const rotate: Act = ({ values, positionals: [, named = ''] }, io) => {
 const revoke: Act = ({ values, positionals: [, named = ''] }, io) => {
   const now = new Date()
   let revoked: ApiKey | undefined
-  changeKeyFile(keyFileOf(values.config, io), before => {
+  changeKeyFile(keyFileOf(values, io), before => {
     const key = find(before, named, values.project, now)
     revoked = { ...key, revoked: now.toISOString() }
     return before.map(one => (one.id === key.id ? (revoked as ApiKey) : one))
@@ -169,9 +180,10 @@ const revoke: Act = ({ values, positionals: [, named = ''] }, io) => {
   )
 }
 
-const list: Act = ({ values: { config, project, json, live } }, io) => {
+const list: Act = ({ values }, io) => {
+  const { project, json, live } = values
   if (live !== undefined) return listLiveKeys(live, project, json === true, io)
-  return listKeys(readKeyFile(keyFileOf(config, io)), project, json === true, io)
+  return listKeys(readKeyFile(keyFileOf(values, io)), project, json === true, io)
 }
 
 const ACTIONS = { add, list, revoke, rotate } as const
