@@ -1,9 +1,11 @@
 /** Files with one secret, such as those that a container's platform mounts. */
 import { isUtf8 } from 'node:buffer'
-import { readFileSync, type Stats, statSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, readSync, type Stats, statSync } from 'node:fs'
 import { passesUnseen } from './marks.js'
 
 const MAX_BYTES = 64 * 1024
+/** How long after its start a process waits for what writes into a pipe, and how long later, when others wait for it. */
+const PATIENCE_MS = { atStart: 30_000, later: 1_000 }
 
 /** The secret without the line break at its end; or the end of a sentence that says why there is none. */
 export type Secret = { readonly text: string } | { readonly fault: string; readonly passes?: boolean }
@@ -14,7 +16,7 @@ const readOnce = new Map<string, Secret>()
 /** True if the file is none that could be read again: what was in it stays. */
 export const isReadOnce = (file: string): boolean => readOnce.has(file)
 
-/** Waits for the writer of a pipe, but not when it was read before. Never throws. */
+/** Waits for the writer of a pipe, but not for ever, and not when it was read before. Never throws. */
 export function readSecret(file: string): Secret {
   const known = readOnce.get(file)
   if (known !== undefined) return known
@@ -30,11 +32,45 @@ export function readSecret(file: string): Secret {
 }
 
 /** Throws the file system's error. */
-function secretIn(file: string, { size }: Stats): Secret {
-  if (size > MAX_BYTES) return { fault: 'is larger than 64 KiB' }
-  const bytes = readFileSync(file)
+function secretIn(file: string, info: Stats): Secret {
+  const bytes = info.isFile() && info.size <= MAX_BYTES ? readFileSync(file) : readStream(file)
+  if (bytes === undefined) return { fault: 'is a pipe into which nobody writes' }
+  if (bytes.length > MAX_BYTES) return { fault: 'is larger than 64 KiB' }
   if (!isUtf8(bytes) || bytes.includes(0)) return { fault: 'is not a text file' }
   const text = bytes.toString('utf8').replace(/\r?\n$/, '')
   // An empty file (such as a failed mount) must not mean "no key required".
   return text.trim() === '' ? { fault: 'is empty' } : { text }
+}
+
+/** Up to one byte more than a secret may have; undefined if nothing comes in time. To open a pipe would wait without end. */
+function readStream(file: string): Buffer | undefined {
+  const ends = Math.max(PATIENCE_MS.atStart, performance.now() + PATIENCE_MS.later)
+  const bytes = Buffer.alloc(MAX_BYTES + 1)
+  const open = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    let length = 0
+    while (length < bytes.length) {
+      const read = readSome(open, bytes, length)
+      if (read === 0 && length > 0) break
+      // Before the first byte, an end says that nobody has opened it for writing yet.
+      if (read > 0) length += read
+      else if (performance.now() > ends) return undefined
+      else Atomics.wait(SLEEP, 0, 0, 10)
+    }
+    return bytes.subarray(0, length)
+  } finally {
+    closeSync(open)
+  }
+}
+
+const SLEEP = new Int32Array(new SharedArrayBuffer(4))
+
+/** How many bytes have come: 0 at the end, -1 if there are none yet. */
+function readSome(open: number, bytes: Buffer, offset: number): number {
+  try {
+    return readSync(open, bytes, offset, bytes.length - offset, null)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+    return -1
+  }
 }

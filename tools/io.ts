@@ -2,7 +2,9 @@
  * A command's access to the outside: data goes to stdout, messages to stderr (nothing else writes there), and a command
  * may take over a terminal.
  */
+import { writeSync } from 'node:fs'
 import { styleText } from 'node:util'
+import { Failure } from '../gateway/errors.js'
 import { isColourful } from '../gateway/observe/terminal.js'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
@@ -18,6 +20,8 @@ export interface Io {
   readonly terminal?: Terminal
   /** Writes data. */
   out(text: string): void
+  /** Writes data, and does not return before it is written. @throws {Failure} if it cannot be */
+  outAtOnce(text: string): void
   /** Writes a message. */
   err(text: string): void
   /** Emphasis on a terminal; elsewhere the text itself. */
@@ -31,12 +35,11 @@ const FEWEST_COLUMNS = 20
 /** The process's own streams. When the reader of a pipe has gone, as in `| head -1`, the process ends quietly. */
 export function processIo(): Io {
   const { stdin, stdout, stderr, env } = process
-  for (const stream of [stdout, stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error
-      process.exit()
-    })
-  }
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit()
+    stderr.write(`${unwritable(error)}\n`, () => process.exit(1))
+  })
+  stderr.on('error', () => process.exit(1))
   const colour = isColourful(stdout.isTTY === true, env)
   return {
     stdin,
@@ -45,8 +48,24 @@ export function processIo(): Io {
     watched: stderr.isTTY === true,
     ...(stdout.isTTY && stdin.isTTY && { terminal: processTerminal() }),
     out: text => void stdout.write(text),
+    outAtOnce: text => writeAtOnce(stdout.fd, text),
     err: text => void stderr.write(text),
     style: (style, text) => (colour ? styleText(style, text) : text),
+  }
+}
+
+const unwritable = ({ code, message }: NodeJS.ErrnoException): string =>
+  `The output cannot be written (${code ?? message}).`
+
+function writeAtOnce(to: number, text: string): void {
+  let rest = Buffer.from(text)
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(to, rest))
+    } catch (error) {
+      // The reader of a pipe is slower.
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw new Failure(unwritable(error as Error))
+    }
   }
 }
 

@@ -1,19 +1,18 @@
 import type { RetryReason } from '../../config/words/words.js'
 import type { ErrorCode } from '../errors.js'
-import type { Timed } from '../http1/deadlines.js'
 import type { Stalled, Stalls } from '../http1/stalls.js'
 import type { Fields, ResponseWatcher } from '../message.js'
 import type { ConnectionFault, OutgoingRequest, ResponseHandler, ResponseHead } from '../outgoing-request.js'
 import { type Attempting, Attempts } from './attempts.js'
 import type { Backends } from './backends.js'
-import { causeOf, codeOf, isIdempotent, isSafe } from './failure.js'
-import { grpcTimeoutMs } from './grpc.js'
+import { type CallDeadline, callDeadline } from './call-deadline.js'
+import { causeOf, codeOf } from './failure.js'
 import { type FramedRequest, framedRequest } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
 import { exchangeAnswerFields, interimFields } from './response-fields.js'
-import type { Retries } from './retries.js'
 import { RouteSettings } from './route-settings.js'
+import { Sendings } from './sendings.js'
 import type { Exchange, Timeouts, Transport, UpstreamSettings } from './transport.js'
 import { Upload } from './upload.js'
 
@@ -42,7 +41,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   readonly #settings: UpstreamSettings
   readonly #backends: Backends
   readonly #stalls: Stalls
-  readonly #retries: Retries
+  readonly #sendings: Sendings
   readonly #attempts: Attempts
   readonly #request: FramedRequest
   readonly #upload: Upload | undefined
@@ -51,14 +50,10 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   #reused = false
   /** A connection that had been idle turned out to be closed: the next one must not have been idle. */
   #needsNew = false
-  /** How often it was tried, at one address or several. */
-  #tries = 0
-  #resent = false
   /** The final head of a response has come. */
   #hasHead = false
   #relay: Relay | undefined
-  /** When a call of gRPC is over, unless the response has begun. */
-  #callEnds: Timed | undefined
+  #callDeadline: CallDeadline | undefined
   /** The client has left, or has got the response of a failed request. */
   #clientLeft = false
   #ended = false
@@ -76,25 +71,25 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     this.#settings = settings
     this.#backends = backends
     this.#stalls = stalls
-    this.#retries = backends.retries
     this.#attempts = new Attempts(backends, settings.timeouts, this)
     this.#request = framedRequest(exchange, passing, settings)
-    if (body === undefined) return
     const events = {
       onFailure: (code: ErrorCode) => this.#giveUp(code),
       onBlocked: () => stalls.begin(this),
     }
-    this.#upload = new Upload(body, req.fields, passing, settings, backends.deadlines, events)
+    if (body !== undefined)
+      this.#upload = new Upload(body, req.fields, passing, settings, backends.deadlines, events)
+    this.#sendings = new Sendings(backends.retries, req.method, this.#upload)
   }
 
   start(): void {
-    const { res } = this.#exchange
+    const { req, res } = this.#exchange
     const { maxBody = NEVER } = this.#settings
     res.watch(this)
-    this.#retries.begin()
     if (res.closed) this.#finish()
     else if (this.#request.framing.bytes <= maxBody) {
-      this.#limitCall()
+      const onOver = () => this.#giveUp('deadline-exceeded')
+      this.#callDeadline = callDeadline(req, this.#backends.deadlines, onOver)
       this.#attempt()
     } else {
       this.#giveUp('body-too-large')
@@ -102,23 +97,9 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     }
   }
 
-  #limitCall(): void {
-    const ms = grpcTimeoutMs(this.#exchange.req)
-    if (ms === undefined) return
-    const { deadlines } = this.#backends
-    this.#callEnds = { deadline: deadlines.now() + ms, onDeadline: () => this.#giveUp('deadline-exceeded') }
-    deadlines.add(this.#callEnds)
-  }
-
-  #callIsAnswered(): void {
-    if (this.#callEnds === undefined) return
-    this.#backends.deadlines.delete(this.#callEnds)
-    this.#callEnds = undefined
-  }
-
   #attempt(): void {
     this.#connection = undefined
-    this.#tries += 1
+    this.#sendings.counted()
     const entry = this.#attempts.enter()
     this.#exchange.onAttempt(this.#attempts.backend.address)
     if (entry === 'admitted') this.go()
@@ -195,9 +176,9 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   }
 
   onHead({ status, reason, fields }: ResponseHead): void {
-    if (this.#retries.isSet && this.#triesElsewhere(status)) return
+    if (this.#sendings.isConfigured && this.#triesElsewhere(status)) return
     this.#hasHead = true
-    this.#callIsAnswered()
+    this.#callDeadline?.end()
     this.#upload?.onAnswered()
     this.#attempts.backend.answered()
     this.#exchange.onAnswer(status, fields)
@@ -285,20 +266,13 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     if (responseBegan || this.#clientLeft) return false
     if (fault === 'no-connection') return this.#movesOn('connect')
     if (fault === 'refused') return this.#asksElsewhere()
-    if (fault !== 'gone' || !this.#mayRepeat) return false
+    if (fault !== 'gone' || !this.#sendings.mayRepeat) return false
     this.#upload?.stop()
     // An upstream may have closed its idle connections, and others at the same time.
     this.#needsNew = this.#reused
-    if (this.#reused && !this.#retries.isSet) return this.#asksAgain()
-    this.#resent = true
+    if (this.#reused && !this.#sendings.isConfigured) return this.#asksAgain()
+    this.#sendings.repeated()
     return this.#movesOn('connect') || (this.#reused && this.#asksAgain())
-  }
-
-  /** True if the request may be sent again although the upstream may have handled it. */
-  get #mayRepeat(): boolean {
-    const { method } = this.#exchange.req
-    if (this.#retries.isSet) return isIdempotent(method) && this.#upload?.begun !== true
-    return isSafe(method) && this.#upload === undefined && !this.#resent
   }
 
   /** The upstream has not looked at the request: it goes to another backend, or once more to this one. */
@@ -307,12 +281,12 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     if (this.#upload?.canRestart === false) return false
     this.#upload?.stop()
     if (this.#movesOn('connect')) return true
-    return !this.#resent && this.#asksAgain()
+    return this.#sendings.mayAskAgain && this.#asksAgain()
   }
 
   /** The upstream has answered with a status after which the request goes to another backend. */
   #triesElsewhere(status: number): boolean {
-    if (this.#clientLeft || !this.#mayRepeat) return false
+    if (this.#clientLeft || !this.#sendings.mayRepeat) return false
     const connection = this.#connection
     const { backend } = this.#attempts
     if (!this.#movesOn(status as RetryReason)) return false
@@ -323,17 +297,17 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
 
   /** Sends the request to the same backend once more. */
   #asksAgain(): boolean {
-    if (!this.#retries.covers('connect', this.#tries) || !this.#retries.take('connect')) return false
-    this.#resent = true
-    this.#tries += 1
+    if (!this.#sendings.covers('connect') || !this.#sendings.take('connect')) return false
+    this.#sendings.repeated()
+    this.#sendings.counted()
     this.#connection = undefined
     this.#connect()
     return true
   }
 
   #movesOn(reason: RetryReason): boolean {
-    if (!this.#retries.covers(reason, this.#tries) || !this.#attempts.canMoveOn) return false
-    if (!this.#retries.take(reason) || !this.#attempts.moveOn()) return false
+    if (!this.#sendings.covers(reason) || !this.#attempts.canMoveOn) return false
+    if (!this.#sendings.take(reason) || !this.#attempts.moveOn()) return false
     this.#upload?.stop()
     this.#attempt()
     return true
@@ -382,7 +356,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     if (this.#ended) return
     this.#ended = true
     this.#stalls.end(this)
-    this.#callIsAnswered()
+    this.#callDeadline?.end()
     this.#upload?.stop()
     this.#attempts.leave()
     this.#exchange.onUpstreamEnd()

@@ -46,6 +46,9 @@ export function recordingIo(surroundings: Surroundings = {}): {
     out(text) {
       written.out += text
     },
+    outAtOnce(text) {
+      written.out += text
+    },
     err(text) {
       written.err += text
     },

@@ -1,11 +1,14 @@
 /** `sluice keys` without a running gateway: what it needs of the configuration, and which key is meant. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
+  closeSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -20,6 +23,7 @@ import t, { type Test } from 'tap'
 import type { ApiKey } from '../../gateway/identify/api-keys/key-file.js'
 import { changeKeyFile } from '../../tools/keys/file.js'
 import { sluice } from '../helpers/command.js'
+import { inProject } from '../helpers/root.js'
 
 const GATEWAY = `version: 1
 upstreams: { app: { url: "http://127.0.0.1:1" } }
@@ -74,6 +78,29 @@ t.test('why the file of keys or the projects cannot be found is said with its pl
     err: /others\.yaml.*cannot be read/,
   })
 })
+
+t.test(
+  'a key that cannot be shown is not made, and none is given up for it',
+  { skip: !existsSync('/dev/full') },
+  async t => {
+    const { folder, keys, listed } = start(t)
+    await keys('add', '--project', 'acme', '--name', 'ci')
+    const full = openSync('/dev/full', 'w')
+    t.teardown(() => closeSync(full))
+    for (const args of [
+      ['rotate', 'ci'],
+      ['add', '--project', 'acme', '--name', 'other'],
+    ]) {
+      const command = [inProject('dist', 'gateway', 'cli.js'), 'keys', ...args, '--config', folder]
+      const { status, stderr } = spawnSync(process.execPath, command, { stdio: ['ignore', full, 'pipe'] })
+      t.match(
+        { status, stderr: String(stderr) },
+        { status: 1, stderr: /The output cannot be written \(ENOSPC\)\.\n$/ },
+      )
+      t.match(listed(), [{ name: 'ci', revoked: undefined }])
+    }
+  },
+)
 
 t.test('a gateway.yaml that cannot be read keeps nobody from revoking a key', async t => {
   const { folder, file, keys, listed } = start(t)

@@ -140,28 +140,27 @@ const add: Act = ({ values }, io) => {
     if (before.some(one => one.project === project && one.name === name && isActive(one, now))) {
       throw new Failure(`${project} has a key "${name}" already: rotate it, or choose another name.`)
     }
+    show(made, io, values.json)
     return [...before, made.entry]
   })
-  show(made, io, values.json)
 }
 
 const rotate: Act = ({ values, positionals: [, named = ''] }, io) => {
   const now = new Date()
   const overlapMs = values.overlap === undefined ? 0 : msOf(values.overlap, '--overlap')
-  let made: ReturnType<typeof newKey> | undefined
   changeKeyFile(keyFileOf(values, io), before => {
     const old = find(before, named, values.project, now)
     const { project, name, scopes } = old
-    made = newKey(
+    const made = newKey(
       { project, name, scopes, ...(values.expires ? ending(values.expires, now) : asLong(old, now)) },
       now,
     )
     const until = new Date(now.getTime() + overlapMs).toISOString()
     const ended =
       overlapMs === 0 ? { ...old, revoked: until } : { ...old, expires: earlier(old.expires, until) }
+    show(made, io, values.json)
     return [...before.map(one => (one.id === old.id ? ended : one)), made.entry]
   })
-  show(made as ReturnType<typeof newKey>, io, values.json)
 }
 
 const revoke: Act = ({ values, positionals: [, named = ''] }, io) => {
@@ -188,12 +187,13 @@ const list: Act = ({ values }, io) => {
 
 const ACTIONS = { add, list, revoke, rotate } as const
 
+/** Called before the key counts: one that nobody has seen would be of no use, and what it replaces would be gone. */
 function show({ key, entry }: ReturnType<typeof newKey>, io: Io, json: boolean | undefined): void {
   const { hash: _, ...rest } = entry
-  if (json) io.out(`${JSON.stringify({ key, ...rest })}\n`)
+  if (json) io.outAtOnce(`${JSON.stringify({ key, ...rest })}\n`)
   else {
     io.err(`Key ${entry.id} (${entry.name} of ${entry.project}), shown this once:\n`)
-    io.out(`${key}\n`)
+    io.outAtOnce(`${key}\n`)
   }
 }
 
