@@ -193,7 +193,7 @@ t.test('where a route requires a credential, so does this path', async t => {
   const { status, headers } = await ask(PATH)
   t.equal(status, 401, 'the host alone names nobody')
   t.ok(headers['www-authenticate'])
-  const wrong = { authorization: 'Bearer sluice_wrong' }
+  const wrong = { 'x-api-key': 'wrong' }
   const codes = new Set<string>()
   for (let i = 0; i < 40; i += 1) codes.add(JSON.parse((await ask(PATH, wrong)).body).code)
   t.ok(codes.has('credential-invalid'))
