@@ -45,7 +45,7 @@ async function ownBucket(
   if (isUnlimited(rule) || isExempt(ruling)) return { bucket: rule.id, unlimited: true }
   const matched = { rule, route: '' }
   const question = counters.questions.of(matched, { facts, project, matched: [matched] }, 0)
-  if (question === 'skip' || !('demand' in question) || question.rule.mode !== 'enforce') return undefined
+  if (question === 'skip' || !('demand' in question)) return undefined
   const { readings } = await lookAt(question, counters)
   return { bucket: rule.id, windows: readings.map(reading => ownWindow(rule, reading)) }
 }

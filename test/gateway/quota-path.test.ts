@@ -24,8 +24,14 @@ limits:
 const WATCHED = `version: 1
 kind: project-limits
 mode: report-only
-buckets: { watched: ["/watched"] }
-limits: [{ for: [{}], quotas: { watched: { sustained: 1 } } }]
+buckets: { watched: ["/watched"], free: ["/free"] }
+limits: [{ for: [{}], quotas: { watched: { sustained: 1 }, free: unlimited } }]
+`
+const LATER = `version: 1
+kind: project-limits
+enforceFor: 0%
+buckets: { later: ["/later"] }
+limits: [{ for: [{}], quotas: { later: { sustained: 1 } } }]
 `
 const VOLUMETRIC = `version: 1
 kind: volumetric
@@ -70,8 +76,10 @@ async function telling(t: Test, options: Options = {}) {
 }
 
 t.test('a caller sees what it has used of its enforced buckets, and asking costs it nothing', async t => {
-  const { ask, quota, reached } = await telling(t, { policies: { 'watched.yaml': WATCHED } })
+  const policies = { 'watched.yaml': WATCHED, 'later.yaml': LATER }
+  const { ask, quota, reached } = await telling(t, { policies })
   await ask('/a', {}, 'POST')
+  await ask('/search')
   const { buckets, ...who } = await quota()
   t.same(who, { project: 'acme', plan: 'growth', environment: 'production' })
   t.same(
@@ -87,6 +95,11 @@ t.test('a caller sees what it has used of its enforced buckets, and asking costs
   const resets = buckets[0]?.windows?.[0]?.resets as number
   t.ok(resets >= 59 && resets <= 60)
   t.same(buckets[0]?.windows, [{ window: 'sustained', quota: 3, used: 1, left: 2, resets }])
+  t.match(
+    buckets[2]?.windows,
+    [{ quota: 5, used: 1, left: 4 }],
+    'by client address, as the call comes from it',
+  )
   t.same(
     buckets[3]?.windows?.map(({ quota, used, left, resets }) => [quota, used, left, resets]),
     [
@@ -95,7 +108,7 @@ t.test('a caller sees what it has used of its enforced buckets, and asking costs
     ],
     'a window of which nothing is used has nothing to wait for',
   )
-  t.same(reached, ['POST /a'])
+  t.same(reached, ['POST /a', 'GET /search'])
 })
 
 t.test('what is used up is shown as used up', async t => {
@@ -208,8 +221,10 @@ t.test('pages of other origins may read it with cors: echo, and only then', asyn
   const preflight = await open.ask(PATH, page, 'OPTIONS')
   t.match([preflight.status, preflight.headers['access-control-allow-origin']], [204, origin])
   t.match(String(preflight.headers['access-control-allow-headers']), 'Authorization')
-  const { status, headers } = await open.ask(PATH, { origin })
+  const { status, headers, body } = await open.ask(PATH, { origin })
   t.match([status, headers['access-control-allow-origin']], [200, origin], 'the preflight was no call')
+  const { buckets } = JSON.parse(body) as Answer
+  t.match(buckets[3], { bucket: 'all', windows: [{ used: 0 }, { used: 0 }] }, 'and no bucket counted it')
   t.equal((await open.ask(PATH, { origin })).headers['access-control-allow-origin'], origin)
   const none = await telling(t, { settings: 'cors: none' })
   t.equal((await none.ask(PATH, page, 'OPTIONS')).headers['access-control-allow-origin'], undefined)
