@@ -1,5 +1,5 @@
 /** A route of gateway.yaml, compiled: what it asks of its requests, and what becomes of them. Types only. */
-import type { Facts, Project } from './types.js'
+import type { Facts, Matched, Project } from './types.js'
 
 export interface Route {
   /** Name of the upstream, or of one to which `split` leads; undefined if the gateway answers. */
@@ -8,6 +8,8 @@ export interface Route {
   readonly split?: Split | undefined
   /** What the gateway answers to an admitted request, instead of an upstream. */
   readonly answer?: RouteAnswer | undefined
+  /** What limits its requests, in place of the policy's rules; absent for the routes of gateway.yaml. */
+  readonly ownRules?: readonly Matched[] | undefined
   readonly auth: 'required' | 'optional'
   /** What a credential must allow, all of it. */
   readonly scopes: readonly string[]
@@ -39,12 +41,12 @@ export interface Split {
   upstreamFor(facts: Facts, project: Project): string
 }
 
-/** A redirect, or a fixed response. */
+/** A redirect, a fixed response, or what the caller has left of its quotas. */
 export interface RouteAnswer {
   readonly status: number
   /** Flat, with lower-case names. Throws a GatewayError if the request lacks what they say. */
   fieldsFor(facts: Facts, project: Project | undefined): string[]
-  readonly body: Buffer
+  readonly body: Buffer | 'own-quota'
 }
 
 export interface RouteChanges {

@@ -54,6 +54,15 @@ export function gatewaySchema(plugins: PluginSchemas) {
       description:
         'Paths that are answered 404, whatever routes say. All that an entry names must hold; letter case is ignored.',
     }),
+    quotaPath: Type.Optional(
+      Type.String({
+        pattern: '^(/[^/*{}?#\\s]+)+$',
+        maxLength: 1024,
+        expected: 'a path such as /.well-known/quota, without a slash at the end',
+        description:
+          'Path at which the gateway itself tells callers, as JSON, what they have used of their quotas. It comes before all routes. A call costs nothing, and each project may make one a second.',
+      }),
+    ),
     identify: Type.Array(pluginEntry(plugins.identify), {
       default: ['host'],
       description: 'Plugins that find the project of a request, asked in this order.',

@@ -102,12 +102,16 @@ function accessFile({ file, document }: AccessPolicy): AccessFile {
  */
 function revisionOf({ gateway, projects, planWords, policies, access }: Config): string {
   const { identify, unknownProject, trustedProxies, fingerprintHeaders, credentials } = gateway
-  const { store, routes, closed, upstreams } = gateway
+  const { store, routes, closed, quotaPath, upstreams } = gateway
   const rules = [...policies, ...access].map(({ file, document }) => [basename(file), document])
   const callers = [projects, identify, unknownProject, trustedProxies, fingerprintHeaders, credentials]
   // Selectors without plans or environments stand for all declared words, so these count too.
   const declared = hasOwnWords(planWords) ? [planWords] : []
-  const added = [...(closed.length > 0 ? [{ closed }] : []), ...declared]
+  const added = [
+    ...(closed.length > 0 ? [{ closed }] : []),
+    ...(quotaPath ? [{ quotaPath }] : []),
+    ...declared,
+  ]
   const text = JSON.stringify([rules, callers, store.onError, routes, upstreams, ...added], sorted)
   return `sha256:${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }

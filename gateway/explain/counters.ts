@@ -30,15 +30,7 @@ export async function countersOf(
   const others = policy.rules.map(({ rule }) => rule)
   const isNamed = (rule: Rule) => missingNames(rule, { ...given, project: id }).length === 0
   const looked = [...buckets, ...others].filter(isNamed)
-  const entries: object[] = []
-  for (let from = 0; from < looked.length; from += AT_ONCE) {
-    const some = looked.slice(from, from + AT_ONCE)
-    entries.push(
-      ...(await Promise.all(some.map(rule => countersOfRule(rule, { loaded, counters, project, given })))),
-    )
-    // Lets requests go first, and the answers of Redis that they wait for.
-    await setImmediate()
-  }
+  const entries = await inTurns(looked, rule => countersOfRule(rule, { loaded, counters, project, given }))
   return {
     project: id,
     plan: project.plan,
@@ -47,6 +39,20 @@ export async function countersOf(
     // These rules have a counter for each key, so the query must give the parts of one.
     not_shown: [...buckets, ...others].filter(rule => !isNamed(rule)).map(rule => rule.id),
   }
+}
+
+/** Reads a few counters at once. */
+export async function inTurns<From, To>(
+  list: readonly From[],
+  read: (one: From) => To | Promise<To>,
+): Promise<To[]> {
+  const results: To[] = []
+  for (let from = 0; from < list.length; from += AT_ONCE) {
+    results.push(...(await Promise.all(list.slice(from, from + AT_ONCE).map(read))))
+    // Lets requests go first, and the answers of Redis that they wait for.
+    await setImmediate()
+  }
+  return results
 }
 
 interface Look {
@@ -72,7 +78,7 @@ async function countersOfRule(rule: Rule, { loaded, counters, project, given }: 
 }
 
 /** What has been counted so far: a dry run includes one more request, which is subtracted. */
-async function lookAt(
+export async function lookAt(
   question: Question,
   { store }: Counters,
 ): Promise<{ store: Answer['store']; readings: Reading[] }> {

@@ -71,7 +71,7 @@ class Explainer {
   #project: Project | undefined
   #explainedProject: ExplainedProject | undefined
   #upstream: string | undefined
-  /** A route leads somewhere, so rules are asked. */
+  /** A route leads somewhere, so the policy's rules are asked. */
   #isAsked = false
   #entered: Entered | undefined
   #matched: readonly Matched[] = []
@@ -128,7 +128,8 @@ class Explainer {
     this.#facts = read
     this.#upstream = upstream
     // Who is denied, or nobody, is not asked about by any rule.
-    this.#isAsked = upstream !== undefined || (entered.route?.answer !== undefined && isRouted(entered))
+    const isAnswered = entered.route?.answer !== undefined && isRouted(entered)
+    this.#isAsked = (upstream !== undefined || isAnswered) && entered.route?.ownRules === undefined
     this.#matched = matched
     this.#ruling = ruling
     if (refused !== undefined) throw refused
@@ -198,6 +199,7 @@ class Explainer {
         target,
         path: facts?.path ?? null,
         closed: facts !== undefined && loaded.compiled.policy.routes.isClosed(facts),
+        quota_path: this.#entered?.route?.ownRules !== undefined,
         host: facts?.host ?? this.#host,
         client: facts?.client ?? ip,
         authenticated: facts?.authenticated ?? false,

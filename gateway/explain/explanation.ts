@@ -36,6 +36,8 @@ export interface ExplainedRequest {
   readonly path: string | null
   /** True if `closed` in gateway.yaml names it: it gets 404, whatever routes say. */
   readonly closed: boolean
+  /** True for `quotaPath` of gateway.yaml: the gateway answers it with the caller's own windows. */
+  readonly quota_path: boolean
   readonly host: string
   readonly client: string
   readonly authenticated: boolean

@@ -56,7 +56,7 @@ export function rejectionHead({ code, fields = [], retryAfter }: Rejection): {
   const wait = retryAfter ?? entry.retryAfter
   const head = ['Content-Type', 'application/problem+json', 'Cache-Control', 'no-store', ...fields]
   if (wait !== undefined) head.push('Retry-After', String(wait))
-  if (code === 'method-not-allowed') head.push('Allow', SERVED_METHODS)
+  if (code === 'method-not-allowed' && !fields.includes('Allow')) head.push('Allow', SERVED_METHODS)
   return { status: entry.status, fields: head }
 }
 

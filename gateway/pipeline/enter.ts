@@ -77,7 +77,8 @@ function enterAs(caller: Caller, facts: Facts, route: Route | undefined, walk: W
     const read = policy.readFor(facts, route.upstream, project)
     if (endsHere(facts)) return { ...known, facts: read, asksGateway: true }
     const upstream = route.split === undefined ? route.upstream : route.split.upstreamFor(facts, project)
-    return { ...known, upstream, facts: read, matched: isExempt(ruling) ? NONE : policy.match(read, project) }
+    const matched = isExempt(ruling) ? NONE : (route.ownRules ?? policy.match(read, project))
+    return { ...known, upstream, facts: read, matched }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return { ...known, refused: error }

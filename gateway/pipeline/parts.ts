@@ -8,7 +8,7 @@ import type { RequestTrace } from '../observe/tracing/tracing.js'
 import type { Facts, Log, Matched } from '../types.js'
 import type { Finished, Verdict } from '../verdict.js'
 import type { AnswerSettings } from './answer.js'
-import type { Walk } from './enter.js'
+import type { Routed, Walk } from './enter.js'
 
 /** Forwards requests and upgrades to one upstream. */
 export interface Upstream {
@@ -41,6 +41,8 @@ export interface PipelineParts {
   refuseUnread(request: DecideRequest): Verdict | undefined | Promise<Verdict | undefined>
   /** Counts a wrong credential by its sender and by itself; the seconds to wait if there were too many. Never rejects. */
   countWrongCredential(client: string, credential: string): Promise<number | undefined>
+  /** What the caller has left of its quotas, for the answer at `quotaPath`. */
+  quotaOf(routed: Routed): Promise<object>
   sendRejection(req: IncomingRequest, res: OutgoingResponse, rejection: Rejection): void
   finished(event: Finished): void
   /** Called once for each request, when its response and the upstream's part have both ended. */

@@ -177,11 +177,24 @@ class PipelineRequest implements ResponseWatcher {
     context.removedFields = removed
     if (context.res.closed) verdict.release()
     else if (rejection !== undefined) this.#refuse(rejection)
+    else if (routed.route.answer?.body === 'own-quota') this.#answerQuota(routed, routed.route.answer)
     else if (routed.route.answer !== undefined) this.#answer(routed, routed.route.answer)
     else this.#forward(routed)
   }
 
-  /** The route says what to answer: a redirect, or a fixed response. */
+  /** The caller's own windows. Their counters are only read. */
+  #answerQuota(routed: Routed, given: RouteAnswer): void {
+    // Refuses other methods before anything is read.
+    given.fieldsFor(routed.facts, routed.project)
+    this.#await(
+      this.#parts.quotaOf(routed).then(quota => {
+        const body = Buffer.from(JSON.stringify(quota))
+        if (!this.#context.res.closed) this.#answer(routed, { ...given, body })
+      }),
+    )
+  }
+
+  /** The route says what to answer. */
   #answer({ facts, project }: Entered, given: RouteAnswer): void {
     const context = this.#context
     const { req, res, answerFields, routeFields } = context

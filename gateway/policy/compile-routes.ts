@@ -5,6 +5,7 @@ import type { PolicyConfig } from './documents.js'
 import { type Fault, type FaultHere, readPattern } from './fault.js'
 import { compileRewrite } from './path-rewrite.js'
 import type { Pattern } from './pattern.js'
+import { compileQuotaPath } from './quota-path.js'
 import { compileAnswer } from './route-answer.js'
 import { compileRequestFields, compileResponseFields } from './route-fields.js'
 import { Routes } from './routes.js'
@@ -23,17 +24,23 @@ interface Written {
 
 /** @param readings how upstreams interpret requests, by name, where that matters */
 export function compileRoutes(
-  { gateway, gatewayFile: file }: PolicyConfig,
+  config: PolicyConfig,
   readings: ReadonlyMap<string, UpstreamReading>,
   faults: Fault[],
 ): Routes {
-  const compiled = new Routes(gateway.closed, readings)
+  const { gateway, gatewayFile: file } = config
+  const quotaPath = compileQuotaPath(config, readings, faults)
+  const compiled = new Routes(gateway.closed, readings, quotaPath)
   const added: Written[] = []
   for (const [i, written] of gateway.routes.entries()) {
     const { host, path: text } = written
     const path = ['routes', i, 'path']
     const pattern = readPattern(text, file, path, faults)
     if (pattern === undefined) continue
+    if (quotaPath?.isOf(pattern)) {
+      const message = `No request can take the route "${text}": the gateway answers it, because quotaPath names the same path. Remove one of the two.`
+      faults.push({ file, path, message })
+    }
     const own: FaultHere[] = []
     const tie = compiled.add(host, pattern, compileRoute(written, pattern, readings, own))
     for (const { path: at, message } of own) faults.push({ file, path: ['routes', i, ...at], message })
@@ -44,6 +51,11 @@ export function compileRoutes(
     }
   }
   for (const { path, message } of shadowed(added, compiled)) faults.push({ file, path, message })
+  const closing = quotaPath === undefined ? -1 : compiled.closing(quotaPath.path)
+  if (closing >= 0) {
+    const message = `This closes quotaPath: every call of "${quotaPath?.path}" would be answered 404. Narrow it, or choose another quotaPath.`
+    faults.push({ file, path: ['closed', closing], message })
+  }
   return compiled
 }
 

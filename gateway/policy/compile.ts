@@ -60,6 +60,7 @@ function wordsOf(
   { gateway }: PolicyConfig,
 ): Set<string> {
   const paths = [...rules.flatMap(({ match }) => match), ...gateway.routes.map(({ path }) => path)]
+  if (gateway.quotaPath !== undefined) paths.push(gateway.quotaPath)
   // Faults of these patterns are reported where they are compiled.
   const others = paths.flatMap(path => readPattern(path, '', [], []) ?? [])
   const words = new Set<string>()

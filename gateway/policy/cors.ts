@@ -26,6 +26,13 @@ const OF_UPSTREAM = [
   'access-control-max-age',
 ]
 
+/** As `cors: echo`: every page may read, none with the browser's credentials. */
+export const anyOrigin: Cors = {
+  fieldsFor: origin => (origin === undefined ? NONE : [ALLOW_ORIGIN, origin]),
+  added: ['vary', 'Origin'],
+  removed: OF_UPSTREAM,
+}
+
 export function compileCors(written: WrittenCors, faults: FaultHere[]): Cors {
   for (const fault of faultsOf(written)) faults.push({ ...fault, path: ['cors', ...fault.path] })
   const { origins, expose, credentials } = written
@@ -47,7 +54,10 @@ export function compileCors(written: WrittenCors, faults: FaultHere[]): Cors {
 }
 
 /** The response to a preflight, besides the fields of every response. */
-export function preflightAnswer({ methods, headers, maxAge }: WrittenCors, cors: Cors): RouteAnswer {
+export function preflightAnswer(
+  { methods, headers, maxAge }: Pick<WrittenCors, 'methods' | 'headers' | 'maxAge'>,
+  cors: Cors,
+): RouteAnswer {
   const vary = ['vary', 'Access-Control-Request-Method, Access-Control-Request-Headers']
   const allowed = [
     ...(methods.length > 0 ? ['access-control-allow-methods', methods.join(', ')] : []),

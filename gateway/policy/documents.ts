@@ -5,7 +5,7 @@ import type { Fault } from './fault.js'
 
 /** The part of a configuration that a policy depends on. */
 export type PolicyConfig = Omit<Config, 'gateway' | 'access'> & {
-  readonly gateway: Pick<Config['gateway'], 'routes' | 'closed' | 'store'>
+  readonly gateway: Pick<Config['gateway'], 'routes' | 'closed' | 'quotaPath' | 'cors' | 'store'>
 }
 
 /** In the order of their file names. */

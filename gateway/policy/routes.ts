@@ -4,6 +4,7 @@ import type { Route } from '../route.js'
 import type { Facts } from '../types.js'
 import { HostTries } from './host-tries.js'
 import { foldPattern, isServedMethod, type Pattern } from './pattern.js'
+import type { QuotaPath } from './quota-path.js'
 import type { Found, PathTrie } from './trie.js'
 import { overridingMethod, ownReading, type UpstreamReading } from './upstream-reading.js'
 
@@ -28,9 +29,21 @@ export class Routes {
   readonly #readings: ReadonlyMap<string, UpstreamReading>
   readonly #readingOfOwn: UpstreamReading | undefined
   readonly #closed: readonly ClosedEntry[]
+  readonly #quotaPath: { readonly path: QuotaPath; readonly found: Found<Route> } | undefined
 
-  /** @param readings how upstreams interpret requests, by name, where that matters */
-  constructor(closed: readonly ClosedEntry[], readings: ReadonlyMap<string, UpstreamReading>) {
+  /**
+   * @param readings how upstreams interpret requests, by name, where that matters
+   * @param quotaPath comes before all routes, of every host
+   */
+  constructor(
+    closed: readonly ClosedEntry[],
+    readings: ReadonlyMap<string, UpstreamReading>,
+    quotaPath?: QuotaPath,
+  ) {
+    this.#quotaPath = quotaPath && {
+      path: quotaPath,
+      found: { value: quotaPath.route, route: quotaPath.path },
+    }
     this.#readings = readings
     this.#readingOfOwn = ownReading(readings)
     this.#closed = closed.map(({ host, path, prefix, contains }) => ({
@@ -63,6 +76,7 @@ export class Routes {
    */
   find(facts: RoutedFacts): Found<Route> | undefined {
     if (this.isClosed(facts)) return undefined
+    if (this.#quotaPath?.path.isAt(facts.path)) return this.#quotaPath.found
     const found = this.#find(facts.method, facts)
     const field = found && this.#readingOf(found.value)?.methodOverride
     const method = overridingMethod(facts, field) ?? facts.method
@@ -117,8 +131,13 @@ export class Routes {
   /** True for a path that is answered 404 whatever routes say. */
   isClosed({ path: asked, host }: Pick<Facts, 'path' | 'host'>): boolean {
     if (this.#closed.length === 0) return false
+    return this.closing(asked, host) >= 0
+  }
+
+  /** Index of the entry that closes the path, on every host if none is given; -1 if none does. */
+  closing(asked: string, host?: string): number {
     const path = ended(asked.toLowerCase())
-    return this.#closed.some(
+    return this.#closed.findIndex(
       one =>
         (one.host === undefined || one.host === host) &&
         (one.path === undefined || one.path === path) &&

@@ -126,6 +126,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     denials: new Denials(now),
   }
   const lasting: Lasting = {
+    counters,
     decider: new Decider({
       ...counters,
       onSlots: held.noting(slotReports((rule, change) => metrics.inflight(rule, change), log)),

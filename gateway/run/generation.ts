@@ -2,7 +2,9 @@
 
 import type { Configuration } from '../configured/load.js'
 import type { Decider } from '../decide/decide.js'
+import type { Counters } from '../decide/dry-run.js'
 import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
+import { ownQuota } from '../explain/own-quota.js'
 import { sendRejection } from '../forward/reject.js'
 import type { UnknownHosts } from '../identify/unknown.js'
 import { TrustedProxies } from '../listen/client.js'
@@ -27,6 +29,8 @@ import type { BackendState, EmbeddedService, Held, Upstreams } from './upstreams
 /** What outlives a configuration, so that a reload loses no counts. */
 export interface Lasting {
   readonly decider: Decider
+  /** The counters that it decides by. */
+  readonly counters: Counters
   readonly upstreams: Upstreams
   readonly unknownHosts: UnknownHosts
   /** Entries, modes and negotiated limits set on the admin port. */
@@ -137,7 +141,7 @@ export class Generation implements InForce {
   }
 
   #parts(upstreams: ReadonlyMap<string, Upstream>, redactor: Redactor): PipelineParts {
-    const { decider, observers, tracing, log } = this.#lasting
+    const { counters, decider, observers, tracing, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -162,6 +166,7 @@ export class Generation implements InForce {
       decide: request => decider.decide(request),
       refuseUnread: request => decider.refuseUnread(request),
       countWrongCredential: this.#lasting.countWrongCredential,
+      quotaOf: routed => ownQuota(routed, this.current.compiled.policy, counters),
       sendRejection,
       finished: event => {
         for (const observer of observers) observer.finished(event)

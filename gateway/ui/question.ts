@@ -35,6 +35,11 @@ function headerOf(line: string): [string, string][] {
   return [[name.trim(), value.join(':').trim()]]
 }
 
+function whyNone({ closed, quota_path }: Explanation['request']): string {
+  if (closed) return ': the path is closed in gateway.yaml'
+  return quota_path ? ": the gateway answers with the caller's own windows" : ''
+}
+
 function answerWords({
   request,
   project,
@@ -49,9 +54,7 @@ function answerWords({
     project === null
       ? 'no project'
       : `project ${project.id} (${project.plan}, ${project.environment}; found by ${project.by})`,
-    upstream === null
-      ? `no upstream${request.closed ? ': the path is closed in gateway.yaml' : ''}`
-      : `upstream ${upstream}`,
+    upstream === null ? `no upstream${whyNone(request)}` : `upstream ${upstream}`,
     ...access.map(
       ({ entry, action, mode, src, why }) => `access entry ${entry}: ${action}, ${mode} (${why ?? src})`,
     ),

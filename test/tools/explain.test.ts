@@ -126,6 +126,24 @@ t.test('explain says that a path is closed, although a route leads there', async
   t.match(told, { request: { closed: true }, upstream: null })
 })
 
+t.test('explain says that the gateway answers quotaPath, and what limits it', async t => {
+  const folder = t.testdir()
+  cpSync('config', folder, { recursive: true })
+  appendFileSync(join(folder, 'gateway.yaml'), '\nquotaPath: /.well-known/quota\n')
+  const asked = ['explain', 'GET', '/.well-known/quota', '--project', 'developer', '--config', folder]
+  const { out } = await sluice(asked, { columns: 200 })
+  t.match(out, 'path: /.well-known/quota (already in normal form), quotaPath in gateway.yaml\n')
+  t.match(out, "200, by the gateway itself, with the caller's own windows.")
+  const told = JSON.parse((await sluice([...asked, '--json'])).out) as Explanation
+  t.match(told, { request: { quota_path: true }, upstream: null, bucket: null, answer: { status: 200 } })
+  t.same(
+    told.rules.map(({ rule }) => rule),
+    ['quotaPath'],
+  )
+  const post = await sluice(asked.map(word => (word === 'GET' ? 'POST' : word)))
+  t.match(post.out, 'Refused: 405 method-not-allowed')
+})
+
 t.test('the project is found as in the gateway, or taken from --project', async t => {
   t.match(await asJson('GET', '/', '--host', 'dev.localhost'), { project: { id: 'developer', by: 'host' } })
   t.match(await asJson('GET', 'http://globex.localhost/'), {

@@ -52,13 +52,14 @@ export function writeExplanation(explanation: Explanation, io: Io): void {
   lines.note(whose)
 }
 
-function pathText({ request: { path, target, closed }, answer }: Explanation): string {
+function pathText({ request: { path, target, closed, quota_path }, answer }: Explanation): string {
   if (path === null) {
     return answer.code === 'bad-target' ? 'none: the target has no normal form' : 'not looked at'
   }
   const asked = target.replace(/^https?:\/\/[^/?]*/i, '').split('?')[0]
   const form = path === asked ? 'already in normal form' : 'its normal form, which is matched and counted'
-  return `${path} (${form})${closed ? ', under "closed" in gateway.yaml' : ''}`
+  const own = quota_path ? ', quotaPath in gateway.yaml' : ''
+  return `${path} (${form})${closed ? ', under "closed" in gateway.yaml' : own}`
 }
 
 /** `app, as /internal/x`, if it gets another target than the client asked for. */
@@ -196,14 +197,17 @@ function resultText({ result, mode, store, counters }: ExplainedRule): string {
   return mode === 'enforce' ? `no${reason}` : `it would say no${reason}`
 }
 
-function verdictText({ answer, upstream, project, live }: Explanation): string {
+function verdictText({ request, answer, upstream, project, live }: Explanation): string {
   if (answer.code === 'credential-unchecked' && !live) {
     return 'Not known: the files alone cannot check this credential, because only a running gateway reads the keys. --live asks one.'
   }
   if (answer.status === null) return `Let through to ${upstream}.`
   if (answer.code === null && (project === null || upstream !== null))
     return `${answer.status}, by the gateway itself: no rule is asked.`
-  if (answer.code === null) return `${answer.status}, by the gateway itself, as the route says.`
+  if (answer.code === null) {
+    const what = request.quota_path ? "with the caller's own windows" : 'as the route says'
+    return `${answer.status}, by the gateway itself, ${what}.`
+  }
   const by = answer.refused_by.length === 0 ? '' : ` by ${listed(answer.refused_by, 'and')}`
   return `Refused${by}: ${answer.status} ${answer.code}. ${answer.detail ?? ''}`
 }

@@ -169,6 +169,7 @@ export class Model {
     decide: request => this.#decider.decide(request),
     refuseUnread: request => this.#decider.refuseUnread(request),
     countWrongCredential: async () => undefined,
+    quotaOf: async () => ({}),
     sendRejection: (_req, res) => res.cut(),
     finished() {},
     ended() {},

@@ -26,6 +26,7 @@ export function compiled(policies: readonly PolicyFile[], changes: Partial<Polic
     gateway: {
       routes: [{ path: '/**', upstream: 'app', auth: 'optional', scopes: [] }],
       closed: [],
+      cors: 'echo',
       store: { onError: 'local' } as never,
     },
     projects: [],

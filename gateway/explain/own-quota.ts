@@ -1,0 +1,58 @@
+/** The answer at `quotaPath`: what its caller has used of its quotas. Nothing is charged. */
+import { isUnlimited } from '../../config/words/bucket.js'
+import type { Counters } from '../decide/dry-run.js'
+import { seconds } from '../forward/fields.js'
+import { isExempt } from '../pipeline/access.js'
+import type { Routed } from '../pipeline/enter.js'
+import type { BucketRule, Policy } from '../policy/policy.js'
+import type { Reading } from '../verdict.js'
+import { inTurns, lookAt } from './counters.js'
+
+/** A bucket with a limit has windows. */
+interface OwnBucket {
+  readonly bucket: string
+  readonly unlimited?: true
+  readonly windows?: readonly OwnWindow[]
+}
+
+/** Null where no store can say it. */
+interface OwnWindow {
+  /** Its name, as in the policy `BUCKET.WINDOW` of responses. */
+  readonly window: string
+  /** As it is in force: while Redis is away, this gateway's share of it. */
+  readonly quota: number
+  readonly used: number | null
+  readonly left: number | null
+  /** Seconds until more of it is left; 0 if nothing is used. */
+  readonly resets: number | null
+}
+
+/** Says no more than responses do: of the enforced buckets, by which the caller's own requests are counted. */
+export async function ownQuota(routed: Routed, policy: Policy, counters: Counters): Promise<object> {
+  const { id, plan, environment } = routed.project
+  const rules = [...(policy.tableOf(routed.project)?.rules.values() ?? [])]
+  const buckets = await inTurns(rules, rule => ownBucket(rule, routed, counters))
+  return { project: id, plan, environment, buckets: buckets.filter(one => one !== undefined) }
+}
+
+/** Undefined for a bucket that is not enforced for this caller. */
+async function ownBucket(
+  rule: BucketRule,
+  { facts, project, ruling }: Routed,
+  counters: Counters,
+): Promise<OwnBucket | undefined> {
+  if (rule.mode !== 'enforce') return undefined
+  if (isUnlimited(rule) || isExempt(ruling)) return { bucket: rule.id, unlimited: true }
+  const matched = { rule, route: '' }
+  const question = counters.questions.of(matched, { facts, project, matched: [matched] }, 0)
+  if (question === 'skip' || !('demand' in question)) return undefined
+  const { readings } = await lookAt(question, counters)
+  return { bucket: rule.id, windows: readings.map(reading => ownWindow(rule, reading)) }
+}
+
+function ownWindow({ id }: BucketRule, { policy, quota, used, left, resetMs }: Reading): OwnWindow {
+  const window = policy.slice(id.length + 1)
+  if (used === undefined) return { window, quota, used: null, left: null, resets: null }
+  const resets = used === 0 ? 0 : seconds(resetMs)
+  return { window, quota, used: Math.min(used, quota), left: left ?? 0, resets }
+}
