@@ -27,11 +27,14 @@ export function readPluginList(path: string, env: NodeJS.ProcessEnv, files = new
         )
       : undefined
   const written = (parsed?.data as { plugins?: unknown } | null | undefined)?.plugins
-  const isList = parsed?.faults.length === 0 && Array.isArray(written)
+  const isRead = parsed?.faults.length === 0
+  const isList = isRead && Array.isArray(written)
   const names: readonly string[] = isList && written.every(name => typeof name === 'string') ? written : []
   const locate = (file: string, at: Path) => ({ file, ...(parsed?.locate(at) ?? { line: 1, col: 1 }) })
   return {
     gatewayFile,
+    /** False if gateway.yaml could not be read, which loading it will report. */
+    isRead,
     /** As written; empty if the list in gateway.yaml is invalid, which loading it will report. */
     names,
     /** A problem with the plugin at `index`, or with the whole list. */

@@ -18,12 +18,14 @@ export const isReadOnce = (file: string): boolean => readOnce.has(file)
 
 /** Waits for the writer of a pipe, but not for ever, and not when it was read before. Never throws. */
 export function readSecret(file: string): Secret {
-  const known = readOnce.get(file)
-  if (known !== undefined) return known
   try {
-    const info = statSync(file)
-    const secret = secretIn(file, info)
-    if (!info.isFile() && 'text' in secret) readOnce.set(file, secret)
+    const info = statSync(file, { throwIfNoEntry: false })
+    if (info?.isFile()) readOnce.delete(file)
+    const known = readOnce.get(file)
+    if (known !== undefined) return known
+    const found = info ?? statSync(file)
+    const secret = secretIn(file, found)
+    if (!found.isFile() && 'text' in secret) readOnce.set(file, secret)
     return secret
   } catch (error) {
     const { code = 'unknown error' } = error as NodeJS.ErrnoException

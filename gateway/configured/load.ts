@@ -75,7 +75,7 @@ export async function load(
 /** A changed list of plugins may be the cause: the running process does not know the new ones. */
 function hint(path: string, env: NodeJS.ProcessEnv, running: LoadedPlugins | undefined): Problem[] {
   const list = running && readPluginList(path, env)
-  if (list === undefined || isDeepStrictEqual(list.names, running?.names)) return []
+  if (!list?.isRead || isDeepStrictEqual(list.names, running?.names)) return []
   return [list.problem('The list of plugins has changed. That needs a restart.')]
 }
 

@@ -36,11 +36,10 @@ function compileRedirect(
 ): RouteAnswer {
   const message = faultOf(to)
   if (message !== undefined) faults.push({ path: ['redirect', 'to'], message })
-  const [, place = '', query = ''] = /^([^?#]*)(.*)$/.exec(to) ?? []
-  const [placeFor, queryFor] = [
-    compileTarget(place, inUrl, asked => asked),
-    compileTarget(query, encodeURIComponent, encodeURIComponent),
-  ]
+  const end = to.search(/[?#]/)
+  const place = end === -1 ? to : to.slice(0, end)
+  const placeFor = compileTarget(place, inUrl, asked => asked)
+  const queryFor = compileTarget(to.slice(place.length), encodeURIComponent, encodeURIComponent)
   // biome-ignore lint/suspicious/noTemplateCurlyInString: that is how the value is written
   const needsHost = to.includes('${host}')
   return {

@@ -1,6 +1,6 @@
 /** The files of one load: what was read, and what is watched. */
 import { execFileSync, spawn } from 'node:child_process'
-import { renameSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { ConfigFiles } from '../../config/files.js'
@@ -49,6 +49,10 @@ t.test(
     const again = new ConfigFiles()
     t.same(again.secret(pipe), { text: 'hunter2' }, 'without a writer')
     t.same([...again.sources], [])
+    rmSync(pipe)
+    t.same(again.secret(pipe), { text: 'hunter2' }, 'when it is gone')
+    writeFileSync(pipe, 'hunter3')
+    t.same(new ConfigFiles().secret(pipe), { text: 'hunter3' }, 'a file in its place is read')
     t.end()
   },
 )

@@ -276,6 +276,9 @@ t.test('a reload says that a changed list of plugins needs a restart', async t =
     { message: /Unknown policy kind "cost"/ },
     { path: 'plugins', message: 'The list of plugins has changed. That needs a restart.' },
   ])
+  writeFileSync(file, text.replace('version: 1', `version: 1\nredis: \${NOT_SET}`))
+  const other = await gateway.reloader.reload('admin')
+  matchList(t, 'problems' in other && other.problems, [{ message: /NOT_SET/ }])
 })
 
 t.test('what a module keeps alive or ends does not decide how a command ends', async t => {
