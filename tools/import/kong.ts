@@ -89,7 +89,6 @@ class KongImport {
     const isAnonymous = keyAuth.some(plugin => this.#plugins.anonymousOf(plugin) !== undefined)
     if (!isAnonymous && waived.has(KEY_AUTH)) this.#into.projects.rejectUnknown()
     new KongLimits(this.#into, this.#plugins, consumers, this.#knowsClients).read(open)
-    this.#limitBodies(routes)
     this.#plugins.reportUnused()
   }
 
@@ -137,12 +136,13 @@ class KongImport {
     if (service?.node.enabled === false) return false
     const upstream = this.#upstreams.get(service)
     const nowhere = service === undefined ? 'of no service' : `sent to the service "${nameOf(service) ?? ''}"`
+    const settings = { timeouts: service && timeoutsOf(service), maxBody: maxBodyOf(route.plugins) }
     for (const place of places) {
       const elsewhere = upstream === undefined ? nowhere : sentElsewhere(route, place)
       if (elsewhere !== undefined) this.#into.divert(place, elsewhere, section.at())
       else if (upstream !== undefined && place.patterns.length > 0) {
         if (!place.path.endsWith('/')) this.#into.changedOnce(section.at('paths'), wholeSegments(place.path))
-        this.#into.open({ ...place, upstream }, section.at())
+        this.#into.open({ ...place, route: { upstream, settings } }, section.at())
       }
     }
     const but = route.plugins.some(isLimiter)
@@ -174,10 +174,7 @@ class KongImport {
       const url = service.text('url')
       const urls = url === undefined ? addresses : [url]
       const upstream = this.#into.upstreams.add(nameOf(service) ?? 'service', urls, service.at())
-      if (upstream === undefined) continue
-      this.#upstreams.set(service, upstream)
-      const timeouts = timeoutsOf(service)
-      if (Object.keys(timeouts).length > 0) this.#into.upstreams.set(upstream, { timeouts }, service.at())
+      if (upstream !== undefined) this.#upstreams.set(service, upstream)
     }
   }
 
@@ -189,35 +186,18 @@ class KongImport {
       return target.text('target') ?? ''
     })
   }
-
-  /** The largest body of routes (request-size-limiting) becomes that of their upstream. */
-  #limitBodies(routes: readonly KongRoute[]): void {
-    const sizes = new Map<Section, Map<number, Section>>()
-    const without = new Set<Section>()
-    for (const { service, plugins } of routes) {
-      const plugin = plugins.find(one => nameOf(one) === 'request-size-limiting')
-      if (service === undefined) continue
-      if (plugin === undefined) without.add(service)
-      else sizes.set(service, (sizes.get(service) ?? new Map()).set(bytesOf(plugin), plugin))
-    }
-    for (const [service, found] of sizes) {
-      const maxBody = Math.min(...found.keys())
-      const [plugin] = found.values()
-      const name = this.#upstreams.get(service)
-      if (plugin === undefined || name === undefined || !(maxBody >= 0)) continue
-      this.#into.upstreams.limitBody(name, maxBody)
-      const sentence = `maxBody is of the whole upstream "${name}": the smallest one holds for all of its routes.`
-      if (found.size > 1 || without.has(service)) this.#into.changed(plugin.at(), sentence)
-    }
-  }
 }
 
 const UNIT_BYTES: Readonly<Record<string, number>> = { bytes: 1, kilobytes: 1024, megabytes: 1024 ** 2 }
 
-function bytesOf(plugin: Section): number {
+/** The largest body, as the nearest plugin has it. */
+function maxBodyOf(plugins: readonly Section[]): number | undefined {
+  const plugin = plugins.find(one => nameOf(one) === 'request-size-limiting')
+  if (plugin === undefined) return undefined
   const config = plugin.section('config')
   const unit = UNIT_BYTES[config.text('size_unit') ?? 'megabytes'] ?? Number.NaN
-  return Math.floor((config.number('allowed_payload_size') ?? 128) * unit)
+  const size = Math.floor((config.number('allowed_payload_size') ?? 128) * unit)
+  return size >= 0 ? size : undefined
 }
 
 /** In milliseconds, as both gateways write them. */

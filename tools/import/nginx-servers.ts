@@ -3,6 +3,7 @@ import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
 import { type Block, type Directive, named } from './nginx-text.js'
 import { isConfined, type PlacePath } from './places.js'
+import { type ImportedRoute, rewriteOf } from './routes.js'
 import { isPrivate } from './rules.js'
 import { type ImportedSettings, PATH_STAYS, withoutSecret } from './upstreams.js'
 
@@ -185,8 +186,8 @@ export class NginxUpstreams {
     this.#pools.set(pool, addresses)
   }
 
-  /** The upstream of a `proxy_pass`; undefined, after reporting it, when no route can lead there. */
-  passed(one: Directive, place: PlacePath, settings: ImportedSettings): string | undefined {
+  /** The route of a `proxy_pass`; undefined, after reporting it, when none can lead there. */
+  passed(one: Directive, place: PlacePath, settings: ImportedSettings): ImportedRoute | undefined {
     const [target = ''] = one.words
     const [, scheme, host = '', uri] = /^(https?:\/\/)([^/$]+)(\/[^$]*)?$/.exec(target) ?? []
     const shown = `"proxy_pass ${withoutSecret(target)}"`
@@ -194,13 +195,15 @@ export class NginxUpstreams {
       this.#into.leftOut(one, `${shown}. An upstream has fixed http:// or https:// addresses.`)
       return undefined
     }
-    if (uri !== undefined && isConfined(place, uri)) {
-      const why = `The upstream got no other paths than those of "${uri}", and paths are not rewritten here.`
-      this.#into.leftOut(one, `${shown}. ${why}`)
-      return undefined
-    }
-    if (uri !== undefined && uri !== place.path)
+    const rewrite = uri === undefined ? {} : rewriteOf(place, uri)
+    if (uri !== undefined && rewrite === undefined) {
+      if (isConfined(place, uri)) {
+        const why = `The upstream got no other paths than those of "${uri}", and only whole segments are replaced here.`
+        this.#into.leftOut(one, `${shown}. ${why}`)
+        return undefined
+      }
       this.#into.leftOut(one, `the "${uri}" of proxy_pass. ${PATH_STAYS}`)
+    }
     const address = scheme + host
     if (!this.#proxied.has(address)) {
       const addresses = (this.#pools.get(host) ?? [host]).map(server => scheme + server)
@@ -213,7 +216,6 @@ export class NginxUpstreams {
       )
     }
     const upstream = this.#proxied.get(address)
-    if (upstream !== undefined) this.#into.upstreams.set(upstream, settings, one)
-    return upstream
+    return upstream === undefined ? undefined : { upstream, settings, ...(rewrite && { rewrite }) }
   }
 }

@@ -83,6 +83,14 @@ export function reportFields(middleware: Section | undefined, into: Findings): v
   }
 }
 
+/** The largest body that all of the middlewares let through. */
+export function maxBodyOf(middlewares: readonly (Section | undefined)[]): number | undefined {
+  const sizes = middlewares
+    .map(one => one?.section('buffering').number('maxRequestBodyBytes') ?? 0)
+    .filter(size => Number.isInteger(size) && size > 0)
+  return sizes.length === 0 ? undefined : Math.min(...sizes)
+}
+
 /** Where a middleware redirects. */
 export interface TraefikRedirect {
   /** In words. */

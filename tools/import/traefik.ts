@@ -8,6 +8,7 @@ import {
   isLimiter,
   type LimitedRequests,
   limitBy,
+  maxBodyOf,
   redirectOf,
   reportFields,
   type TraefikRedirect,
@@ -91,10 +92,8 @@ class TraefikImport {
     if (open.length > 0) for (const one of middlewares) reportFields(one, this.#into)
     for (const requests of this.#byProjects(name, open, section)) {
       this.#into.place(requests.match, requests.projects)
-      for (const [i, one] of middlewares.entries()) {
+      for (const [i, one] of middlewares.entries())
         limitBy(names[i] ?? '', one, requests, this.#into, entryPoints.knowsClients)
-        this.#limitBodies(one, upstream)
-      }
     }
   }
 
@@ -173,8 +172,10 @@ class TraefikImport {
     const { path = '/', kind, method } = fit
     if (kind === 'prefix' && !path.endsWith('/'))
       this.#into.changedOnce(section.at('rule'), wholeSegments(path))
+    const maxBody = maxBodyOf(middlewares)
+    const route = { upstream, ...(maxBody !== undefined && { settings: { maxBody } }) }
     const methods = method === undefined ? {} : { methods: [method] }
-    this.#into.open({ ...place, patterns: [patternOf(fit)], upstream, ...methods }, at)
+    this.#into.open({ ...place, patterns: [patternOf(fit)], route, ...methods }, at)
     return true
   }
 
@@ -216,14 +217,5 @@ class TraefikImport {
       return projects.length === 0 ? [] : [{ name, projects, match: groups.get(hosts[0] ?? '') ?? [] }]
     })
     return [...(everybody === undefined ? [] : [{ name, projects: [], match: everybody }]), ...named]
-  }
-
-  #limitBodies(middleware: Section | undefined, upstream: string | undefined): void {
-    const buffering = middleware?.section('buffering')
-    const maxBody = buffering?.number('maxRequestBodyBytes') ?? 0
-    if (buffering === undefined || upstream === undefined || !Number.isInteger(maxBody) || maxBody < 1) return
-    this.#into.upstreams.limitBody(upstream, maxBody)
-    const sentence = `maxBody is of the whole upstream "${upstream}", for all routers that lead there.`
-    this.#into.changedOnce(buffering.at(), sentence)
   }
 }

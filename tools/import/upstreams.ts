@@ -5,8 +5,10 @@ import { From } from './yaml.js'
 
 /** Limits and timeouts of an upstream; bytes, and times in milliseconds. */
 export interface ImportedSettings {
-  readonly maxBody?: number
-  readonly timeouts?: { readonly connect?: number; readonly head?: number; readonly idle?: number }
+  readonly maxBody?: number | undefined
+  readonly timeouts?:
+    | undefined
+    | { readonly connect?: number; readonly head?: number; readonly idle?: number }
 }
 
 interface ImportedUpstream {
@@ -70,49 +72,45 @@ export class ImportedUpstreams {
     return [url.origin]
   }
 
-  /** Sets limits and timeouts; where its routes differ, the smallest body and the longest times hold. */
-  set(name: string, settings: ImportedSettings, at: Origin): void {
-    const entry = this.#upstreams.get(name)
-    if (entry === undefined) return
-    const present = entry.settings
-    if (present === undefined) {
-      entry.settings = settings
-      return
-    }
-    if (JSON.stringify(present) !== JSON.stringify(settings)) {
-      this.#into.changedOnce(
-        at,
-        `"${name}" has one maxBody and one set of timeouts, where these locations differ: the smallest body and the longest times hold for all.`,
-      )
-    }
-    const times = [present.timeouts ?? {}, settings.timeouts ?? {}] as Record<string, number>[]
-    const keys = Object.keys({ ...times[0], ...times[1] })
-    const bodies = [present.maxBody, settings.maxBody].filter(one => one !== undefined)
-    entry.settings = {
-      ...(bodies.length > 0 && { maxBody: Math.min(...bodies) }),
-      ...(keys.length > 0 && {
-        timeouts: Object.fromEntries(keys.map(key => [key, Math.max(...times.map(one => one[key] ?? 0))])),
-      }),
+  /** Gives each upstream the largest body and the first timeouts of its routes; those that differ say so themselves. */
+  settle(routes: readonly { readonly upstream: string; readonly settings?: ImportedSettings }[]): void {
+    for (const { upstream, settings = {} } of routes) {
+      const entry = this.#upstreams.get(upstream)
+      if (entry === undefined) continue
+      const { maxBody, timeouts } = entry.settings ?? settings
+      const bodies = [maxBody ?? Number.POSITIVE_INFINITY, settings.maxBody ?? Number.POSITIVE_INFINITY]
+      const largest = Math.max(...bodies)
+      entry.settings = { timeouts, maxBody: largest < Number.POSITIVE_INFINITY ? largest : undefined }
     }
   }
 
-  limitBody(name: string, maxBody: number): void {
-    const entry = this.#upstreams.get(name)
-    if (entry !== undefined) entry.settings = { ...entry.settings, maxBody }
+  /** What of the settings of a route its upstream does not say, as it is written. */
+  differing(upstream: string, { maxBody, timeouts = {} }: ImportedSettings): object {
+    const { settings: shared = {} } = this.#upstreams.get(upstream) ?? {}
+    const own = Object.entries(timeouts).filter(
+      ([key, ms]) => ms !== shared.timeouts?.[key as keyof typeof timeouts],
+    )
+    return writtenSettings({
+      maxBody: maxBody === shared.maxBody ? undefined : maxBody,
+      timeouts: Object.fromEntries(own),
+    })
   }
 
   document(): object {
     const entries = [...this.#upstreams].map(([name, { at, origins, settings = {} }]) => {
       const [url] = origins
-      const timeouts = Object.entries(settings.timeouts ?? {}).map(([key, ms]) => [key, durationText(ms)])
-      const entry = {
-        ...(origins.length === 1 ? { url } : { urls: origins }),
-        ...(settings.maxBody !== undefined && { maxBody: settings.maxBody }),
-        ...(timeouts.length > 0 && { timeouts: Object.fromEntries(timeouts) }),
-      }
+      const entry = { ...(origins.length === 1 ? { url } : { urls: origins }), ...writtenSettings(settings) }
       return [name, new From(this.#into.placeOf(at), entry)]
     })
     return Object.fromEntries(entries)
+  }
+}
+
+function writtenSettings({ maxBody, timeouts = {} }: ImportedSettings): object {
+  const times = Object.entries(timeouts).map(([key, ms]) => [key, durationText(ms)])
+  return {
+    ...(maxBody !== undefined && { maxBody }),
+    ...(times.length > 0 && { timeouts: Object.fromEntries(times) }),
   }
 }
 
