@@ -90,7 +90,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     says: [/requests for a host that no server has are refused/],
     gateway: [/unknownProject: reject/],
   },
-  'nginx: servers with patterns, certificates of clients, or a private address are left out': {
+  'nginx: servers with expressions, certificates of clients, or a private address are left out': {
     format: 'nginx',
     files: ['nginx-hosts.conf'],
     shut: [
@@ -98,10 +98,11 @@ const SCENES: Readonly<Record<string, Scene>> = {
       'status.example.com/',
       'acme.example.com/',
       'acme.example.com/admin/x',
-      'a.wild.example.com/',
+      'wild.example.com/',
       'example.org/server-status',
     ],
-    open: ['www.example.org/', 'example.org/x'],
+    open: ['www.example.org/', 'example.org/x', 'a.wild.example.com/', 'a.b.wild.example.com/admin/x'],
+    gateway: [/host: "\*\.wild\.example\.com"/],
     says: [/status\.example\.com was reachable at 127\.0\.0\.1:8081 alone/, /behind ssl_verify_client "on"/],
   },
   'nginx: subrequests, signed links, tokens and conditions': {

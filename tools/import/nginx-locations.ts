@@ -18,11 +18,13 @@ import { type ImportedSettings, LONGEST_TIMEOUT_MS, withoutSecret } from './upst
 
 /** What a block inherits from the blocks around it. */
 export interface NginxContext {
-  /** Hosts of its server; none: every host. */
+  /** Hosts of its server, all names or one wildcard; none: every host. */
   readonly hosts: readonly string[]
+  /** How nginx prefers a server with these hosts. */
+  readonly hostRank: number
   readonly projects: readonly string[]
-  /** True where the server has more hosts than can be listed, which another server would take here. */
-  readonly hasOtherHosts: boolean
+  /** Where the server has more hosts than can be listed, which another server would take here: how it is preferred for them. */
+  readonly otherRank?: number | undefined
   readonly kind: MatchedPlace['kind']
   readonly path: string
   readonly limits: readonly NginxLimit[]
@@ -43,7 +45,7 @@ const NGINX_DEFAULTS: ImportedSettings = {
 /** What holds around all servers. */
 export const ROOT: NginxContext = {
   ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS, fields: [] },
-  ...{ settings: NGINX_DEFAULTS, isRouted: true, hasOtherHosts: false },
+  ...{ settings: NGINX_DEFAULTS, isRouted: true, hostRank: 0 },
 }
 
 /** What a block says, and what it inherits. */
@@ -62,11 +64,7 @@ const EXACT = 3
 const SERVER_REWRITE = 4
 
 /** nginx takes a server with the host first, then what the server rewrites, an exact location, and so on. */
-const rankOf = ({ hosts }: NginxContext, kind: number, length = 0): number[] => [
-  hosts.length > 0 ? 1 : 0,
-  kind,
-  length,
-]
+const rankOf = ({ hostRank }: NginxContext, kind: number, length = 0): number[] => [hostRank, kind, length]
 
 /** The place of a server or location. */
 export function placeIn(context: NginxContext): MatchedPlace {
@@ -86,7 +84,7 @@ export const openIn = (context: NginxContext): MatchedPlace & { readonly redirec
 
 /** Closes a place of a server, on the hosts that cannot be listed as well. */
 export function closeIn(
-  { hosts, hasOtherHosts }: NginxContext,
+  { hosts, otherRank }: NginxContext,
   place: PlacePath & Pick<MatchedPlace, 'rank'>,
   what: string,
   at: Directive,
@@ -94,7 +92,7 @@ export function closeIn(
 ): void {
   into.close({ ...place, hosts }, what, at)
   const [, ...rank] = place.rank
-  if (hasOtherHosts) into.close({ ...place, hosts: [], rank: [0, ...rank] }, what, at)
+  if (otherRank !== undefined) into.close({ ...place, hosts: [], rank: [otherRank, ...rank] }, what, at)
 }
 
 /** What a location takes: a path, all that a path begins, what an expression matches, or what others send there. */

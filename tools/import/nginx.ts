@@ -15,10 +15,10 @@ import {
   ROOT,
 } from './nginx-locations.js'
 import {
+  hostRank,
   importRealIp,
   isNameless,
   NginxServers,
-  NginxUpstreams,
   namesOf,
   onlyRedirects,
   withoutRepeated,
@@ -32,7 +32,8 @@ import {
   parseNginx,
   withIncluded,
 } from './nginx-text.js'
-import { asLiteral, below, wholeSegments } from './places.js'
+import { NginxUpstreams } from './nginx-upstreams.js'
+import { asLiteral, below, isWildcard, wholeSegments } from './places.js'
 import { foreignFile } from './programs.js'
 import { withoutSecret } from './upstreams.js'
 import { dataOf, type SourceFile } from './yaml.js'
@@ -153,17 +154,22 @@ class NginxImport {
 
   #server(one: Directive, outer: NginxContext): void {
     const block = one.block ?? []
-    const { hosts, patterns } = namesOf(block)
+    const { names, wildcards, patterns } = namesOf(block)
+    const groups = [names, ...wildcards.map(one => [one])].filter(({ length }) => length > 0)
     const apart = this.#servers.apart(block)
     if (apart !== undefined) {
-      const who = hosts[0] ?? 'a server'
+      const who = groups[0]?.[0] ?? 'a server'
       this.#into.lost(apart, `${who} was reachable at ${apart.words[0]} alone. No route leads there.`)
       return
     }
     if (onlyRedirects(block)) {
       this.#into.leftOut(one, 'a server that only redirects. Redirect in front of the gateway.')
-      const whole = { hosts, kind: 'prefix', path: '/', rank: [1, 1, 1] } as const
-      if (hosts.length > 0) this.#into.divert(whole, 'redirected', one)
+      for (const hosts of groups)
+        this.#into.divert(
+          { hosts, kind: 'prefix', path: '/', rank: [hostRank(hosts[0]), 1, 1] },
+          'redirected',
+          one,
+        )
       return
     }
     const isDefault = this.#servers.isDefault(block)
@@ -172,20 +178,25 @@ class NginxImport {
       this.#into.leftOut(one, `a server without a name that is not the default one of its address: ${why}`)
       return
     }
-    const whole = hosts.length === 0 ? ' The server is left out with all in it.' : ''
+    const whole = groups.length === 0 ? ' The server is left out with all in it.' : ''
     for (const name of patterns)
-      this.#into.leftOut(one, `the name "${name}". Hosts are written out, without patterns.${whole}`)
-    if (hosts.length > 0 && isDefault) {
+      this.#into.leftOut(one, `the name "${name}". A host is a name, or "*." and a name.${whole}`)
+    if (groups.length > 0 && isDefault) {
       this.#into.changedOnce(
         one,
         'requests for a host that no server has are refused, where nginx gives them to the first or default server.',
       )
     }
-    const projects = hosts.length === 0 ? [] : this.#into.projects.ofHosts(hosts, one)
+    const otherRank = this.#servers.otherRank(patterns)
     // A guard of a server with only patterns for names holds for hosts that nobody can list.
-    const isRouted = hosts.length === 0 ? patterns.length === 0 : projects.length > 0
-    const hasOtherHosts = patterns.length > 0 && hosts.length > 0 && this.#servers.isAnyNameless
-    this.#block(block, { ...outer, hosts, projects, hasOtherHosts, isRouted }, one)
+    const isRouted = patterns.length === 0
+    if (groups.length === 0) this.#block(block, { ...outer, hostRank: otherRank ?? 0, isRouted }, one)
+    for (const hosts of groups) {
+      const ofNames = isWildcard(hosts[0]) ? [] : this.#into.projects.ofHosts(hosts, one)
+      const projects = wildcards.length > 0 ? [] : ofNames
+      const own = { hosts, hostRank: hostRank(hosts[0]), projects, otherRank }
+      this.#block(block, { ...outer, ...own, isRouted: isWildcard(hosts[0]) || ofNames.length > 0 }, one)
+    }
   }
 
   #location(one: Directive, outer: NginxContext): void {
@@ -217,6 +228,13 @@ class NginxImport {
     const pattern = kind === 'exact' ? asLiteral(path) : below(path)
     if (kind === 'prefix' && !path.endsWith('/')) this.#into.changedOnce(at, wholeSegments(path))
     this.#limits.apply(limits, pattern, projects)
+    if (limits.length > 0 && isWildcard(context.hosts[0])) {
+      const why = 'a project, by which limits are told apart, has no wildcards.'
+      this.#into.changedOnce(
+        at,
+        `the limits of ${context.hosts[0]} hold for these paths of every host: ${why}`,
+      )
+    }
     const answered = at.name === 'server' || at.name === 'location' ? answeredIn(block) : undefined
     const rewritten = rewriteOfAll(block, context)
     if (answered !== undefined) this.#into.divert(place, answered, at)

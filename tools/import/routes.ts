@@ -7,7 +7,9 @@ import { From } from './yaml.js'
 
 /** What a route says besides its host and path. */
 export interface ImportedRoute {
-  readonly upstream: string
+  /** Absent where the gateway answers itself. */
+  readonly upstream?: string
+  readonly respond?: { readonly status: number }
   readonly rewrite?: ImportedRewrite
   readonly settings?: ImportedSettings
 }
@@ -29,14 +31,16 @@ export function rewriteOf({ path }: PlacePath, target: string): ImportedRewrite 
   return { ...(stripPrefix && { stripPrefix }), ...(addPrefix && { addPrefix }) }
 }
 
+const to = ({ upstream }: ImportedRoute): string => (upstream === undefined ? '' : `, to ${upstream}`)
+
 /** The routes to open places, each once. */
 export function routesTo(open: readonly OpenPlace[], into: Migration): From[] {
   const routes: From[] = []
   const present = new Map<string, string>()
   into.upstreams.settle(open.map(({ route }) => route))
   for (const { hosts, patterns, route, at } of open) {
-    const { upstream, rewrite, settings = {} } = route
-    const written = { upstream, ...rewrite, ...into.upstreams.differing(upstream, settings) }
+    const { rewrite, settings, ...target } = route
+    const written = { ...target, ...rewrite, ...into.upstreams.differing(route) }
     for (const host of hosts.length === 0 ? [undefined] : hosts) {
       for (const path of patterns) {
         const key = `${host ?? ''} ${path}`
@@ -44,8 +48,8 @@ export function routesTo(open: readonly OpenPlace[], into: Migration): From[] {
         if (other === undefined) {
           present.set(key, JSON.stringify(written))
           routes.push(new From(into.placeOf(at), { ...(host !== undefined && { host }), path, ...written }))
-        } else if (other !== JSON.stringify(written))
-          into.leftOut(at, `a second route of ${path}, to ${upstream}. The first one takes its requests.`)
+        } else if (other !== JSON.stringify(written) && route.respond === undefined)
+          into.leftOut(at, `a second route of ${path}${to(route)}. The first one takes its requests.`)
       }
     }
   }

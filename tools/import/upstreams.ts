@@ -11,6 +11,11 @@ export interface ImportedSettings {
     | { readonly connect?: number; readonly head?: number; readonly idle?: number }
 }
 
+interface RouteSettings {
+  readonly upstream?: string
+  readonly settings?: ImportedSettings
+}
+
 interface ImportedUpstream {
   readonly at: Origin
   readonly origins: readonly string[]
@@ -73,8 +78,8 @@ export class ImportedUpstreams {
   }
 
   /** Gives each upstream the largest body and the first timeouts of its routes; those that differ say so themselves. */
-  settle(routes: readonly { readonly upstream: string; readonly settings?: ImportedSettings }[]): void {
-    for (const { upstream, settings = {} } of routes) {
+  settle(routes: readonly RouteSettings[]): void {
+    for (const { upstream = '', settings = {} } of routes) {
       const entry = this.#upstreams.get(upstream)
       if (entry === undefined) continue
       const { maxBody, timeouts } = entry.settings ?? settings
@@ -85,7 +90,7 @@ export class ImportedUpstreams {
   }
 
   /** What of the settings of a route its upstream does not say, as it is written. */
-  differing(upstream: string, { maxBody, timeouts = {} }: ImportedSettings): object {
+  differing({ upstream = '', settings: { maxBody, timeouts = {} } = {} }: RouteSettings): object {
     const { settings: shared = {} } = this.#upstreams.get(upstream) ?? {}
     const own = Object.entries(timeouts).filter(
       ([key, ms]) => ms !== shared.timeouts?.[key as keyof typeof timeouts],
