@@ -30,7 +30,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
       ],
     ]
       .map(path => `shop.example.com${path}`)
-      .concat('old.example.com/x'),
+      .concat('old.example.com/x', 'shop.example.com/docs/x', 'shop.example.com/health'),
     open: [
       ...[
         '/',
@@ -51,8 +51,8 @@ const SCENES: Readonly<Record<string, Scene>> = {
     ],
     says: [
       /Lost: shop\.example\.com \/account\/\*\* was sent elsewhere by an "if \(\$is_member = 0/,
+      /the field X-Who as "\$remote_user"\. Routes do not know its value/,
       /\/included\/\*\* was with "include snippets\/not-here\.conf", which cannot be read\./,
-      /Lost: the field X-Remote-User, which nginx sets or removes\./,
       /Left out: shop\.example\.com \/old-admin\/\*\* was sent to https:\/\/vpn\.example\.com\/\. It is under "closed"/,
       /Left out: shop\.example\.com \/assets\/\*\* was served by root\./,
       /\/legacy\/\*\* was rewritten to \/login\./,
@@ -140,48 +140,74 @@ const SCENES: Readonly<Record<string, Scene>> = {
 
 for (const [title, scene] of Object.entries(SCENES)) t.test(title, t => play(t, scene))
 
-t.test('a real nginx forwards every path that the gateway forwards, as the same path', async t => {
-  const app = await startApp(t, (req, res) => res.writeHead(200, { 'x-app': `${req.url}` }).end())
-  const text = readFileSync(fixture('nginx-away.conf'), 'utf8')
-    .replace(/if \(\$scheme = http\).*/, '')
-    .replaceAll('$backend', '127.0.0.1:1')
-    .replace('limit_req zone=none; ', '')
-    .replace(/include [^;]*;/g, '')
-    .replace(/location \/same.*/, '')
-    .replaceAll(/http:\/\/127\.0\.0\.1:300\d/g, app)
-  const nginx = await nginxServing(t, port => text.replaceAll(/listen 80\b/g, `listen 127.0.0.1:${port}`))
-  if (nginx === undefined) return
-  const folder = t.testdir({ 'nginx.conf': text })
-  const made = join(folder, 'made')
-  await sluice(['import', 'nginx', join(folder, 'nginx.conf'), '--output', made])
-  const file = join(made, 'gateway.yaml')
-  const ports =
-    'listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }\nadmin: { host: 127.0.0.1, port: 0 }\n'
-  writeFileSync(file, readFileSync(file, 'utf8') + ports)
-  const gateway = await gatewayProcess(t, made)
-  /** The path that the application got, without dot segments and repeated slashes, which nginx passes on where it replaces nothing. */
-  const reached = async (url: string, host: string, path: string): Promise<string | undefined> => {
-    const { 'x-app': got } = (await send(url + path, { headers: { host } })).headers
-    return got === undefined ? undefined : new URL(`${got}`.replace(/\/+/g, '/'), app).pathname
-  }
-  const paths = [...text.matchAll(/location (?:[=~^*]+ )?\^?(\/[\w/.-]*)/g)].flatMap(([, path = '']) => [
-    path,
-    `${path}x`,
-    `${path.replace(/\/$/, '')}/x`,
-    `${path.toUpperCase()}/x`,
-    `/x/..${path}`,
-  ])
-  let passed = 0
-  for (const host of ['shop.example.com', 'old.example.com', 'any.example.com']) {
-    for (const path of [...paths, '/wp-admin/x', '/internal/debug']) {
-      const got = await reached(gateway.url, host, path)
-      if (got === undefined) continue
-      passed += 1
-      t.equal(got, await reached(nginx, host, path), `${host}${path}`)
+t.test(
+  'a real nginx forwards and answers whatever the gateway does, with the same path and fields',
+  async t => {
+    const app = await startApp(t, (req, res) => {
+      const { 'x-tier': tier, 'x-remote-user': user, 'x-who': who } = req.headers
+      res.writeHead(200, {
+        'x-app': `${req.url}`,
+        'x-got': JSON.stringify({ tier, user, who }),
+        'x-secret': 's',
+      })
+      res.end()
+    })
+    const text = readFileSync(fixture('nginx-away.conf'), 'utf8')
+      .replace(/if \(\$scheme = http\).*/, '')
+      .replaceAll('$backend', '127.0.0.1:1')
+      .replace('limit_req zone=none; ', '')
+      .replace(/include [^;]*;/g, '')
+      .replace(/location \/same.*/, '')
+      .replaceAll(/http:\/\/127\.0\.0\.1:300\d/g, app)
+    const nginx = await nginxServing(t, port => text.replaceAll(/listen 80\b/g, `listen 127.0.0.1:${port}`))
+    if (nginx === undefined) return
+    const folder = t.testdir({ 'nginx.conf': text })
+    const made = join(folder, 'made')
+    await sluice(['import', 'nginx', join(folder, 'nginx.conf'), '--output', made])
+    const file = join(made, 'gateway.yaml')
+    const ports =
+      'listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }\nadmin: { host: 127.0.0.1, port: 0 }\n'
+    writeFileSync(file, readFileSync(file, 'utf8') + ports)
+    const gateway = await gatewayProcess(t, made)
+    /** The answer of the application, with the path that it got, or of the gateway itself; undefined where it refuses. */
+    const answer = async (url: string, host: string, path: string): Promise<object | undefined> => {
+      const { status, headers, body } = await send(url + path, {
+        headers: { host, 'x-remote-user': 'root', 'x-who': 'root', 'x-tier': 'none' },
+      })
+      const { 'x-app': app, 'x-got': got, 'x-secret': secret, 'x-docs': docs, location } = headers
+      if (status >= 400) return undefined
+      const isRedirect = location !== undefined
+      const of = { status, got, secret, docs, frames: headers['x-frame-options'] }
+      // nginx passes on dot segments and repeated slashes where it replaces nothing.
+      if (app !== undefined) return { ...of, path: new URL(`${app}`.replace(/\/+/g, '/'), url).pathname }
+      // It completes locations by its own address, and adds a page to redirects.
+      const to =
+        isRedirect &&
+        new URL(`${location}`, `http://${host}`).href.replace(/(?<=com):\d+/, '').replace(/(?<!:)\/+/g, '/')
+      return { ...of, to, body: isRedirect ? '' : body }
     }
-  }
-  t.ok(passed > 30, 'and the gateway forwards some')
-})
+    const paths = [...text.matchAll(/location (?:[=~^*]+ )?\^?(\/[\w/.-]*)/g)].flatMap(([, path = '']) => [
+      path,
+      `${path}x`,
+      `${path.replace(/\/$/, '')}/x`,
+      `${path.toUpperCase()}/x`,
+      `/x/..${path}`,
+    ])
+    let passed = 0
+    let answered = 0
+    for (const host of ['shop.example.com', 'old.example.com', 'any.example.com']) {
+      for (const path of [...paths, '/wp-admin/x', '/internal/debug']) {
+        const got = await answer(gateway.url, host, path)
+        if (got === undefined) continue
+        if ('path' in got) passed += 1
+        else answered += 1
+        t.same(got, await answer(nginx, host, path), `${host}${path}`)
+      }
+    }
+    t.ok(passed > 30, 'and the gateway forwards some')
+    t.ok(answered > 5, 'and answers some')
+  },
+)
 
 t.test('a geo may name the variable with the client’s address', async t => {
   const { out } = await sluice(['import', 'nginx', fixture('nginx-ports.conf')])

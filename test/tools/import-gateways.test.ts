@@ -177,7 +177,7 @@ t.test('a gateway with an imported configuration refuses requests over the limit
   const { folder } = await imported(t, 'nginx', 'nginx.conf')
   const app = await startApp(t, (_req, res) => res.end('done'))
   const file = join(folder, 'gateway.yaml')
-  const text = readFileSync(file, 'utf8').replace(/urls: .*/, `url: "${app}"`)
+  const text = readFileSync(file, 'utf8').replace(/urls:\n(?: +- .*\n)+/, `url: "${app}"\n`)
   writeFileSync(
     file,
     `${text}listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }\nadmin: { host: 127.0.0.1, port: 0 }\n`,

@@ -172,7 +172,7 @@ class KongImport {
       const hosts = this.#targetsOf(pools.get(host)) ?? [`${host}:${port}`]
       const addresses = hosts.map(one => `${protocol}://${one}${service.text('path') ?? ''}`)
       const url = service.text('url')
-      const urls = url === undefined ? addresses : [url]
+      const urls = (url === undefined ? addresses : [url]).map(one => ({ url: one }))
       const upstream = this.#into.upstreams.add(nameOf(service) ?? 'service', urls, service.at())
       if (upstream !== undefined) this.#upstreams.set(service, upstream)
     }

@@ -1,6 +1,6 @@
 /** nginx's servers and locations as places: which of them takes a request, what is closed, and what goes elsewhere. */
 import type { Migration } from './migration.js'
-import { fieldsOf } from './nginx-directives.js'
+import { fieldsOf, type NginxFields, NO_FIELDS } from './nginx-fields.js'
 import {
   answeredIn,
   type Guards,
@@ -11,7 +11,8 @@ import {
   rewrittenPaths,
 } from './nginx-guards.js'
 import { limitsOf, type NginxLimit } from './nginx-limits.js'
-import type { Block, Directive } from './nginx-text.js'
+import { hostRank } from './nginx-servers.js'
+import { type Block, type Directive, named } from './nginx-text.js'
 import type { MatchedPlace, PlacePath } from './places.js'
 import { literalsOf } from './regex.js'
 import { type ImportedSettings, LONGEST_TIMEOUT_MS, withoutSecret } from './upstreams.js'
@@ -30,8 +31,9 @@ export interface NginxContext {
   readonly limits: readonly NginxLimit[]
   readonly guards: Guards
   readonly settings: ImportedSettings
-  /** The fields that are set on its requests. */
-  readonly fields: Block
+  readonly fields: NginxFields
+  /** The media type of what it answers itself. */
+  readonly type: string
   /** False where only guards are read, because the routes of the server cannot be written. */
   readonly isRouted: boolean
 }
@@ -44,8 +46,8 @@ const NGINX_DEFAULTS: ImportedSettings = {
 
 /** What holds around all servers. */
 export const ROOT: NginxContext = {
-  ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS, fields: [] },
-  ...{ settings: NGINX_DEFAULTS, isRouted: true, hostRank: 0 },
+  ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS, fields: NO_FIELDS },
+  ...{ settings: NGINX_DEFAULTS, isRouted: true, hostRank: 0, type: 'text/plain' },
 }
 
 /** What a block says, and what it inherits. */
@@ -55,6 +57,7 @@ export const contextIn = (block: Block, outer: NginxContext): NginxContext => ({
   guards: guardsOf(block, outer.guards),
   settings: settingsOf(block, outer.settings),
   fields: fieldsOf(block, outer.fields),
+  type: named(block, 'default_type')[0]?.words[0] ?? outer.type,
 })
 
 /** What nginx takes first, beginning with the last one. */
@@ -80,6 +83,11 @@ export function placeIn(context: NginxContext): MatchedPlace {
 export const openIn = (context: NginxContext): MatchedPlace & { readonly redirectsTwin: boolean } => ({
   ...placeIn(context),
   redirectsTwin: context.kind === 'prefix' && context.path.endsWith('/'),
+})
+
+/** All of some hosts, where nginx prefers every location. */
+export const wholeOf = (hosts: readonly string[]): MatchedPlace => ({
+  ...{ hosts, kind: 'prefix', path: '/', rank: [hostRank(hosts[0]), 1, 1] },
 })
 
 /** Closes a place of a server, on the hosts that cannot be listed as well. */

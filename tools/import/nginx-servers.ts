@@ -2,6 +2,7 @@
 import { isHostName } from '../../config/checks/rules.js'
 import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
+import { isRefusing, isToHttps } from './nginx-guards.js'
 import { type Block, type Directive, named } from './nginx-text.js'
 import { isWildcard } from './places.js'
 import { isPrivate } from './rules.js'
@@ -40,13 +41,19 @@ export function isNameless(server: Block): boolean {
   return Object.values(namesOf(server)).every(({ length }) => length === 0)
 }
 
-/** True for a server that does nothing but send clients elsewhere, such as from http to https. */
-export function onlyRedirects(server: Block): boolean {
-  const isRedirect = ({ name, words }: Directive): boolean =>
-    name === 'return' && /^30\d$/.test(words[0] ?? '')
+/** The `return` of a server by which it answers every request, before it looks for a location; none that refuses. */
+export const returnOfAll = (server: Block): Directive | undefined =>
+  server.find(one => one.name === 'return' && !isRefusing(one))
+
+/** True for a server whose locations forward nothing, and send clients from http to https. */
+export function sendsToHttps(server: Block): boolean {
+  const isSent = ({ block = [] }: Directive): boolean => {
+    const returned = block.find(({ name }) => name === 'return')
+    return returned !== undefined && isToHttps(returned)
+  }
   const forwards = (block: Block): boolean =>
     block.some(one => one.name === 'proxy_pass' || forwards(one.block ?? []))
-  return server.some(isRedirect) || (server.some(({ block }) => block?.some(isRedirect)) && !forwards(server))
+  return server.some(isSent) && !forwards(server)
 }
 
 /** The servers of a file, compared with each other. */
@@ -54,12 +61,14 @@ export class NginxServers {
   /** True when requests for hosts that no server has reach an upstream. */
   readonly #isAnyNameless: boolean
   readonly #isAnyWild: boolean
+  readonly #names: ReadonlySet<string>
   readonly #defaults: ReadonlySet<Block>
   readonly #isAnyWide: boolean
   readonly #isAnyUsual: boolean
 
   constructor(servers: readonly Block[]) {
     this.#isAnyNameless = servers.some(isNameless)
+    this.#names = new Set(servers.flatMap(one => namesOf(one).names))
     this.#isAnyWild = servers.some(one => namesOf(one).wildcards.length > 0)
     this.#defaults = defaultsAmong(servers)
     this.#isAnyWide = servers.some(one => narrowListen(one) === undefined)
@@ -71,6 +80,10 @@ export class NginxServers {
     // Expressions and wildcards at the end come after all others; a name that is written otherwise comes first.
     if (this.#isAnyWild && patterns.some(one => !/^~|\.\*$/.test(one))) return NAMED
     return patterns.length > 0 && this.#isAnyNameless ? 0 : undefined
+  }
+
+  has(host: string): boolean {
+    return this.#names.has(host)
   }
 
   isDefault(server: Block): boolean {

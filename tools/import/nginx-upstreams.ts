@@ -3,12 +3,12 @@ import type { Migration } from './migration.js'
 import type { Directive } from './nginx-text.js'
 import { isConfined, type PlacePath } from './places.js'
 import { type ImportedRoute, rewriteOf } from './routes.js'
-import { type ImportedSettings, PATH_STAYS, withoutSecret } from './upstreams.js'
+import { type ImportedSettings, PATH_STAYS, type WeightedAddress, withoutSecret } from './upstreams.js'
 
 /** The destinations of `proxy_pass`, by `upstream` or by address. */
 export class NginxUpstreams {
   readonly #into: Migration
-  readonly #pools = new Map<string, readonly string[]>()
+  readonly #pools = new Map<string, readonly WeightedAddress[]>()
   readonly #proxied = new Map<string, string | undefined>()
 
   constructor(into: Migration) {
@@ -22,19 +22,21 @@ export class NginxUpstreams {
       const [address = '', ...options] = words
       const leftOut = (what: string): void =>
         this.#into.leftOut(one, `"${what}". The addresses of an upstream share the requests.`)
-      if (/^(keepalive|zone)/.test(name)) return []
+      if (/^(keepalive|zone|least_conn)/.test(name)) return []
       const isUnusable = address.startsWith('unix:') || options.some(word => /^(backup|down)$/.test(word))
       if (name !== 'server' || isUnusable) {
         leftOut(withoutSecret([name, ...words].join(' ')))
         return []
       }
-      if (options.length > 0) leftOut(options.join(' '))
-      return [address]
+      const weight = options.find(word => /^weight=\d{1,6}$/.test(word))
+      const others = options.filter(word => word !== weight)
+      if (others.length > 0) leftOut(others.join(' '))
+      return [{ url: address, weight: Number(weight?.slice('weight='.length) ?? 1) }]
     })
     this.#pools.set(pool, addresses)
   }
 
-  /** The route of a `proxy_pass`; undefined, after reporting it, when none can lead there. */
+  /** Where a `proxy_pass` leads; undefined, after reporting it, when none can lead there. */
   passed(one: Directive, place: PlacePath, settings: ImportedSettings): ImportedRoute | undefined {
     const [target = ''] = one.words
     const [, scheme, host = '', uri] = /^(https?:\/\/)([^/$]+)(\/[^$]*)?$/.exec(target) ?? []
@@ -54,7 +56,10 @@ export class NginxUpstreams {
     }
     const address = scheme + host
     if (!this.#proxied.has(address)) {
-      const addresses = (this.#pools.get(host) ?? [host]).map(server => scheme + server)
+      const addresses = (this.#pools.get(host) ?? [{ url: host }]).map(one => ({
+        ...one,
+        url: scheme + one.url,
+      }))
       this.#proxied.set(address, this.#into.upstreams.add(host, addresses, one))
     }
     if (scheme === 'https://') {

@@ -1,6 +1,8 @@
 /** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
 import type { Migration } from './migration.js'
-import { isChosen, reportDirective, reportFields } from './nginx-directives.js'
+import { opensAnswer, TO_HTTPS } from './nginx-answers.js'
+import { reportDirective } from './nginx-directives.js'
+import { headersIn, isFieldRead } from './nginx-fields.js'
 import { answeredIn, guardIn, isGuard, isRefusing, networksDenied, rewriteOfAll } from './nginx-guards.js'
 import { NginxLimits } from './nginx-limits.js'
 import {
@@ -13,6 +15,7 @@ import {
   openIn,
   placeIn,
   ROOT,
+  wholeOf,
 } from './nginx-locations.js'
 import {
   hostRank,
@@ -20,7 +23,8 @@ import {
   isNameless,
   NginxServers,
   namesOf,
-  onlyRedirects,
+  returnOfAll,
+  sendsToHttps,
   withoutRepeated,
 } from './nginx-servers.js'
 import {
@@ -116,7 +120,7 @@ class NginxImport {
   }
 
   #directive(one: Directive, context: NginxContext): void {
-    const { name, words } = one
+    const { name } = one
     switch (name) {
       case 'server':
         this.#server(one, context)
@@ -124,31 +128,14 @@ class NginxImport {
       case 'location':
         this.#location(one, context)
         return
-      case 'limit_req_status':
-      case 'limit_conn_status':
-        if (words[0] !== '429') this.#into.changed(one, `refused requests get 429, not ${words[0]}.`)
-        return
-      case 'listen':
-        if (words.includes('ssl')) {
-          const sentence = '"listen … ssl". TLS is listen.tls in gateway.yaml: cert and key.'
-          this.#into.elsewhere(one, sentence, 'listen ssl')
-        }
-        this.#into.notNeeded(name)
-        return
       case 'if':
         if (isRefusing(one)) return
         this.#into.leftOut(one, 'an "if" and all in it. Rules look at requests, not at variables.')
         return
-      case 'stream':
-      case 'mail':
-        this.#into.leftOut(one, `"${name}". Only "http" is read.`)
-        return
       case 'return':
-        if (/^[45]/.test(words[0] ?? '')) return
-        this.#into.leftOut(one, `"return ${words[0]}". Nothing but refusals is answered here.`)
         return
       default:
-        if (!isGuard(name) && !isChosen(one)) reportDirective(one, this.#into)
+        if (!isGuard(name) && !isFieldRead(one)) reportDirective(one, this.#into)
     }
   }
 
@@ -162,14 +149,9 @@ class NginxImport {
       this.#into.lost(apart, `${who} was reachable at ${apart.words[0]} alone. No route leads there.`)
       return
     }
-    if (onlyRedirects(block)) {
-      this.#into.leftOut(one, 'a server that only redirects. Redirect in front of the gateway.')
-      for (const hosts of groups)
-        this.#into.divert(
-          { hosts, kind: 'prefix', path: '/', rank: [hostRank(hosts[0]), 1, 1] },
-          'redirected',
-          one,
-        )
+    if (sendsToHttps(block)) {
+      this.#into.elsewhere(one, `a server that only redirects. ${TO_HTTPS}`, 'redirect to https')
+      for (const hosts of groups) this.#into.divert(wholeOf(hosts), 'redirected', one)
       return
     }
     const isDefault = this.#servers.isDefault(block)
@@ -190,12 +172,17 @@ class NginxImport {
     const otherRank = this.#servers.otherRank(patterns)
     // A guard of a server with only patterns for names holds for hosts that nobody can list.
     const isRouted = patterns.length === 0
-    if (groups.length === 0) this.#block(block, { ...outer, hostRank: otherRank ?? 0, isRouted }, one)
+    // What answers every request leaves nothing to its locations.
+    const read = (context: NginxContext): void => {
+      if (returnOfAll(block) === undefined) this.#block(block, context, one)
+      else this.#takers.push({ context: contextIn(block, context), at: one, pass: undefined, block })
+    }
+    if (groups.length === 0) read({ ...outer, hostRank: otherRank ?? 0, isRouted })
     for (const hosts of groups) {
       const ofNames = isWildcard(hosts[0]) ? [] : this.#into.projects.ofHosts(hosts, one)
       const projects = wildcards.length > 0 ? [] : ofNames
       const own = { hosts, hostRank: hostRank(hosts[0]), projects, otherRank }
-      this.#block(block, { ...outer, ...own, isRouted: isWildcard(hosts[0]) || ofNames.length > 0 }, one)
+      read({ ...outer, ...own, isRouted: isWildcard(hosts[0]) || ofNames.length > 0 })
     }
   }
 
@@ -235,9 +222,13 @@ class NginxImport {
         `the limits of ${context.hosts[0]} hold for these paths of every host: ${why}`,
       )
     }
-    const answered = at.name === 'server' || at.name === 'location' ? answeredIn(block) : undefined
+    const isBlock = at.name === 'server' || at.name === 'location'
+    if (isBlock && opensAnswer(block, context, at, this.#servers, this.#into)) return
+    const answered = isBlock ? answeredIn(block) : undefined
     const rewritten = rewriteOfAll(block, context)
     if (answered !== undefined) this.#into.divert(place, answered, at)
+    else if (at.name === 'server' && returnOfAll(block) !== undefined)
+      this.#into.divert(wholeOf(context.hosts), 'redirected', at)
     else if (rewritten !== undefined)
       this.#into.divert(place, `rewritten to ${withoutSecret(rewritten.words[1] ?? '')}`, at)
     else if (pass !== undefined) {
@@ -246,8 +237,8 @@ class NginxImport {
         this.#into.divert(place, `sent to ${withoutSecret(pass.words[0] ?? '')}`, at)
         return
       }
-      reportFields(context.fields, this.#into)
-      this.#into.open({ ...openIn(context), patterns: [pattern], route }, pass)
+      const headers = headersIn(context.fields, true, this.#into)
+      this.#into.open({ ...openIn(context), patterns: [pattern], route: { ...route, headers } }, pass)
     }
   }
 }

@@ -107,7 +107,7 @@ export class TraefikFiles {
       return
     }
     if (servers.length === 0) return
-    const urls = servers.map(one => one.text('url') ?? '')
+    const urls = servers.map(one => ({ url: one.text('url') ?? '' }))
     const upstream = this.#into.upstreams.add(name, urls, service.at())
     if (upstream !== undefined) this.services.set(name, upstream)
   }

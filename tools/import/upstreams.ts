@@ -11,6 +11,12 @@ export interface ImportedSettings {
     | { readonly connect?: number; readonly head?: number; readonly idle?: number }
 }
 
+/** One of the addresses of an upstream. */
+export interface WeightedAddress {
+  readonly url: string
+  readonly weight?: number
+}
+
 interface RouteSettings {
   readonly upstream?: string
   readonly settings?: ImportedSettings
@@ -18,7 +24,8 @@ interface RouteSettings {
 
 interface ImportedUpstream {
   readonly at: Origin
-  readonly origins: readonly string[]
+  /** Addresses with their weights. */
+  readonly origins: readonly (readonly [string, number])[]
   settings: ImportedSettings | undefined
 }
 
@@ -42,8 +49,11 @@ export class ImportedUpstreams {
   }
 
   /** Adds an upstream by its addresses and returns its name; undefined when none can be used. */
-  add(name: string, addresses: readonly string[], at: Origin): string | undefined {
-    const origins = [...new Set(addresses.flatMap(address => this.#originOf(address, at)))]
+  add(name: string, addresses: readonly WeightedAddress[], at: Origin): string | undefined {
+    const weights = new Map<string, number>()
+    for (const { url, weight = 1 } of addresses)
+      for (const origin of this.#originOf(url, at)) weights.set(origin, (weights.get(origin) ?? 0) + weight)
+    const origins = [...weights].filter(([, weight]) => weight > 0)
     if (origins.length === 0) return undefined
     if (origins.length > MOST_ADDRESSES)
       this.#into.leftOut(at, 'the addresses after the 64th. An upstream has at most 64.')
@@ -56,7 +66,7 @@ export class ImportedUpstreams {
   addUnknown(): string {
     const start = { line: 1, col: 1 }
     this.#into.changed(start, 'the file names no upstream; http://127.0.0.1:3000 stands in for it.')
-    return this.add('app', ['http://127.0.0.1:3000'], start) ?? ''
+    return this.add('app', [{ url: 'http://127.0.0.1:3000' }], start) ?? ''
   }
 
   #originOf(address: string, at: Origin): string[] {
@@ -103,13 +113,31 @@ export class ImportedUpstreams {
 
   document(): object {
     const entries = [...this.#upstreams].map(([name, { at, origins, settings = {} }]) => {
-      const [url] = origins
-      const entry = { ...(origins.length === 1 ? { url } : { urls: origins }), ...writtenSettings(settings) }
+      const entry = { ...writtenAddresses(origins), ...writtenSettings(settings) }
       return [name, new From(this.#into.placeOf(at), entry)]
     })
     return Object.fromEntries(entries)
   }
 }
+
+const MOST_WEIGHT = 100
+
+/** Weights in their smallest numbers, none above the most that there is. */
+function writtenAddresses(origins: readonly (readonly [string, number])[]): object {
+  const [[url] = ['']] = origins
+  if (origins.length === 1) return { url }
+  const weights = origins.map(([, weight]) => weight)
+  const shared = weights.reduce((a, b) => divisor(a, b))
+  const scale = Math.max(shared, Math.max(...weights) / MOST_WEIGHT)
+  return {
+    urls: origins.map(([url, weight]) => {
+      const written = Math.max(1, Math.round(weight / scale))
+      return written === 1 ? url : { url, weight: written }
+    }),
+  }
+}
+
+const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b))
 
 function writtenSettings({ maxBody, timeouts = {} }: ImportedSettings): object {
   const times = Object.entries(timeouts).map(([key, ms]) => [key, durationText(ms)])
