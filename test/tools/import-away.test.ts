@@ -113,14 +113,27 @@ const SCENES: Readonly<Record<string, Scene>> = {
       ...['/maint/x', '/moved', '/again/x', '/dashboard/x', '/shared/x', '/files/12'].map(
         path => `site.example.com${path}`,
       ),
-      ...['sub.example.com/admin', 'kept.example.com/x'],
+      ...['kept.example.com/x', 'below.example.com/x', 'x.y.example.com/admin'],
     ],
-    open: ['site.example.com/', 'api.example.com/api/x'],
+    open: [
+      'site.example.com/',
+      'sub.example.com/x',
+      'part.example.com/api/x',
+      'api.example.com/api/x',
+      'x.y.example.com/x',
+    ],
     says: [
-      /Lost: the field X-User, which Traefik sets or removes/,
       /\/maint\/\*\* was sent on as \/maintenance\.html/,
       /\/dashboard\/\*\* was sent to "api@internal"/,
       /the router "beta" was reachable with Header\(X-Beta, 1\) alone\. It is left out\. .* without its own limits\./,
+    ],
+    gateway: [
+      /host: sub\.example\.com, path: \/\*\*, upstream: site, addPrefix: \/public }/,
+      /host: api\.example\.com, path: \/api\/\*\*, upstream: api, stripPrefix: \/api/,
+      /host: "\*\.y\.example\.com", path: \/\*\*, upstream: api/,
+      /request:\n.*remove: \[x-user\]/,
+      /- { url: "http:\/\/127\.0\.0\.1:3001", weight: 3 }\n.*- "http:\/\/127\.0\.0\.1:3003"/,
+      /health: { path: \/up, healthy: 1, unhealthy: 1, every: 10s, timeout: 5s }\n.*timeouts: { connect: 3s, head: 500ms }/,
     ],
   },
   'Traefik: certificates that an entry point asks for': {

@@ -143,7 +143,6 @@ t.test('Traefik: middlewares and chains limit the requests of their routers', as
     /Lost: the search for clients’ addresses in X-Forwarded-For/,
     /Lost: \/\*\* was behind the middleware "elsewhere", which is not in this file/,
     /the middleware "unused"\. No router uses it/,
-    /"healthCheck"/,
   ]) {
     t.match(err, line)
   }

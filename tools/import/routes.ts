@@ -17,7 +17,7 @@ export interface ImportedRoute {
   readonly headers?: ImportedHeaders
 }
 
-interface ImportedRewrite {
+export interface ImportedRewrite {
   readonly stripPrefix?: string
   readonly addPrefix?: string
 }
@@ -32,10 +32,14 @@ export const isWholePath = ({ kind, path }: PlacePath): boolean =>
 /** How the path of a place is replaced by `target`, the rest kept; undefined where that is no matter of whole segments. */
 export function rewriteOf({ path }: PlacePath, target: string): ImportedRewrite | undefined {
   if (target === path) return {}
-  if (![path, target].every(one => PLAIN_PATH.test(one)) || path.endsWith('/') !== target.endsWith('/'))
-    return undefined
-  const [stripPrefix, addPrefix] = [path, target].map(one => one.replace(/\/$/, ''))
-  return { ...(stripPrefix && { stripPrefix }), ...(addPrefix && { addPrefix }) }
+  if (path.endsWith('/') !== target.endsWith('/')) return undefined
+  return prefixesOf(path.replace(/\/$/, ''), target.replace(/\/$/, ''))
+}
+
+/** What is taken away from the beginning of paths, and put before them; undefined unless both are whole segments. */
+export function prefixesOf(stripPrefix: string, addPrefix: string): ImportedRewrite | undefined {
+  if (![stripPrefix, addPrefix].every(one => PLAIN_PATH.test(one) && !one.endsWith('/'))) return undefined
+  return { ...(stripPrefix !== '' && { stripPrefix }), ...(addPrefix !== '' && { addPrefix }) }
 }
 
 function writtenHeaders({ request, response }: ImportedHeaders = {}): object {

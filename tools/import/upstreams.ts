@@ -26,6 +26,7 @@ interface ImportedUpstream {
   readonly at: Origin
   /** Addresses with their weights. */
   readonly origins: readonly (readonly [string, number])[]
+  readonly health: object | undefined
   settings: ImportedSettings | undefined
 }
 
@@ -49,7 +50,7 @@ export class ImportedUpstreams {
   }
 
   /** Adds an upstream by its addresses and returns its name; undefined when none can be used. */
-  add(name: string, addresses: readonly WeightedAddress[], at: Origin): string | undefined {
+  add(name: string, addresses: readonly WeightedAddress[], at: Origin, health?: object): string | undefined {
     const weights = new Map<string, number>()
     for (const { url, weight = 1 } of addresses)
       for (const origin of this.#originOf(url, at)) weights.set(origin, (weights.get(origin) ?? 0) + weight)
@@ -58,7 +59,12 @@ export class ImportedUpstreams {
     if (origins.length > MOST_ADDRESSES)
       this.#into.leftOut(at, 'the addresses after the 64th. An upstream has at most 64.')
     const unique = this.#into.nameFor('upstream', name.replace(/^.*@/, ''))
-    this.#upstreams.set(unique, { at, origins: origins.slice(0, MOST_ADDRESSES), settings: undefined })
+    this.#upstreams.set(unique, {
+      at,
+      origins: origins.slice(0, MOST_ADDRESSES),
+      health,
+      settings: undefined,
+    })
     return unique
   }
 
@@ -112,8 +118,8 @@ export class ImportedUpstreams {
   }
 
   document(): object {
-    const entries = [...this.#upstreams].map(([name, { at, origins, settings = {} }]) => {
-      const entry = { ...writtenAddresses(origins), ...writtenSettings(settings) }
+    const entries = [...this.#upstreams].map(([name, { at, origins, health, settings = {} }]) => {
+      const entry = { ...writtenAddresses(origins), health, ...writtenSettings(settings) }
       return [name, new From(this.#into.placeOf(at), entry)]
     })
     return Object.fromEntries(entries)
@@ -147,7 +153,7 @@ function writtenSettings({ maxBody, timeouts = {} }: ImportedSettings): object {
   }
 }
 
-const durationText = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`)
+export const durationText = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`)
 
 /** What becomes of other paths of an upstream. */
 export const PATH_STAYS = 'Requests reach the upstream with the path they came with.'
