@@ -87,14 +87,26 @@ const SCENES: Readonly<Record<string, Scene>> = {
   'Kong: paths before those of requests, transformers, expressions and services without an address': {
     format: 'kong',
     files: ['kong-away.yaml'],
-    shut: ['/', '/x', '/orders/reports/7', '/orders/only', '/orders/calls', '/orders/orphan'].map(
-      path => `localhost${path}`,
-    ),
-    open: ['localhost/store/v2/x', 'localhost/orders/7', 'localhost/fields', 'localhost/orders/off'],
+    shut: [
+      ...['/orders/reports/7', '/orders/only', '/orders/calls', '/orders/orphan', '/odd/x'].map(
+        path => `localhost${path}`,
+      ),
+      'x.pool.example.com/y',
+    ],
+    open: [
+      ...['/', '/x', '/store/v2/x', '/orders/7', '/fields', '/orders/off'].map(path => `localhost${path}`),
+      'y.pool.example.com/y',
+    ],
+    gateway: [
+      /{ path: \/\*\*, upstream: shop, addPrefix: \/store }/,
+      /path: \/store\/v2\/\*\*\n.*\n.*stripPrefix: \/store\/v2\n.*addPrefix: \/store\n/,
+      /request:\n.*add: { x-via: edge }\n.*remove: \[x-admin\]/,
+      /weight: 3 }\n.*- "http:\/\/127\.0\.0\.1:3005"\n.*health: { path: \/up, every: 5s, timeout: 1s, healthy: 2, unhealthy: 3 }/,
+      /host: "\*\.pool\.example\.com", path: \/\*\*, upstream: pool, addPrefix: \/base }/,
+    ],
     says: [
-      /the path of http:\/\/127\.0\.0\.1:3000\/store/,
+      /Left out: \/odd\/\*\* was sent on below \/a;b/,
       /Lost: the field x-user, which Kong sets or removes/,
-      /Lost: the field x-admin, which Kong sets or removes/,
       /\/orders\/only\/\*\* was sent on as \/maintenance\./,
       /\/orders\/calls\/\*\* was sent to the service "calls"\./,
     ],

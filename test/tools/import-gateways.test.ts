@@ -83,7 +83,6 @@ t.test(
     t.equal(code, 1)
     for (const line of [
       /kong\.yaml:20:9 .*"~\/old\/orders/,
-      /kong\.yaml:19:9 .*strip_path/,
       /the plugin "cors"/,
       /"rate-limiting", which is not enabled/,
       /a limit by year/,
