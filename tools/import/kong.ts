@@ -178,7 +178,7 @@ class KongImport {
       const port = service.text('port') ?? (protocol === 'https' ? '443' : '80')
       const hosts = this.#targetsOf(pools.get(host)) ?? [{ url: `${host}:${port}` }]
       const addresses = hosts.map(one => ({ ...one, url: `${protocol}://${one.url}` }))
-      const url = service.text('url')?.replace(/^(https?:\/\/[^/?#@]+)\/[^?#]*$/, '$1')
+      const url = service.text('url')?.replace(/^(https?:\/\/[^/?#@]+)\/[^?#@]*$/, '$1')
       const urls = url === undefined ? addresses : [{ url }]
       const health = healthOf(pools.get(host))
       const upstream = this.#into.upstreams.add(nameOf(service) ?? 'service', urls, service.at(), health)
