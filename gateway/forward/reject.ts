@@ -3,9 +3,11 @@ import { STATUS_CODES } from 'node:http'
 import { fractionOf } from '../../config/words/share.js'
 import { CATALOGUE, type ErrorCode, problem, SERVED_METHODS } from '../errors.js'
 import type { IncomingRequest, OutgoingResponse } from '../message.js'
+import type { Calls } from '../types.js'
 import type { Verdict } from '../verdict.js'
 import { seconds } from './fields.js'
 import { grpcStatusFields, isGrpc } from './grpc.js'
+import { errorsFor } from './json-rpc.js'
 import { refusedRule } from './refused-rules.js'
 import { waitText } from './units.js'
 
@@ -18,6 +20,8 @@ export interface Rejection {
   /** Flat name, value, … list, rate-limit fields among them. */
   readonly fields?: readonly string[] | undefined
   readonly retryAfter?: number | undefined
+  /** The JSON-RPC calls that it answers. */
+  readonly calls?: Calls | undefined
 }
 
 /**
@@ -48,16 +52,22 @@ export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Re
 }
 
 /** Status and fields of a refusal, without the framing. */
-export function rejectionHead({ code, fields = [], retryAfter }: Rejection): {
+export function rejectionHead({ code, fields = [], retryAfter, calls }: Rejection): {
   status: number
   fields: string[]
 } {
   const entry: { status: number; retryAfter?: number } = CATALOGUE[code]
   const wait = retryAfter ?? entry.retryAfter
-  const head = ['Content-Type', 'application/problem+json', 'Cache-Control', 'no-store', ...fields]
+  const head = [...typeField(calls), 'Cache-Control', 'no-store', ...fields]
   if (wait !== undefined) head.push('Retry-After', String(wait))
   if (code === 'method-not-allowed') head.push('Allow', SERVED_METHODS)
   return { status: entry.status, fields: head }
+}
+
+/** Who sends nothing but notifications expects no body. */
+function typeField(calls: Calls | undefined): string[] {
+  if (calls?.ids === undefined) return ['Content-Type', 'application/problem+json']
+  return calls.ids.length === 0 ? [] : ['Content-Type', 'application/json']
 }
 
 /**
@@ -86,12 +96,12 @@ function grpcHead({ code, detail, fields = [], retryAfter }: Rejection): string[
   return [...grpcStatusFields(code, detail ?? entry.detail, retryAfter ?? entry.retryAfter), ...fields]
 }
 
-function bodyOf({ code, requestId, detail: said, policies, retryAfter }: Rejection): string {
+function bodyOf({ code, requestId, detail: said, policies, retryAfter, calls }: Rejection): string {
   const { type, title, status, detail, instance } = problem(code, requestId, said)
   const retry_after = policies && retryAfter
   // JSON.stringify omits undefined members. It is slow on objects built up step by step, hence one literal.
   const own = { type, title, status, detail, code, instance, 'violated-policies': policies, retry_after }
-  return JSON.stringify(own)
+  return calls?.ids === undefined ? JSON.stringify(own) : errorsFor(calls.ids, calls.isBatch, own)
 }
 
 const MOST_ADDED_SECONDS = 60
