@@ -179,6 +179,12 @@ export class Seen {
       ([part, some]) =>
         `No line of the log has ${part}, a part of the key of ${names(some)}: judged as if it were absent.`,
     )
+    const byCall = rules.filter(({ key }) => key.includes('json-rpc'))
+    if (this.#calls > 0 && byCall.length > 0) {
+      sentences.push(
+        `The log does not say how many calls a batch had, so each batch costs what one call does here by these rules: ${names(byCall)}.`,
+      )
+    }
     if (!knows('project', 'host')) {
       sentences.push(
         'The log does not record the host, so all requests may count as one unknown project: name it with --host.',
