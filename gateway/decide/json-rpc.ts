@@ -5,7 +5,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Calls, Facts } from '../types.js'
 import { isUnreadable, PEEK_BYTES } from './body-kind.js'
-import { depthOf, elementsOf, type Member, membersOf, textOf } from './json-text.js'
+import { elementsOf, isDeeperThan, type Member, membersOf, textOf } from './json-text.js'
 
 /** A batch of more is not read. */
 export const MOST_CALLS = 1000
@@ -45,7 +45,8 @@ export function callsIn(facts: Facts, prefix: Buffer, isLate: boolean): Calls {
   // Nobody knows how many calls there are in what cannot be read, so it costs as much as the largest batch.
   const unread = isEncoded || LIKE_LIST.test(text) ? unreadable(MOST_CALLS) : NO_CALL
   if (isEncoded || isLate || prefix.length >= PEEK_BYTES || !isUtf8(prefix)) return unread
-  if (!LIKE_JSON.test(text) || !isJson(text) || depthOf(text) > DEEPEST) return unread
+  // Before the parser, for which deep nesting is expensive.
+  if (!LIKE_JSON.test(text) || isDeeperThan(text, DEEPEST) || !isJson(text)) return unread
   const value = text.trim()
   if (value.startsWith('[')) return batchOf(value)
   const call = callOf(value)

@@ -32,17 +32,16 @@ export function elementsOf(list: string, most: number): { elements: string[]; le
   return { elements, length }
 }
 
-/** How deep objects and lists are nested. */
-export function depthOf(text: string): number {
+/** True if more than `most` objects and lists are nested. The text need not be valid. */
+export function isDeeperThan(text: string, most: number): boolean {
   let depth = 0
-  let deepest = 0
-  for (let i = 0; i < text.length; i += 1) {
+  for (let i = 0; i < text.length && depth <= most; i += 1) {
     const code = text.charCodeAt(i)
     if (code === QUOTE) i = endOfText(text, i + 1)
-    else if (code === BRACE || code === BRACKET) deepest = Math.max(deepest, ++depth)
+    else if (code === BRACE || code === BRACKET) depth += 1
     else if (code === BRACE_END || code === BRACKET_END) depth -= 1
   }
-  return deepest
+  return depth > most
 }
 
 /** Resolves the escapes of a string as written, with its quotation marks. */

@@ -117,13 +117,12 @@ rules: [{ id: calls, match: [POST /mcp], key: [json-rpc], quota: { requests: 1, 
       parts: { 'json-rpc': `hash-of-${call}` },
     }),
   )
-  const { candidate } = await replay(records.map(lineOf).join(''), '--policies', dir)
+  const { candidate, accuracy } = await replay(records.map(lineOf).join(''), '--policies', dir)
   t.match(
     candidate.rules.find(({ rule }) => rule === 'calls'),
     { requests: 3, refused: 1 },
   )
-  const { out } = await sluice(['replay', '-', '--policies', dir], { stdin: records.map(lineOf).join('') })
-  t.match(out.replace(/\s+/g, ' '), 'each batch costs what one call does here by these rules: calls')
+  t.ok(accuracy.some(sentence => /each batch costs what one call does here.*: calls/.test(sentence)))
 })
 
 t.test('a request with several records is replayed once, even if it was refused', async t => {
