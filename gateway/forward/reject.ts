@@ -8,7 +8,7 @@ import type { Verdict } from '../verdict.js'
 import { seconds } from './fields.js'
 import { grpcStatusFields, isGrpc } from './grpc.js'
 import { errorsFor } from './json-rpc.js'
-import { refusedRule } from './refused-rules.js'
+import { neverFits, refusedRule } from './refused-rules.js'
 import { waitText } from './units.js'
 
 export interface Rejection {
@@ -34,6 +34,7 @@ export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Re
   let policies: readonly string[] = []
   let hidden = false
   let retryAfter = 0
+  let waitHelps = true
   for (const outcome of verdict.outcomes) {
     if (outcome.result === 'unavailable') return { code: 'limiter-unavailable', requestId }
     if (outcome.result === 'allowed') continue
@@ -41,13 +42,15 @@ export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Re
     detail += detail === '' ? refused.text : ` ${refused.text}`
     policies = policies.length === 0 ? refused.policies : [...policies, ...refused.policies]
     hidden ||= refused.hidden
-    for (const { violated, resetMs } of outcome.readings) {
-      if (violated) retryAfter = Math.max(retryAfter, spreadWait(resetMs, outcome.key, jitter))
+    for (const reading of outcome.readings) {
+      if (!reading.violated) continue
+      if (neverFits(outcome.rule, reading)) waitHelps = false
+      retryAfter = Math.max(retryAfter, spreadWait(reading.resetMs, outcome.key, jitter))
     }
   }
   const code = hidden ? 'abnormal-usage' : 'quota-exceeded'
-  // No wait helps a request that is refused because it has no key to count by.
-  if (retryAfter === 0) return { code, requestId, detail, policies }
+  // No wait helps a request that has no key to count by, or a batch that never fits.
+  if (retryAfter === 0 || !waitHelps) return { code, requestId, detail, policies }
   return { code, requestId, detail: `${detail} Try again in ${waitText(retryAfter)}.`, policies, retryAfter }
 }
 

@@ -269,7 +269,8 @@ class PipelineRequest implements ResponseWatcher {
     context.refusedAs = CATALOGUE[rejection.code].status
     const { answers, sendRejection } = this.#parts
     const { answerFields, routeFields, calls } = context
-    sendRejection(req, res, refusal({ ...rejection, calls }, facts, answers, answerFields, routeFields))
+    const answering = calls === undefined ? rejection : { ...rejection, calls }
+    sendRejection(req, res, refusal(answering, facts, answers, answerFields, routeFields))
   }
 
   /** Ends a request that failed: with the error from the catalogue, or with a logged internal error. */

@@ -190,6 +190,12 @@ limits: [{ for: [{}], quotas: { tools: { sustained: 5 }, all: { sustained: 100 }
       detail: /this one counts as 2/,
     })
     t.equal(await status(tool('b')), 200)
+
+    const large = await post(`[${tool('c')},${tool('c')},${tool('c')}]`)
+    t.match(large.json(), [
+      { error: { message: /^Bucket tools admits 5 .* counts as 6\. Send fewer calls at a time\.$/ } },
+    ])
+    t.equal(large.headers['retry-after'], undefined, 'no wait helps it')
   })
 
   t.test('an in-flight rule, of which a batch takes one slot', async t => {
