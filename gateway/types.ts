@@ -130,6 +130,17 @@ export interface Condition {
   holds(facts: Facts, project: Project): boolean
 }
 
+/** The JSON-RPC calls in the body of a request. */
+export interface Calls {
+  /** What they count as: the method, with the tool of `tools/call`, or what several methods or unreadable bodies share. */
+  readonly name: string
+  /** How many there are, from 1: a batch has several. */
+  readonly count: number
+  readonly isBatch: boolean
+  /** The ids of those that are answered, as JSON; undefined if the body cannot be read. */
+  readonly ids: readonly string[] | undefined
+}
+
 /** A rule that matches a request. `route` is the text of its pattern, so logs have a bounded set of values. */
 export interface Matched {
   readonly rule: Rule
@@ -143,6 +154,8 @@ export interface Check<Config = unknown> {
   /** The pattern of the rule that the request matches. */
   readonly route: string
   readonly facts: Facts
+  /** How many calls the request makes, if the rule counts by them (`json-rpc`): it costs as many times more. */
+  readonly calls?: number | undefined
 }
 
 export interface Log {

@@ -140,6 +140,7 @@ export const KEY_PARTS = [
   'full-path',
   'host',
   'email-or-flow',
+  'json-rpc',
   'client-ip',
   'ja3',
   'ja4',
@@ -148,7 +149,7 @@ export const KEY_PARTS = [
 ] as const
 export type KeyPart = (typeof KEY_PARTS)[number] | `header:${string}`
 /** The parts that a bucket may count by: every request has them. */
-export const BUCKET_KEY_PARTS = ['project', 'client-ip'] as const satisfies readonly KeyPart[]
+export const BUCKET_KEY_PARTS = ['project', 'client-ip', 'json-rpc'] as const satisfies readonly KeyPart[]
 export type BucketKeyPart = (typeof BUCKET_KEY_PARTS)[number]
 
 /** Fields that belong to one connection, not to the message (RFC 9110 section 7.6.1). */

@@ -23,6 +23,8 @@ export interface CounterName {
   readonly auth?: 'authenticated' | 'anonymous'
   readonly email?: string
   readonly flow?: string
+  /** Method of JSON-RPC, or method and tool, as `explain` shows it. */
+  readonly call?: string
 }
 
 export interface Inspected {
@@ -64,6 +66,10 @@ const PARTS = {
   },
   email: optional('E-mail address that it names.', 1024),
   flow: optional('Flow id that it names.', 1024),
+  call: text(
+    'JSON-RPC method that it calls, with the tool of tools/call: tools/call:search. (batch) and (unreadable) are what batches of several methods, and bodies that cannot be read, share.',
+    600,
+  ),
 } as const
 
 const policySchema = {

@@ -1,6 +1,9 @@
 /** What a body is, as far as upstreams may read fields in it. */
 import type { Facts } from '../types.js'
 
+/** How much of a body rules may read: enough for forms and calls, little enough to hold in memory. */
+export const PEEK_BYTES = 64 * 1024
+
 /** `other`: has fields only if an upstream reads it as JSON whatever its type says. */
 export type BodyKind = 'form' | 'multipart' | 'json' | 'other'
 

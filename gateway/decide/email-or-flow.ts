@@ -1,19 +1,12 @@
 /** The key part of recovery requests: the e-mail, or the flow id (spec, 'In-flight limits', last row). */
 import { createHmac } from 'node:crypto'
-import type { Facts, Matched } from '../types.js'
-import { bodyKind, isUnreadable } from './body-kind.js'
+import type { Facts } from '../types.js'
+import { bodyKind, isUnreadable, PEEK_BYTES } from './body-kind.js'
 import { jsonField } from './json-fields.js'
 import { fieldName, MOST_FIELDS, multipartField, UNCLEAR } from './multipart-fields.js'
 
-/** How much of a body rules may read: enough for any recovery form, little enough to hold in memory. */
-export const PEEK_BYTES = 64 * 1024
 /** The beginning of an object, also in UTF-16: many upstreams read JSON whatever its type says. */
 const LIKE_JSON = /^[\s\0\uFEFF\uFFFD]*(?:\{|$)/
-
-/** True if part of the rule's key may be in the request's body. */
-export function needsBody(matched: Matched, facts: Facts): boolean {
-  return matched.rule.key.includes('email-or-flow') && bodyKind(facts) !== undefined
-}
 
 /**
  * The e-mail (lower-cased) from the query or a form, multipart or JSON body, else the flow id from the same places. If

@@ -3,6 +3,7 @@
  * ignore the case of names (Go's encoding/json). Reads whatever some upstream might read, including what strict parsers
  * refuse: one value too many only makes the request ambiguous, but a missed one would go uncounted.
  */
+import { endOfText } from './json-text.js'
 import { UNCLEAR } from './multipart-fields.js'
 
 /**
@@ -58,13 +59,6 @@ export function jsonField(text: string, field: string): (string | typeof UNCLEAR
     }
   }
   return []
-}
-
-/** Index of the quotation mark that ends a string; the length of `text` if there is none. */
-function endOfText(text: string, from: number): number {
-  let i = from
-  while (i < text.length && text[i] !== '"') i += text[i] === '\\' ? 2 : 1
-  return i
 }
 
 /** Resolves the escapes. With an invalid one, what an upstream reads is unclear. */

@@ -1,7 +1,7 @@
 /** Counter keys: the parts of a rule's key, joined so that two different keys cannot be mistaken for one another. */
 import { createHash } from 'node:crypto'
 import { BY_CLIENT } from '../../config/words/words.js'
-import type { Facts, KeyPart, Project, Rule } from '../types.js'
+import type { Calls, Facts, KeyPart, Project, Rule } from '../types.js'
 import { KEY_SPACE } from './redis/key-space.js'
 
 export interface Keyed {
@@ -11,6 +11,8 @@ export interface Keyed {
   readonly route: string
   /** Keyed hash of the e-mail or flow id, if the rule counts by it and the request names one. */
   readonly emailOrFlow: string | undefined
+  /** The calls in the body, if the rule counts by them. */
+  readonly calls?: Calls | undefined
 }
 
 const LONGEST_KEY = 200
@@ -118,15 +120,18 @@ function joined(rule: Rule, tag: string, rest: string): string {
   return text.join('')
 }
 
-/** The value of one part as it may be stored: paths and headers are hashed. */
+/** Parts of which a client writes the value, besides headers. */
+const HASHED: readonly KeyPart[] = ['full-path', 'json-rpc']
+
+/** The value of one part as it may be stored: paths, headers and methods of JSON-RPC are hashed. */
 function keyValue(part: KeyPart, request: Keyed): string | undefined {
   const value = partValue(part, request)
-  if (value === undefined || (part !== 'full-path' && !part.startsWith('header:'))) return value
+  if (value === undefined || !(HASHED.includes(part) || part.startsWith('header:'))) return value
   return hash(`${part}:${value}`)
 }
 
 /** The request's value for one part; undefined means absent. An empty header counts as absent. */
-function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed): string | undefined {
+function partValue(part: KeyPart, { facts, project, route, emailOrFlow, calls }: Keyed): string | undefined {
   switch (part) {
     case 'project':
       return project.id
@@ -140,6 +145,8 @@ function partValue(part: KeyPart, { facts, project, route, emailOrFlow }: Keyed)
       return facts.host
     case 'email-or-flow':
       return emailOrFlow
+    case 'json-rpc':
+      return calls?.name
     case 'client-ip':
       return facts.network
     case 'ja3':

@@ -42,8 +42,8 @@ const demandOfRule = ruleDemand<CountedBucket, Windows>(demandOf)
 function bucketDemand(check: Check<CountedBucket>): Demand {
   const { config, made = {} } = check.rule
   const demand = demandOfRule(check)
-  const cost = config.costs?.[check.route]
-  if (cost === undefined) return demand
+  const cost = (config.costs?.[check.route] ?? 1) * (check.calls ?? 1)
+  if (cost === 1) return demand
   made.demandsByCost ??= new Map()
   const known = made.demandsByCost.get(cost) ?? compiledDemand({ ...demand, cost })
   made.demandsByCost.set(cost, known)

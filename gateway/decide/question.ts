@@ -6,10 +6,11 @@ import { isInside } from '../../config/words/share.js'
 import { compiledRule } from '../compiled-rule.js'
 import type { Demand, UpstreamAnswer, Window } from '../demand.js'
 import type { Limiter } from '../plugin.js'
-import type { Facts, Log, Matched, Project, Rule } from '../types.js'
+import type { Calls, Facts, Log, Matched, Project, Rule } from '../types.js'
 import type { Outcome, Reading } from '../verdict.js'
 import { MOST_UNITS } from './after-answer.js'
 import { emailOrFlow } from './email-or-flow.js'
+import { NO_CALL } from './json-rpc.js'
 import { counterKey, type Keyed, shownParts } from './key.js'
 import type { Answer, Ask, Count } from './store/store.js'
 import { lengthAt } from './windows/calendar.js'
@@ -22,6 +23,8 @@ export interface DecideRequest {
   readonly bodyPrefix?: Buffer | undefined
   /** True if the rest of the body had not arrived in time. */
   readonly isBodyLate?: boolean | undefined
+  /** The JSON-RPC calls in the body, when a rule counts by them. */
+  readonly calls?: Calls | undefined
   /** Called once the store has answered; `startedAt` by `performance.now()`. */
   readonly storeCalled?: ((startedAt: number, remote: boolean) => void) | undefined
 }
@@ -71,7 +74,7 @@ export class Questions {
       if (key === undefined)
         return rule.missing === 'deny' ? outcomeWithout({ rule, route }, 'limited') : 'skip'
       const group = rule.mode === 'enforce' ? ENFORCED : number + 1
-      const demand = limiter.demand({ rule, key, route, facts })
+      const demand = limiter.demand({ rule, key, route, facts, calls: keyed.calls?.count })
       return { rule, route, key, demand, group, onStoreError: rule.onStoreError }
     } catch (error) {
       this.#failed(rule, error)
@@ -107,10 +110,12 @@ export class Questions {
     this.#log.warn({ err: error, plugin: kind, rule: id }, 'a limiter failed')
   }
 
-  #keyed(rule: Rule, route: string, { facts, project, bodyPrefix, isBodyLate }: DecideRequest): Keyed {
+  #keyed(rule: Rule, route: string, request: DecideRequest): Keyed {
+    const { facts, project, bodyPrefix, isBodyLate } = request
     const looks = rule.key.includes('email-or-flow')
     const identity = looks ? emailOrFlow(facts, bodyPrefix, this.#secret, isBodyLate) : undefined
-    return { facts, project, route, emailOrFlow: identity }
+    const calls = rule.key.includes('json-rpc') ? (request.calls ?? NO_CALL) : undefined
+    return { facts, project, route, emailOrFlow: identity, calls }
   }
 }
 

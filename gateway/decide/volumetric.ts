@@ -4,6 +4,7 @@
  */
 import { type Static, Type } from 'typebox'
 import { ruleDemand } from '../compiled-rule.js'
+import type { MeterDemand } from '../demand.js'
 import { Duration, definePlugin } from '../plugin.js'
 import { costAfterAnswer, type WrittenCost } from './after-answer.js'
 
@@ -83,11 +84,22 @@ export const volumetric = definePlugin({
   kind: 'limit',
   schema,
   create: () => ({
-    demand: ruleDemand(({ quota, blockFor: blockMs = 0, cost, countWhen }: Static<typeof schema>) => {
-      const meter = { kind: 'meter', quota: quota.requests, ms: quota.per, blockMs, hidden: true } as const
-      const afterAnswer = costAfterAnswer({ cost, countWhen })
-      if (afterAnswer !== undefined) return { ...meter, afterAnswer }
-      return typeof cost === 'number' ? { ...meter, cost } : meter
-    }),
+    demand: check => {
+      const { calls = 1, rule } = check
+      return calls === 1 ? demandOfRule(check) : demandOf(rule.config, calls)
+    },
   }),
 })
+
+type Config = Static<typeof schema>
+
+const demandOfRule = ruleDemand<Config, MeterDemand>(config => demandOf(config))
+
+/** A cost that the answer tells is that of all calls. */
+function demandOf({ quota, blockFor: blockMs = 0, cost: one, countWhen }: Config, calls = 1): MeterDemand {
+  const meter = { kind: 'meter', quota: quota.requests, ms: quota.per, blockMs, hidden: true } as const
+  const cost = calls > 1 && typeof one !== 'object' ? (one ?? 1) * calls : one
+  const afterAnswer = costAfterAnswer({ cost, countWhen })
+  if (afterAnswer !== undefined) return { ...meter, afterAnswer }
+  return typeof cost === 'number' ? { ...meter, cost } : meter
+}

@@ -2,8 +2,10 @@
 import type { Gateway } from '../../config/schema/gateway.js'
 import type { Asked } from '../admin/explain.js'
 import type { Configuration } from '../configured/load.js'
+import { PEEK_BYTES } from '../decide/body-kind.js'
+import { answersCalls, countsCalls, needsBody } from '../decide/body-parts.js'
 import type { Counters } from '../decide/dry-run.js'
-import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
+import { callsIn } from '../decide/json-rpc.js'
 import type { DecideRequest } from '../decide/question.js'
 import { GatewayError, UnknownQuestion } from '../errors.js'
 import { forwardedTarget } from '../forward/headers.js'
@@ -97,7 +99,9 @@ class Explainer {
       const { loaded, counters, runtime } = this.#options
       const { policy } = loaded.compiled
       const { verdict, rules } = await verdictOn(request, policy, counters, runtime?.contents.quotas)
-      return this.#result(rules, explainedAnswer(verdict, request.facts, this.#settings, this.#entered))
+      const calls = answersCalls(request.matched) ? request.calls : undefined
+      const answered = { ...this.#entered, calls }
+      return this.#result(rules, explainedAnswer(verdict, request.facts, this.#settings, answered))
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       const { code, message: detail, fields } = error
@@ -136,7 +140,9 @@ class Explainer {
     if (project === undefined || asksGateway) return undefined
     const looks = body !== undefined && this.#matched.some(one => needsBody(one, read))
     const bodyPrefix = looks ? Buffer.from(body).subarray(0, PEEK_BYTES) : undefined
-    return { facts: read, project, matched: this.#matched, bodyPrefix }
+    const counted = bodyPrefix && this.#matched.some(countsCalls)
+    const calls = counted ? callsIn(read, bodyPrefix, false) : undefined
+    return { facts: read, project, matched: this.#matched, bodyPrefix, calls }
   }
 
   #fields(): string[] {

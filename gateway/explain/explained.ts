@@ -4,8 +4,8 @@ import { networkText } from '../../config/words/address.js'
 import { isUnlimited } from '../../config/words/bucket.js'
 import { bucketOfTrial } from '../../config/words/share.js'
 import { placeOf } from '../compiled-rule.js'
+import { needsBody } from '../decide/body-parts.js'
 import { type Counters, lookingDecider } from '../decide/dry-run.js'
-import { needsBody } from '../decide/email-or-flow.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
@@ -17,7 +17,7 @@ import type { Entered } from '../pipeline/enter.js'
 import { ownFields, routeFieldsOf } from '../pipeline/route-fields.js'
 import type { AccessMatch, Ruling } from '../policy/access.js'
 import { methodsOf, type Policy } from '../policy/policy.js'
-import type { Facts, Matched, Project, Rule } from '../types.js'
+import type { Calls, Facts, Matched, Project, Rule } from '../types.js'
 import type { Outcome, Reading, Verdict } from '../verdict.js'
 import type { ExplainedAccess, ExplainedAnswer, ExplainedCounter, ExplainedRule } from './explanation.js'
 
@@ -126,7 +126,7 @@ export function explainedAnswer(
   verdict: Verdict,
   facts: Facts,
   settings: AnswerSettings,
-  { route, project }: Pick<Entered, 'route' | 'project'> = {},
+  { route, project, calls }: Partial<Pick<Entered, 'route' | 'project'>> & { calls?: Calls | undefined } = {},
 ): ExplainedAnswer {
   const ofRoute = routeFieldsOf({ facts, project, route, matched: [] })
   const { fields, rejection } = answer(verdict, facts, settings, undefined, ofRoute)
@@ -138,7 +138,7 @@ export function explainedAnswer(
   }
   const refused_by = refusing(verdict.outcomes)
   return {
-    ...explainedRefusal(refusal(rejection, facts, settings, fields, ofRoute)),
+    ...explainedRefusal(refusal({ ...rejection, calls }, facts, settings, fields, ofRoute)),
     refused_by,
     would_be_refused_by,
   }

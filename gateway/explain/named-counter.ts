@@ -4,7 +4,8 @@ import { METHODS } from 'node:http'
 import { parseAddress } from '../../config/words/address.js'
 import type { CounterName } from '../admin/inspect.js'
 import type { Configuration } from '../configured/load.js'
-import { PEEK_BYTES } from '../decide/email-or-flow.js'
+import { PEEK_BYTES } from '../decide/body-kind.js'
+import { callNamed } from '../decide/json-rpc.js'
 import type { Question, Questions } from '../decide/question.js'
 import { GatewayError, Unnamed } from '../errors.js'
 import { readWritten } from '../listen/written.js'
@@ -58,6 +59,7 @@ const NAMES: Readonly<Record<string, readonly (keyof CounterName)[]>> = {
   ja3: ['ja3'],
   ja4: ['ja4'],
   auth: ['auth'],
+  'json-rpc': ['call'],
 }
 
 /** What must still be given to identify the rule's counter, in the order of its key. */
@@ -96,10 +98,11 @@ export function questionOf(
   }
   const bodyPrefix =
     given.email === undefined ? undefined : Buffer.from(String(new URLSearchParams({ email: given.email })))
+  const calls = given.call === undefined ? undefined : callNamed(given.call)
   const matched = { rule, route: found?.route ?? '/' }
   const question = questions.of(
     matched,
-    { facts, project, matched: [matched], bodyPrefix: bodyPrefix?.subarray(0, PEEK_BYTES) },
+    { facts, project, matched: [matched], bodyPrefix: bodyPrefix?.subarray(0, PEEK_BYTES), calls },
     0,
   )
   return question === 'skip' ? undefined : question

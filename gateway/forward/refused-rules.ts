@@ -21,6 +21,14 @@ export function refusedRule({ rule, readings }: Outcome): RefusalText {
   return next
 }
 
+/** True for a batch of more calls than the quota of its own rule admits at all: no wait helps it. */
+export function neverFits(
+  { key }: Pick<Rule, 'key'>,
+  { quota, cost = 1, hidden }: Pick<Reading, 'quota' | 'cost' | 'hidden'>,
+): boolean {
+  return cost > quota && !hidden && key.includes('json-rpc')
+}
+
 /** True when the violated readings are of the same policies as `violated`. */
 function areOf(violated: readonly Reading[], readings: readonly Reading[]): boolean {
   let i = 0
@@ -54,6 +62,8 @@ function sentenceOf({ id, key }: Rule, { quota, windowMs, calendar, cost = 1, hi
   if (windowMs !== undefined) {
     const whose = key.includes('client-ip') ? ' from each client address' : ''
     const admits = `Bucket ${id} admits ${quota} request${quota === 1 ? '' : 's'} ${perText(windowMs, calendar)}${whose}`
+    if (neverFits({ key }, { quota, cost }))
+      return `${admits}; this batch counts as ${cost}. Send fewer calls at a time.`
     if (cost > 1) return `${admits}; this one counts as ${cost}, and fewer are left.`
     return `${admits}, and they are used up.`
   }

@@ -3,10 +3,12 @@ import { STATUS_CODES } from 'node:http'
 import { fractionOf } from '../../config/words/share.js'
 import { CATALOGUE, type ErrorCode, problem, SERVED_METHODS } from '../errors.js'
 import type { IncomingRequest, OutgoingResponse } from '../message.js'
+import type { Calls } from '../types.js'
 import type { Verdict } from '../verdict.js'
 import { seconds } from './fields.js'
 import { grpcStatusFields, isGrpc } from './grpc.js'
-import { refusedRule } from './refused-rules.js'
+import { errorsFor } from './json-rpc.js'
+import { neverFits, refusedRule } from './refused-rules.js'
 import { waitText } from './units.js'
 
 export interface Rejection {
@@ -18,6 +20,8 @@ export interface Rejection {
   /** Flat name, value, … list, rate-limit fields among them. */
   readonly fields?: readonly string[] | undefined
   readonly retryAfter?: number | undefined
+  /** The JSON-RPC calls that it answers. */
+  readonly calls?: Calls | undefined
 }
 
 /**
@@ -30,6 +34,7 @@ export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Re
   let policies: readonly string[] = []
   let hidden = false
   let retryAfter = 0
+  let waitHelps = true
   for (const outcome of verdict.outcomes) {
     if (outcome.result === 'unavailable') return { code: 'limiter-unavailable', requestId }
     if (outcome.result === 'allowed') continue
@@ -37,27 +42,35 @@ export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Re
     detail += detail === '' ? refused.text : ` ${refused.text}`
     policies = policies.length === 0 ? refused.policies : [...policies, ...refused.policies]
     hidden ||= refused.hidden
-    for (const { violated, resetMs } of outcome.readings) {
-      if (violated) retryAfter = Math.max(retryAfter, spreadWait(resetMs, outcome.key, jitter))
+    for (const reading of outcome.readings) {
+      if (!reading.violated) continue
+      if (neverFits(outcome.rule, reading)) waitHelps = false
+      retryAfter = Math.max(retryAfter, spreadWait(reading.resetMs, outcome.key, jitter))
     }
   }
   const code = hidden ? 'abnormal-usage' : 'quota-exceeded'
-  // No wait helps a request that is refused because it has no key to count by.
-  if (retryAfter === 0) return { code, requestId, detail, policies }
+  // No wait helps a request that has no key to count by, or a batch that never fits.
+  if (retryAfter === 0 || !waitHelps) return { code, requestId, detail, policies }
   return { code, requestId, detail: `${detail} Try again in ${waitText(retryAfter)}.`, policies, retryAfter }
 }
 
 /** Status and fields of a refusal, without the framing. */
-export function rejectionHead({ code, fields = [], retryAfter }: Rejection): {
+export function rejectionHead({ code, fields = [], retryAfter, calls }: Rejection): {
   status: number
   fields: string[]
 } {
   const entry: { status: number; retryAfter?: number } = CATALOGUE[code]
   const wait = retryAfter ?? entry.retryAfter
-  const head = ['Content-Type', 'application/problem+json', 'Cache-Control', 'no-store', ...fields]
+  const head = [...typeField(calls), 'Cache-Control', 'no-store', ...fields]
   if (wait !== undefined) head.push('Retry-After', String(wait))
   if (code === 'method-not-allowed' && !fields.includes('Allow')) head.push('Allow', SERVED_METHODS)
   return { status: entry.status, fields: head }
+}
+
+/** Who sends nothing but notifications expects no body. */
+function typeField(calls: Calls | undefined): string[] {
+  if (calls?.ids === undefined) return ['Content-Type', 'application/problem+json']
+  return calls.ids.length === 0 ? [] : ['Content-Type', 'application/json']
 }
 
 /**
@@ -86,12 +99,12 @@ function grpcHead({ code, detail, fields = [], retryAfter }: Rejection): string[
   return [...grpcStatusFields(code, detail ?? entry.detail, retryAfter ?? entry.retryAfter), ...fields]
 }
 
-function bodyOf({ code, requestId, detail: said, policies, retryAfter }: Rejection): string {
+function bodyOf({ code, requestId, detail: said, policies, retryAfter, calls }: Rejection): string {
   const { type, title, status, detail, instance } = problem(code, requestId, said)
   const retry_after = policies && retryAfter
   // JSON.stringify omits undefined members. It is slow on objects built up step by step, hence one literal.
   const own = { type, title, status, detail, code, instance, 'violated-policies': policies, retry_after }
-  return JSON.stringify(own)
+  return calls?.ids === undefined ? JSON.stringify(own) : errorsFor(calls.ids, calls.isBatch, own)
 }
 
 const MOST_ADDED_SECONDS = 60

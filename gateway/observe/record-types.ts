@@ -51,7 +51,7 @@ export interface DecisionRecord {
   readonly identifier: string | null
   readonly upgrade: boolean
   readonly preflight: boolean
-  /** Keyed hashes of other parts of keys, by part: `header:NAME` and `email-or-flow`. */
+  /** Keyed hashes of other parts of keys, by part: `header:NAME`, `email-or-flow` and `json-rpc`. */
   readonly parts: Readonly<Record<string, string>>
   readonly counters: readonly Counter[]
   /** The report-only rules that were asked as well; empty in their own records. */

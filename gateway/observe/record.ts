@@ -170,13 +170,13 @@ function shareOf(rule: Rule | undefined): { readonly enforce_for?: number } {
 }
 
 /**
- * The facts contain neither e-mail address nor flow id, so the hash of the key is used instead: equal ones make equal keys.
+ * The facts contain nothing of the body, so the hash of the key is used instead: equal values make equal keys.
  */
 function partsOf(outcomes: readonly Outcome[], facts: Facts, redactor: Redactor): Record<string, string> {
   const parts: Record<string, string> = {}
   for (const { rule, key } of outcomes) {
     for (const part of rule.key) {
-      if (part === 'email-or-flow') parts[part] = redactor.hash(key)
+      if (part === 'email-or-flow' || part === 'json-rpc') parts[part] = redactor.hash(key)
       if (!part.startsWith('header:')) continue
       const value = facts.header(part.slice('header:'.length))
       if (value) parts[part] = redactor.hash(value)

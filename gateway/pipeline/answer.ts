@@ -72,9 +72,9 @@ export function refusal(
   // A route with `cors` says itself which pages may read its refusals.
   const isEchoed = facts !== undefined && !route?.hasCors
   const own = isEchoed ? corsFields(facts.header('origin'), settings.cors) : []
-  const { code, requestId, detail, policies, retryAfter, fields: also = [] } = rejection
+  const { code, requestId, detail, policies, retryAfter, calls, fields: also = [] } = rejection
   const fields = own.length + also.length === 0 ? added : [...added, ...also, ...own]
-  return { code, requestId, detail, policies, retryAfter, fields }
+  return { code, requestId, detail, policies, retryAfter, calls, fields }
 }
 
 /** Response to an OPTIONS request for the gateway itself. */

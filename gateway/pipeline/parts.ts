@@ -5,7 +5,7 @@ import type { Exchange } from '../forward/transport.js'
 import type { Peeked } from '../listen/peek-body.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse, RequestHead, Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
-import type { Facts, Log, Matched } from '../types.js'
+import type { Calls, Facts, Log, Matched } from '../types.js'
 import type { Finished, Verdict } from '../verdict.js'
 import type { AnswerSettings } from './answer.js'
 import type { Routed, Walk } from './enter.js'
@@ -32,6 +32,12 @@ export interface PipelineParts {
   readFacts(req: RequestHead): Facts
   /** True when the key of the rule may be in the request body. */
   needsBody(matched: Matched, facts: Facts): boolean
+  /** True when the rule counts the JSON-RPC calls in the body. */
+  countsCalls(matched: Matched): boolean
+  /** True when refusals answer the JSON-RPC calls in the body. */
+  answersCalls(matched: readonly Matched[]): boolean
+  /** The JSON-RPC calls in a body, of which `prefix` is the beginning. */
+  callsIn(facts: Facts, prefix: Buffer, isLate: boolean): Calls
   /** Waits for the first bytes of the body, but not for long; the returned `body` yields all of it. */
   peekBody(body: IncomingBody, facts: Facts): Promise<Peeked>
   /** Reports the first bytes of the body while it streams on. */

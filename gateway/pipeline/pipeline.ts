@@ -130,10 +130,7 @@ class PipelineRequest implements ResponseWatcher {
     const others = matched.filter(one => !looking.includes(one))
     const go = (refused: Verdict | undefined): void | Promise<void> => {
       if (refused !== undefined) return this.#settle(routed, refused, startedAt)
-      return this.#parts.peekBody(body, facts).then(peeked => {
-        context.body = peeked.body
-        return this.#judge(routed, matched, peeked)
-      })
+      return this.#peek(routed, body).then(peeked => this.#judge(routed, matched, peeked))
     }
     const refused = this.#parts.refuseUnread({
       facts,
@@ -143,6 +140,17 @@ class PipelineRequest implements ResponseWatcher {
     })
     if (refused !== undefined && !(refused instanceof Promise)) return go(refused)
     return this.#await(Promise.resolve(refused).then(go))
+  }
+
+  /** Waits for the first bytes of the body, and for the calls in them if an enforced rule counts by those. */
+  async #peek({ facts, matched }: Routed, body: IncomingBody): Promise<Peeked> {
+    const context = this.#context
+    const peeked = await this.#parts.peekBody(body, facts)
+    context.body = peeked.body
+    if (this.#parts.answersCalls(matched)) {
+      context.calls = this.#parts.callsIn(facts, peeked.prefix, peeked.isLate)
+    }
+    return peeked
   }
 
   /** Decides, then forwards or refuses. Returns a promise only if the verdict is asynchronous; it never rejects. */
@@ -156,6 +164,7 @@ class PipelineRequest implements ResponseWatcher {
       matched,
       bodyPrefix: peeked?.prefix,
       isBodyLate: peeked?.isLate,
+      calls: context.calls,
       storeCalled: storeCalled(context),
     })
     if (!(verdict instanceof Promise)) return this.#settle(routed, verdict, startedAt)
@@ -163,7 +172,7 @@ class PipelineRequest implements ResponseWatcher {
   }
 
   /** Takes the verdict, with which the request may hold slots. */
-  #settle(routed: Routed, verdict: Verdict, startedAt: number): void {
+  #settle(routed: Routed, verdict: Verdict, startedAt: number): void | Promise<void> {
     const { facts, ruling } = routed
     const context = this.#context
     context.judgedAt = performance.now()
@@ -176,7 +185,7 @@ class PipelineRequest implements ResponseWatcher {
     context.answerFields = fields
     context.removedFields = removed
     if (context.res.closed) verdict.release()
-    else if (rejection !== undefined) this.#refuse(rejection)
+    else if (rejection !== undefined) return this.#refuseCalls(routed, rejection)
     else if (routed.route.answer?.body === 'own-quota') this.#answerQuota(routed, routed.route.answer)
     else if (routed.route.answer !== undefined) this.#answer(routed, routed.route.answer)
     else this.#forward(routed)
@@ -192,6 +201,15 @@ class PipelineRequest implements ResponseWatcher {
         if (!this.#context.res.closed) this.#answer(routed, { ...given, body })
       }),
     )
+  }
+
+  /** What answers a JSON-RPC call has its id, which is in the body: so that is read first, if it has not been. */
+  #refuseCalls(routed: Routed, rejection: Rejection): void | Promise<void> {
+    const context = this.#context
+    const { body } = context.req
+    const isUnread = body !== undefined && context.body === undefined && this.#takeOver === undefined
+    if (!isUnread || !this.#parts.answersCalls(routed.matched)) return this.#refuse(rejection)
+    return this.#await(this.#peek(routed, body).then(() => this.#refuse(rejection)))
   }
 
   /** The route says what to answer. */
@@ -237,7 +255,9 @@ class PipelineRequest implements ResponseWatcher {
     const { observing: matched, req } = context
     if (req.body === undefined) return
     context.body = this.#parts.tapBody(req.body, bodyPrefix => {
-      const decide = async () => this.#parts.decide({ facts, project, matched, bodyPrefix })
+      const { callsIn, countsCalls, decide: judge } = this.#parts
+      const calls = matched.some(countsCalls) ? callsIn(facts, bodyPrefix, false) : undefined
+      const decide = async () => judge({ facts, project, matched, bodyPrefix, calls })
       context.beside = decide().then(verdict => {
         if (context.upstreamPart === 'ended') verdict.release()
         return verdict
@@ -261,8 +281,9 @@ class PipelineRequest implements ResponseWatcher {
     context.error = rejection.code
     context.refusedAs = CATALOGUE[rejection.code].status
     const { answers, sendRejection } = this.#parts
-    const { answerFields, routeFields } = context
-    sendRejection(req, res, refusal(rejection, facts, answers, answerFields, routeFields))
+    const { answerFields, routeFields, calls } = context
+    const answering = calls === undefined ? rejection : { ...rejection, calls }
+    sendRejection(req, res, refusal(answering, facts, answers, answerFields, routeFields))
   }
 
   /** Ends a request that failed: with the error from the catalogue, or with a logged internal error. */

@@ -1,7 +1,7 @@
 /** What is known of one request in the pipeline. Data only: the pipeline fills it in, step by step. */
 import type { IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
-import type { Facts, Matched } from '../types.js'
+import type { Calls, Facts, Matched } from '../types.js'
 import type { AnswerSource, Verdict } from '../verdict.js'
 import { answerFieldsOf } from './answer.js'
 import type { Entered } from './enter.js'
@@ -41,6 +41,8 @@ export class RequestContext {
   upstream: Upstream | undefined
   /** The request body, if it has been inspected; otherwise that of `req` is forwarded. */
   body: IncomingBody | undefined
+  /** The JSON-RPC calls in the body, if an enforced rule counts by them: a refusal answers them. */
+  calls: Calls | undefined
   /** Pending verdict. A client may leave before it, but the request is still charged and must be recorded. */
   judged: Promise<void> | undefined
   verdict: Verdict | undefined

@@ -1,9 +1,11 @@
 /** One configuration in force. Requests that begin under it end under it, even if it has been replaced meanwhile. */
 
 import type { Configuration } from '../configured/load.js'
+import { PEEK_BYTES } from '../decide/body-kind.js'
+import { answersCalls, countsCalls, needsBody } from '../decide/body-parts.js'
 import type { Decider } from '../decide/decide.js'
 import type { Counters } from '../decide/dry-run.js'
-import { needsBody, PEEK_BYTES } from '../decide/email-or-flow.js'
+import { callsIn } from '../decide/json-rpc.js'
 import { ownQuota } from '../explain/own-quota.js'
 import { sendRejection } from '../forward/reject.js'
 import type { UnknownHosts } from '../identify/unknown.js'
@@ -161,6 +163,9 @@ export class Generation implements InForce {
       overloaded: this.#lasting.overloaded,
       readFacts: req => readFacts(req, facts),
       needsBody,
+      countsCalls,
+      answersCalls,
+      callsIn,
       peekBody: (body, { network }) => peekBody(body, PEEK_BYTES, PEEK_MS, memoryOf(network)),
       tapBody: (body, onPrefix) => tapBody(body, PEEK_BYTES, onPrefix),
       decide: request => decider.decide(request),

@@ -108,6 +108,9 @@ const PARTS: Readonly<Record<string, readonly Field[]>> = {
     { name: 'email', label: 'E-mail address', optional: true },
     { name: 'flow', label: 'Flow id', optional: true },
   ],
+  'json-rpc': [
+    { name: 'call', label: 'JSON-RPC method', hint: 'With the tool of tools/call: tools/call:search.' },
+  ],
   auth: [
     {
       name: 'auth',

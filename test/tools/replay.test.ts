@@ -101,6 +101,30 @@ rules: [{ id: write, match: [POST /items], key: [project], max: 1, maxHold: ${ma
   }
 })
 
+t.test('JSON-RPC calls are counted by the hashes in the log', async t => {
+  const dir = t.testdir({
+    'calls.yaml': `version: 1
+kind: volumetric
+rules: [{ id: calls, match: [POST /mcp], key: [json-rpc], quota: { requests: 1, per: 1h }, mode: enforce }]
+`,
+  })
+  const records = ['search', 'search', 'fetch'].map((call, at) =>
+    decisionRecord({
+      id: `${at}`,
+      ts: timeOf(START + at),
+      method: 'POST',
+      path: '/mcp',
+      parts: { 'json-rpc': `hash-of-${call}` },
+    }),
+  )
+  const { candidate, accuracy } = await replay(records.map(lineOf).join(''), '--policies', dir)
+  t.match(
+    candidate.rules.find(({ rule }) => rule === 'calls'),
+    { requests: 3, refused: 1 },
+  )
+  t.ok(accuracy.some(sentence => /each batch costs what one call does here.*: calls/.test(sentence)))
+})
+
 t.test('a request with several records is replayed once, even if it was refused', async t => {
   const denied = decisionRecord({ id: 'a', decision: 'deny', sent_status: 429, ts: timeOf(START) })
   const would = decisionRecord({

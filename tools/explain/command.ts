@@ -33,7 +33,11 @@ export const explain = defineCommand({
       help: 'a field of the request; may be given several times',
     },
     ip: { type: 'string', value: 'ADDRESS', help: 'where it comes from; default: 127.0.0.1' },
-    body: { type: 'string', value: 'TEXT', help: 'its body, for rules that look for an e-mail or a flow id' },
+    body: {
+      type: 'string',
+      value: 'TEXT',
+      help: 'its body, for rules that look for an e-mail, a flow id or a JSON-RPC call',
+    },
     config: CONFIG,
     live: {
       type: 'string',

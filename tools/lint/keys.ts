@@ -19,8 +19,13 @@ export function checkKeys({ rules: files, limits }: Subject): Remark[] {
 
 function bucketKeys({ file, document }: Subject['limits'][number]): Remark[] {
   return Object.entries(document.buckets).flatMap(([name, bucket]): Remark[] => {
-    if (!keyOf(bucket).includes('client-ip')) return []
-    const message = `Any number of keys: one for each ${CLIENT}. Each lives as long as the bucket's longest window.`
+    const parts = keyOf(bucket)
+    const open = [
+      ...(parts.includes('client-ip') ? [CLIENT] : []),
+      ...(parts.includes('json-rpc') ? [CALL] : []),
+    ]
+    if (open.length === 0) return []
+    const message = `Any number of keys: one for each ${listed(open, 'and')}. Each lives as long as the bucket's longest window.`
     return [{ severity: 'note', file, path: ['buckets', name, 'key'], message }]
   })
 }
@@ -38,6 +43,7 @@ function ruleKeys({ file, kind, document }: Subject['rules'][number]): Remark[] 
 }
 
 const CLIENT = 'client address (of IPv6 the /64)'
+const CALL = 'JSON-RPC method or tool, made-up ones included'
 
 /** Parts of which a client can invent any number of values; undefined for parts with few values. */
 function valuesOf(part: KeyPart, { match }: RuleEntry): string | undefined {
@@ -49,6 +55,8 @@ function valuesOf(part: KeyPart, { match }: RuleEntry): string | undefined {
       return `TLS fingerprint (${part})`
     case 'email-or-flow':
       return 'e-mail address or flow id'
+    case 'json-rpc':
+      return CALL
     case 'full-path':
       return match.some(pattern => /[{*]/.test(pattern)) ? 'path that the patterns match' : undefined
     case 'host':

@@ -7,6 +7,7 @@ import { checkBuckets } from './buckets.js'
 import { checkCallers } from './callers.js'
 import { checkCertificateDates } from './certificates.js'
 import { checkGateway } from './gateway.js'
+import { checkCalls } from './json-rpc.js'
 import { checkKeys } from './keys.js'
 import { checkObservation } from './observation.js'
 import { checkQuotas } from './quotas.js'
@@ -20,6 +21,7 @@ const CHECKS: readonly ((subject: Subject) => Remark[])[] = [
   checkRules,
   checkIdleRules,
   checkKeys,
+  checkCalls,
   checkObservation,
   checkAccess,
   checkGateway,

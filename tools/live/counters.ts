@@ -22,13 +22,14 @@ const PARTS = {
   auth: part('WORD', 'authenticated or anonymous'),
   email: part('ADDRESS', 'e-mail address that it names'),
   flow: part('ID', 'flow id that it names'),
+  call: part('METHOD', 'JSON-RPC method that it calls, such as tools/call:search'),
 } as const satisfies Options
 
 type Given = { readonly [Name in keyof typeof PARTS]: string | readonly string[] | undefined }
 
 /** The parts as query parameters of the admin port. */
 function partsOf(values: Given): Given {
-  const { path, method, ip, header, ja3, ja4, auth, email, flow } = values
+  const { path, method, ip, header, ja3, ja4, auth, email, flow, call } = values
   return {
     path,
     method: (method as string | undefined)?.toUpperCase(),
@@ -39,6 +40,7 @@ function partsOf(values: Given): Given {
     auth,
     email,
     flow,
+    call,
   }
 }
 

@@ -33,6 +33,7 @@ export class Seen {
   readonly #words = new Set<string>()
   #hashedPaths = 0
   #emailOrFlow = 0
+  #calls = 0
 
   add(traffic: Traffic, parts: readonly KeyPart[]): void {
     const { at, facts, durationMs, status, wasRefused, wasAway, wasRuledAtRunTime } = traffic
@@ -44,6 +45,7 @@ export class Seen {
     if (wasRuledAtRunTime) this.#ruledAtRunTime += 1
     if (at % 1000 === 0) this.#wholeSeconds += 1
     if (facts === undefined) return
+    if (traffic.calls !== undefined) this.#calls += 1
     if (facts.query.includes('flow=')) this.#emailOrFlow += 1
     for (const part of parts) {
       const name = part.startsWith('header:') ? part.slice('header:'.length) : undefined
@@ -159,6 +161,7 @@ export class Seen {
     const reported = (part: KeyPart): boolean => {
       if (part.startsWith('header:')) return this.#headers.has(part)
       if (part === 'email-or-flow') return this.#emailOrFlow > 0
+      if (part === 'json-rpc') return this.#calls > 0
       const needed: LoggedFacts | undefined =
         part === 'client-ip'
           ? 'client'
@@ -176,6 +179,12 @@ export class Seen {
       ([part, some]) =>
         `No line of the log has ${part}, a part of the key of ${names(some)}: judged as if it were absent.`,
     )
+    const byCall = rules.filter(({ key }) => key.includes('json-rpc'))
+    if (this.#calls > 0 && byCall.length > 0) {
+      sentences.push(
+        `The log does not say how many calls a batch had, so each batch costs what one call does here by these rules: ${names(byCall)}.`,
+      )
+    }
     if (!knows('project', 'host')) {
       sentences.push(
         'The log does not record the host, so all requests may count as one unknown project: name it with --host.',

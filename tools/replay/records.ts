@@ -1,5 +1,6 @@
 /** Reads the gateway's own log as traffic: each request once, however many records it has. */
 import { BY_HOST } from '../../config/words/words.js'
+import { callNamed } from '../../gateway/decide/json-rpc.js'
 import { factsOf } from '../../gateway/listen/written.js'
 import { type Dropped, decisionReader, type LoggedDecision, wasNegotiated } from '../log/decision-record.js'
 import type { Format, Traffic } from './traffic.js'
@@ -58,6 +59,7 @@ function trafficOf(record: LoggedDecision): Traffic {
   } = record
   const wasRefused = record.decision === 'deny' || record.decision === 'error_closed'
   const flow = parts['email-or-flow']
+  const call = parts['json-rpc']
   return {
     at: record.at,
     facts: factsOf(
@@ -78,6 +80,7 @@ function trafficOf(record: LoggedDecision): Traffic {
       },
       headersOf(parts),
     ),
+    calls: call === undefined ? undefined : callNamed(call),
     project:
       project === null
         ? undefined

@@ -73,7 +73,7 @@ export class Simulation {
   }
 
   /** Judges requests in order of time; a late one is judged at the current time. */
-  async judge({ at, facts, project: logged, durationMs = 0, status }: Traffic): Promise<Judged> {
+  async judge({ at, facts, project: logged, calls, durationMs = 0, status }: Traffic): Promise<Judged> {
     this.#store.begin(at, durationMs)
     if (facts === undefined) return { result: 'unserved', code: 'bad-target' }
     const { identify } = this.#walk
@@ -88,7 +88,7 @@ export class Simulation {
     }
     if (refused !== undefined) return { result: 'unserved', code: refused.code }
     if (project === undefined) return { result: 'unserved', code: 'unknown-project' }
-    const request = { facts: entered.facts, project, matched }
+    const request = { facts: entered.facts, project, matched, calls }
     return this.#decide(request, ruling, status)
   }
 

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../gateway/errors.js'
 import { readLine, type WrittenLine } from '../../gateway/listen/written.js'
-import type { Environment, Facts, Plan } from '../../gateway/types.js'
+import type { Calls, Environment, Facts, Plan } from '../../gateway/types.js'
 import type { TimedEntry, Unread } from '../log/read.js'
 
 /** What a log may contain besides method, path and time, as needed for keys. */
@@ -20,6 +20,8 @@ export interface Traffic extends TimedEntry {
   readonly facts: Facts | undefined
   /** The project that the log names; otherwise the policy's identifiers find it. */
   readonly project: LoggedProject | undefined
+  /** The JSON-RPC calls in its body, by a hash, if the log knows of any. */
+  readonly calls?: Calls | undefined
   /** Undefined when the log does not contain it. */
   readonly durationMs: number | undefined
   /** Status of its response; undefined when the log does not contain it, or the request was refused then. */

@@ -25,7 +25,7 @@ export function judgingBy(policies: readonly Configuration[], formats: ReadonlyS
 }
 
 /** Parts of keys that decision records contain as hashes. */
-const HASHED_PART = /^(client-ip|full-path|email-or-flow|header:.*)$/
+const HASHED_PART = /^(client-ip|full-path|email-or-flow|json-rpc|header:.*)$/
 
 /** A hash of the key decides whether it is inside a share, so hashed parts change the selection. */
 export function hashedShares({ rules, isRecords }: Judging): string[] {

@@ -1,6 +1,7 @@
 /** What reading the e-mail or flow id of a request costs at most. */
 import t from 'tap'
-import { emailOrFlow, PEEK_BYTES } from '../../../gateway/decide/email-or-flow.js'
+import { PEEK_BYTES } from '../../../gateway/decide/body-kind.js'
+import { emailOrFlow } from '../../../gateway/decide/email-or-flow.js'
 import { MAX_HEAD } from '../../../gateway/listen/limits.js'
 import type { Facts } from '../../../gateway/types.js'
 import { hostileTexts, slowInputs } from '../../helpers/hostile.js'

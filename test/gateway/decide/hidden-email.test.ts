@@ -1,6 +1,7 @@
 /** A client must not hide the e-mail from the gateway where some upstream finds it, and so get a fresh counter each time. */
 import t from 'tap'
-import { emailOrFlow, PEEK_BYTES } from '../../../gateway/decide/email-or-flow.js'
+import { PEEK_BYTES } from '../../../gateway/decide/body-kind.js'
+import { emailOrFlow } from '../../../gateway/decide/email-or-flow.js'
 import type { Facts } from '../../../gateway/types.js'
 
 const secret = Buffer.alloc(32, 7)

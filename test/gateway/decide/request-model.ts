@@ -5,6 +5,7 @@ import { mock } from 'node:test'
 import { Decider } from '../../../gateway/decide/decide.js'
 import { slotReports } from '../../../gateway/decide/hold.js'
 import { inFlight } from '../../../gateway/decide/in-flight.js'
+import { NO_CALL } from '../../../gateway/decide/json-rpc.js'
 import { Questions } from '../../../gateway/decide/question.js'
 import { hashTag } from '../../../gateway/decide/redis/hash-slot.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
@@ -166,6 +167,9 @@ export class Model {
         header: () => undefined,
       }) as Partial<Facts> as Facts,
     needsBody: () => false,
+    countsCalls: () => false,
+    answersCalls: () => false,
+    callsIn: () => NO_CALL,
     decide: request => this.#decider.decide(request),
     refuseUnread: request => this.#decider.refuseUnread(request),
     countWrongCredential: async () => undefined,
