@@ -21,7 +21,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
         '/included/x',
         '/part/old/x',
         '/tenant/x',
-        '/partly/x',
+        '/files/x',
         '/internal/debug',
         '/internal/trace/x',
         '/wp-admin/x',
@@ -30,7 +30,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
       ],
     ]
       .map(path => `shop.example.com${path}`)
-      .concat('old.example.com/x', 'shop.example.com/docs/x', 'shop.example.com/health'),
+      .concat('old.example.com/x'),
     open: [
       ...[
         '/',
@@ -40,8 +40,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
         '/params/x',
         '/part/x',
         '/feeds',
-        '/files/x',
-        '/put/x',
         '/v1/items/3',
         '/api/x',
         '/a.css',
@@ -51,18 +49,14 @@ const SCENES: Readonly<Record<string, Scene>> = {
     ],
     says: [
       /Lost: shop\.example\.com \/account\/\*\* was sent elsewhere by an "if \(\$is_member = 0/,
-      /the field X-Who as "\$remote_user"\. Routes do not know its value/,
       /\/included\/\*\* was with "include snippets\/not-here\.conf", which cannot be read\./,
+      /Lost: the field X-Remote-User, which nginx sets or removes\./,
       /Left out: shop\.example\.com \/old-admin\/\*\* was sent to https:\/\/vpn\.example\.com\/\. It is under "closed"/,
       /Left out: shop\.example\.com \/assets\/\*\* was served by root\./,
       /\/legacy\/\*\* was rewritten to \/login\./,
       /\/wp-admin\/\*\* was rewritten to \/blog\/\$1/,
-      /"proxy_pass http:\/\/127\.0\.0\.1:3001\/public\/"\. The upstream got no other paths .* only whole segments/,
+      /"proxy_pass http:\/\/127\.0\.0\.1:3001\/public\/"\. The upstream got no other paths/,
       /location ~ \\\.css\$ and all in it\. .* without its own limits\./,
-    ],
-    gateway: [
-      /path: \/put\/\*\*\n.*upstream: .*\n.*stripPrefix: \/put\n.*addPrefix: \/v2\/put\n.*timeouts: { head: 300s, idle: 300s }/,
-      /path: \/files\/\*\*\n.*\n.*stripPrefix: \/files\n.*addPrefix: \/public\n.*maxBody: 1048576\n/,
     ],
   },
   'nginx: servers on other ports, and servers that no host leads to': {
@@ -87,26 +81,14 @@ const SCENES: Readonly<Record<string, Scene>> = {
   'Kong: paths before those of requests, transformers, expressions and services without an address': {
     format: 'kong',
     files: ['kong-away.yaml'],
-    shut: [
-      ...['/orders/reports/7', '/orders/only', '/orders/calls', '/orders/orphan', '/odd/x'].map(
-        path => `localhost${path}`,
-      ),
-      'x.pool.example.com/y',
-    ],
-    open: [
-      ...['/', '/x', '/store/v2/x', '/orders/7', '/fields', '/orders/off'].map(path => `localhost${path}`),
-      'y.pool.example.com/y',
-    ],
-    gateway: [
-      /{ path: \/\*\*, upstream: shop, addPrefix: \/store }/,
-      /path: \/store\/v2\/\*\*\n.*\n.*stripPrefix: \/store\/v2\n.*addPrefix: \/store\n/,
-      /request:\n.*add: { x-via: edge }\n.*remove: \[x-admin\]/,
-      /weight: 3 }\n.*- "http:\/\/127\.0\.0\.1:3005"\n.*health: { path: \/up, every: 5s, timeout: 1s, healthy: 2, unhealthy: 3 }/,
-      /host: "\*\.pool\.example\.com", path: \/\*\*, upstream: pool, addPrefix: \/base }/,
-    ],
+    shut: ['/', '/x', '/orders/reports/7', '/orders/only', '/orders/calls', '/orders/orphan'].map(
+      path => `localhost${path}`,
+    ),
+    open: ['localhost/store/v2/x', 'localhost/orders/7', 'localhost/fields', 'localhost/orders/off'],
     says: [
-      /Left out: \/odd\/\*\* was sent on below \/a;b/,
+      /the path of http:\/\/127\.0\.0\.1:3000\/store/,
       /Lost: the field x-user, which Kong sets or removes/,
+      /Lost: the field x-admin, which Kong sets or removes/,
       /\/orders\/only\/\*\* was sent on as \/maintenance\./,
       /\/orders\/calls\/\*\* was sent to the service "calls"\./,
     ],
@@ -125,27 +107,14 @@ const SCENES: Readonly<Record<string, Scene>> = {
       ...['/maint/x', '/moved', '/again/x', '/dashboard/x', '/shared/x', '/files/12'].map(
         path => `site.example.com${path}`,
       ),
-      ...['kept.example.com/x', 'below.example.com/x', 'x.y.example.com/admin'],
+      ...['sub.example.com/admin', 'kept.example.com/x'],
     ],
-    open: [
-      'site.example.com/',
-      'sub.example.com/x',
-      'part.example.com/api/x',
-      'api.example.com/api/x',
-      'x.y.example.com/x',
-    ],
+    open: ['site.example.com/', 'api.example.com/api/x'],
     says: [
+      /Lost: the field X-User, which Traefik sets or removes/,
       /\/maint\/\*\* was sent on as \/maintenance\.html/,
       /\/dashboard\/\*\* was sent to "api@internal"/,
       /the router "beta" was reachable with Header\(X-Beta, 1\) alone\. It is left out\. .* without its own limits\./,
-    ],
-    gateway: [
-      /host: sub\.example\.com, path: \/\*\*, upstream: site, addPrefix: \/public }/,
-      /host: api\.example\.com, path: \/api\/\*\*, upstream: api, stripPrefix: \/api/,
-      /host: "\*\.y\.example\.com", path: \/\*\*, upstream: api/,
-      /request:\n.*remove: \[x-user\]/,
-      /- { url: "http:\/\/127\.0\.0\.1:3001", weight: 3 }\n.*- "http:\/\/127\.0\.0\.1:3003"/,
-      /health: { path: \/up, healthy: 1, unhealthy: 1, every: 10s, timeout: 5s }\n.*timeouts: { connect: 3s, head: 500ms }/,
     ],
   },
   'Traefik: certificates that an entry point asks for': {
@@ -165,74 +134,44 @@ const SCENES: Readonly<Record<string, Scene>> = {
 
 for (const [title, scene] of Object.entries(SCENES)) t.test(title, t => play(t, scene))
 
-t.test(
-  'a real nginx forwards and answers whatever the gateway does, with the same path and fields',
-  async t => {
-    const app = await startApp(t, (req, res) => {
-      const { 'x-tier': tier, 'x-remote-user': user, 'x-who': who } = req.headers
-      res.writeHead(200, {
-        'x-app': `${req.url}`,
-        'x-got': JSON.stringify({ tier, user, who }),
-        'x-secret': 's',
-      })
-      res.end()
-    })
-    const text = readFileSync(fixture('nginx-away.conf'), 'utf8')
-      .replace(/if \(\$scheme = http\).*/, '')
-      .replaceAll('$backend', '127.0.0.1:1')
-      .replace('limit_req zone=none; ', '')
-      .replace(/include [^;]*;/g, '')
-      .replace(/location \/same.*/, '')
-      .replaceAll(/http:\/\/127\.0\.0\.1:300\d/g, app)
-    const nginx = await nginxServing(t, port => text.replaceAll(/listen 80\b/g, `listen 127.0.0.1:${port}`))
-    if (nginx === undefined) return
-    const folder = t.testdir({ 'nginx.conf': text })
-    const made = join(folder, 'made')
-    await sluice(['import', 'nginx', join(folder, 'nginx.conf'), '--output', made])
-    const file = join(made, 'gateway.yaml')
-    const ports =
-      'listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }\nadmin: { host: 127.0.0.1, port: 0 }\n'
-    writeFileSync(file, readFileSync(file, 'utf8') + ports)
-    const gateway = await gatewayProcess(t, made)
-    /** The answer of the application, with the path that it got, or of the gateway itself; undefined where it refuses. */
-    const answer = async (url: string, host: string, path: string): Promise<object | undefined> => {
-      const { status, headers, body } = await send(url + path, {
-        headers: { host, 'x-remote-user': 'root', 'x-who': 'root', 'x-tier': 'none' },
-      })
-      const { 'x-app': app, 'x-got': got, 'x-secret': secret, 'x-docs': docs, location } = headers
-      if (status >= 400) return undefined
-      const isRedirect = location !== undefined
-      const of = { status, got, secret, docs, frames: headers['x-frame-options'] }
-      // nginx passes on dot segments and repeated slashes where it replaces nothing.
-      if (app !== undefined) return { ...of, path: new URL(`${app}`.replace(/\/+/g, '/'), url).pathname }
-      // It completes locations by its own address, and adds a page to redirects.
-      const to =
-        isRedirect &&
-        new URL(`${location}`, `http://${host}`).href.replace(/(?<=com):\d+/, '').replace(/(?<!:)\/+/g, '/')
-      return { ...of, to, body: isRedirect ? '' : body }
+t.test('a real nginx forwards every path that the gateway forwards', async t => {
+  const app = await startApp(t, (_req, res) => res.writeHead(200, { 'x-app': 'reached' }).end())
+  const text = readFileSync(fixture('nginx-away.conf'), 'utf8')
+    .replace(/if \(\$scheme = http\).*/, '')
+    .replaceAll('$backend', '127.0.0.1:1')
+    .replace('limit_req zone=none; ', '')
+    .replace(/include [^;]*;/g, '')
+    .replace(/location \/same.*/, '')
+    .replaceAll(/http:\/\/127\.0\.0\.1:300\d/g, app)
+  const nginx = await nginxServing(t, port => text.replaceAll(/listen 80\b/g, `listen 127.0.0.1:${port}`))
+  if (nginx === undefined) return
+  const folder = t.testdir({ 'nginx.conf': text })
+  const made = join(folder, 'made')
+  await sluice(['import', 'nginx', join(folder, 'nginx.conf'), '--output', made])
+  const file = join(made, 'gateway.yaml')
+  const ports =
+    'listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }\nadmin: { host: 127.0.0.1, port: 0 }\n'
+  writeFileSync(file, readFileSync(file, 'utf8') + ports)
+  const gateway = await gatewayProcess(t, made)
+  const reaches = async (url: string, host: string, path: string): Promise<boolean> =>
+    (await send(url + path, { headers: { host } })).headers['x-app'] === 'reached'
+  const paths = [...text.matchAll(/location (?:[=~^*]+ )?\^?(\/[\w/.-]*)/g)].flatMap(([, path = '']) => [
+    path,
+    `${path}x`,
+    `${path.replace(/\/$/, '')}/x`,
+    `${path.toUpperCase()}/x`,
+    `/x/..${path}`,
+  ])
+  let passed = 0
+  for (const host of ['shop.example.com', 'old.example.com', 'any.example.com']) {
+    for (const path of [...paths, '/wp-admin/x', '/internal/debug']) {
+      if (!(await reaches(gateway.url, host, path))) continue
+      passed += 1
+      t.ok(await reaches(nginx, host, path), `${host}${path}`)
     }
-    const paths = [...text.matchAll(/location (?:[=~^*]+ )?\^?(\/[\w/.-]*)/g)].flatMap(([, path = '']) => [
-      path,
-      `${path}x`,
-      `${path.replace(/\/$/, '')}/x`,
-      `${path.toUpperCase()}/x`,
-      `/x/..${path}`,
-    ])
-    let passed = 0
-    let answered = 0
-    for (const host of ['shop.example.com', 'old.example.com', 'any.example.com']) {
-      for (const path of [...paths, '/wp-admin/x', '/internal/debug']) {
-        const got = await answer(gateway.url, host, path)
-        if (got === undefined) continue
-        if ('path' in got) passed += 1
-        else answered += 1
-        t.same(got, await answer(nginx, host, path), `${host}${path}`)
-      }
-    }
-    t.ok(passed > 30, 'and the gateway forwards some')
-    t.ok(answered > 5, 'and answers some')
-  },
-)
+  }
+  t.ok(passed > 30, 'and the gateway forwards some')
+})
 
 t.test('a geo may name the variable with the client’s address', async t => {
   const { out } = await sluice(['import', 'nginx', fixture('nginx-ports.conf')])

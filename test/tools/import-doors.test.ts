@@ -90,7 +90,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     says: [/requests for a host that no server has are refused/],
     gateway: [/unknownProject: reject/],
   },
-  'nginx: servers with expressions, certificates of clients, or a private address are left out': {
+  'nginx: servers with patterns, certificates of clients, or a private address are left out': {
     format: 'nginx',
     files: ['nginx-hosts.conf'],
     shut: [
@@ -98,11 +98,10 @@ const SCENES: Readonly<Record<string, Scene>> = {
       'status.example.com/',
       'acme.example.com/',
       'acme.example.com/admin/x',
-      'wild.example.com/',
+      'a.wild.example.com/',
       'example.org/server-status',
     ],
-    open: ['www.example.org/', 'example.org/x', 'a.wild.example.com/', 'a.b.wild.example.com/admin/x'],
-    gateway: [/host: "\*\.wild\.example\.com"/],
+    open: ['www.example.org/', 'example.org/x'],
     says: [/status\.example\.com was reachable at 127\.0\.0\.1:8081 alone/, /behind ssl_verify_client "on"/],
   },
   'nginx: subrequests, signed links, tokens and conditions': {
@@ -174,11 +173,11 @@ const SCENES: Readonly<Record<string, Scene>> = {
       'other.example.com/',
       'POST api.example.com/items/1',
       'DELETE api.example.com/items/1',
-      'example.net/',
+      'a.example.net/',
       'localhost/pay',
       'www.example.com/account',
     ],
-    open: ['www.example.com/', 'www.example.com/staff/x', 'a.example.net/'],
+    open: ['www.example.com/', 'www.example.com/staff/x'],
     says: [
       /Lost: the route "staff" was reachable with the header x-staff alone/,
       /with the protocol https alone/,

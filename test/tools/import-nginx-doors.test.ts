@@ -44,33 +44,12 @@ t.test('a guard holds on hosts that are patterns, which a server without a name 
   t.ok(await passes('o.example.com', '/admin'), 'no other server takes those hosts')
 })
 
-t.test(
-  'a wildcard is a host of routes, and takes no requests that nginx gives to a server with a closer name',
-  async t => {
-    const { passes } = await comparedAs(
-      t,
-      `server { listen 80; server_name .b.example.com; ${OPEN} location /admin { deny all; } }
-     server { listen 80; server_name *.c.b.example.com; location / { deny all; } location /open/ { ${PASS} } }
-     server { listen 80; server_name x.b.example.com; location /own/ { ${PASS} } }
-     server { listen 80; server_name *.b.example.com b.example.com; ${OPEN} }`,
-      ['b.example.com', 'y.b.example.com', 'z.y.c.b.example.com', 'x.b.example.com', 'X.b.example.com.'],
-      ['/admin', '/x', '/open/x', '/own/x'],
-    )
-    for (const host of ['b.example.com', 'y.b.example.com', 'c.b.example.com'])
-      t.ok(await passes(host, '/x'), host)
-    t.ok(await passes('x.b.example.com', '/own/x'))
-    t.ok(await passes('z.y.c.b.example.com', '/open/x'))
-    t.notOk(await passes('example.com', '/x'))
-  },
-)
-
 t.test('a server that answers everything itself has no routes', async t => {
   const text = (own: string): string => `server { listen 80; server_name ${HOST}; ${own} ${OPEN} }`
   for (const own of ['return 200 down;', 'rewrite ^ /maintenance.html last;']) {
     const { err, passes } = await imported(t, 'nginx', text(own))
     t.notOk(await passes(HOST, '/x'), own)
-    if (own.startsWith('rewrite'))
-      t.match(err, /Left out: a\.example\.com \/\*\* was rewritten to \/maintenance\.html/)
+    t.match(err, /Left out: a\.example\.com \/\*\* was (answered 200|rewritten to \/maintenance\.html)/)
   }
 })
 

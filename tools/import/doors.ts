@@ -6,26 +6,24 @@
 import type { Origin } from './findings.js'
 import type { Migration } from './migration.js'
 import {
-  areWithin,
   asRequested,
   type ClosedPath,
   closes,
   entriesOf,
   isBelow,
   isFor,
-  isWildcard,
   type MatchedPlace,
   meetAt,
   overlap,
   placeText,
 } from './places.js'
-import type { ImportedRoute } from './routes.js'
+import { From } from './yaml.js'
 
-/** A place with a route. */
+/** A place with a route: its patterns lead to the upstream. */
 export interface OpenPlace extends MatchedPlace {
   readonly at: Origin
   readonly patterns: readonly string[]
-  readonly route: ImportedRoute
+  readonly upstream: string
   /** True for a path with a parameter, of which there are as many as values. */
   readonly hasParameter?: boolean
   /** The path with or without its final slash, which its route takes as well, and the other gateway gave to others. */
@@ -71,10 +69,9 @@ export class Doors {
   resolve(into: Migration): { readonly open: readonly OpenPlace[]; readonly closed: readonly ClosedPath[] } {
     const all = [...this.#guarded.values()]
     const twins = all.length > MOST_CLOSED ? [] : this.#twins(all.filter(({ isGuard }) => isGuard))
-    const refused = all.filter(one => this.#isRefusedByHost(one))
     const shut = all.map(guarded => {
       const own = twins.flatMap(one => (one.guarded === guarded ? closedTwin(one) : []))
-      return { guarded, paths: [...(refused.includes(guarded) ? [] : this.#waysInto(guarded)), ...own] }
+      return { guarded, paths: [...this.#waysInto(guarded), ...own] }
     })
     const paths = shut.flatMap(one => one.paths.flatMap(entriesOf))
     const unique = [...new Map(paths.map(one => [JSON.stringify(one), one])).values()]
@@ -94,7 +91,7 @@ export class Doors {
     for (const one of twins) reportTwin(one, into)
     for (const one of this.#widened(open))
       into.changedOnce(one.at, `${one.twin} takes the route of ${one.path}, too.`)
-    return { open: [...open, ...refused.map(refusal)], closed }
+    return { open, closed }
   }
 
   /** Open places with a twin that is refused, each with what refuses it. */
@@ -139,18 +136,6 @@ export class Doors {
         .filter(one => one !== besides && isFor(one, place) && overlap(place, one))
   }
 
-  /**
-   * True for all paths of hosts into which only the routes of more hosts lead: a route of these hosts takes such requests,
-   * and leaves alone those of the same hosts to other paths.
-   */
-  #isRefusedByHost(guarded: ClosedPlace): boolean {
-    const { hosts, kind, path, methods } = guarded
-    if (kind !== 'prefix' || path !== '/' || methods !== undefined || this.#guarded.size > MOST_CLOSED)
-      return false
-    const ways = this.#open.filter(open => leadsInto(open, guarded))
-    return hosts.length > 0 && ways.length > 0 && ways.every(open => !areWithin(open.hosts, hosts))
-  }
-
   /** The paths to close so that no open place leads into the guarded one: it as a whole, or those within it. */
   #waysInto(guarded: ClosedPlace): MatchedPlace[] {
     if (this.#guarded.size > MOST_CLOSED) return []
@@ -170,12 +155,6 @@ function leadsInto(open: MatchedPlace, guarded: ClosedPlace): boolean {
   return guarded.isGuard ? !isBelow(guarded.rank, open.rank) : isBelow(open.rank, guarded.rank)
 }
 
-/** What answers requests that no other place of the same hosts takes. */
-const refusal = ({ hosts, rank, at }: ClosedPlace): OpenPlace => ({
-  ...{ hosts, rank, at, kind: 'prefix', path: '/', patterns: ['/**'] },
-  route: { respond: { status: 404 } },
-})
-
 /** True for a place whose route leads to one path, or one for each value of a parameter. */
 const isAlone = ({ kind, hasParameter }: OpenPlace): boolean => kind === 'exact' || hasParameter === true
 
@@ -186,10 +165,7 @@ function closedTwin({ open, guarded: { hosts, rank } }: Twin): MatchedPlace[] {
 }
 
 function reportGuarded(one: ClosedPlace, isClosed: boolean, into: Migration): void {
-  const which = one.hosts.some(isWildcard) ? ' for every host' : ''
-  const where = isClosed
-    ? `It is under "closed"${which} and answers 404.`
-    : 'No route leads there: it answers 404.'
+  const where = isClosed ? 'It is under "closed" and answers 404.' : 'No route leads there: it answers 404.'
   const sentence = `${placeText(one)} was ${one.what}. ${where}`
   if (one.isGuard) into.lost(one.at, sentence)
   else if (isClosed) into.leftOut(one.at, sentence)
@@ -205,4 +181,24 @@ function reportTwin({ open, guarded }: Twin, into: Migration): void {
       ? `the route of ${open.patterns.join(', ')}. ${why} If ${twin} may be open as well, write the route, and take out what closes it under "closed".`
       : `${twin}, and ${path} with it, answer 404. ${why} If both may be open, take ${twin} out of "closed".`,
   )
+}
+
+/** The routes to open places, each once. */
+export function routesTo(open: readonly OpenPlace[], into: Migration): From[] {
+  const routes: From[] = []
+  const targets = new Map<string, string>()
+  for (const { hosts, patterns, upstream, at } of open) {
+    for (const host of hosts.length === 0 ? [undefined] : hosts) {
+      for (const path of patterns) {
+        const key = `${host ?? ''} ${path}`
+        const present = targets.get(key)
+        if (present === undefined) {
+          targets.set(key, upstream)
+          routes.push(new From(into.placeOf(at), { ...(host !== undefined && { host }), path, upstream }))
+        } else if (present !== upstream)
+          into.leftOut(at, `the route of ${path} to ${upstream}. It goes to ${present} already.`)
+      }
+    }
+  }
+  return routes
 }

@@ -59,8 +59,6 @@ export class Findings {
     return (at: Origin, sentence: string, once?: string): void => {
       if (once !== undefined && !this.isNew(once)) return
       const { line, col, path = [], file = this.#file } = at
-      // A part of a file may be read once for each of its hosts.
-      if (!this.isNew(`${group} ${file}:${line}:${col} ${sentence}`)) return
       this.#found.push({
         group,
         file,

@@ -11,16 +11,17 @@ const CONFIG = [
   ...words('fault_tolerant policy redis strategy sync_rate namespace hide_client_headers error_code'),
   ...words('error_message dictionary_name lock_dictionary_name'),
 ]
-const FIELDS_ALONE = 'Fields are removed and appended, and nothing else is changed'
+const REQUESTS_STAY = 'Requests are passed on as they came'
+const RESPONSES_STAY = 'Responses are passed on as they came'
 /** Plugins that neither refuse nor limit, with what that means here. */
 const HARMLESS: Readonly<Record<string, string>> = {
   cors: 'Its preflights are answered by the upstream, and refusals carry "cors" of gateway.yaml',
   'proxy-cache': 'Nothing is cached',
   'proxy-cache-advanced': 'Nothing is cached',
-  'request-transformer': FIELDS_ALONE,
-  'request-transformer-advanced': FIELDS_ALONE,
-  'response-transformer': FIELDS_ALONE,
-  'response-transformer-advanced': FIELDS_ALONE,
+  'request-transformer': REQUESTS_STAY,
+  'request-transformer-advanced': REQUESTS_STAY,
+  'response-transformer': RESPONSES_STAY,
+  'response-transformer-advanced': RESPONSES_STAY,
 }
 const NOT_NEEDED =
   /^(file-log|http-log|tcp-log|udp-log|syslog|loggly|statsd|statsd-advanced|datadog|prometheus|zipkin|opentelemetry|kafka-log|correlation-id)$/

@@ -1,11 +1,9 @@
 /** Kong's routes: which requests one takes, what guards it, and where its requests go. */
 import { isHostName } from '../../config/checks/rules.js'
-import { changesOf, type FieldChange, type ImportedHeaders, isChangeable, routeText } from './fields.js'
 import { type Findings, shortened } from './findings.js'
 import type { KongPlugins } from './kong-plugins.js'
-import { below, isConfined, isWildcard, type MatchedPlace } from './places.js'
+import { below, isConfined, type MatchedPlace } from './places.js'
 import { literalsOf } from './regex.js'
-import { type ImportedRewrite, prefixesOf } from './routes.js'
 import type { AddressLine } from './rules.js'
 import { type Section, words } from './yaml.js'
 
@@ -49,13 +47,11 @@ export function readRoute(
   const plugins = [...kong.of(section, 'route'), ...ofService, ...kong.global]
   const written = section.texts('paths')
   const paths = written.length === 0 ? ['/'] : written
+  if (section.node.strip_path !== false && paths.some(path => path !== '/'))
+    into.leftOut(section.at(), 'strip_path. Requests reach the upstream with the path they came with.')
   const methods = section.texts('methods').map(method => method.toUpperCase())
   const hosts = section.texts('hosts').map(host => host.toLowerCase().replace(/:\d+$/, ''))
-  // Kong takes a name before a wildcard, so a route with both would have two ranks.
-  const isPlain = hosts.some(isWildcard)
-    ? (host: string): boolean => isWildcard(host) && isHostName(host.slice(2))
-    : isHostName
-  const wild = hosts.filter(host => !isPlain(host))
+  const wild = hosts.filter(host => !isHostName(host))
   const common = { hosts: wild.length > 0 ? [] : hosts, ...(methods.length > 0 && { methods }) }
   const isOld = format < 3
   const isExpression = (path: string): boolean =>
@@ -88,8 +84,7 @@ function rankOf(route: Section): number[] {
   const headers = Object.keys(route.section('headers').node).length
   const lists = ['hosts', 'paths', 'methods', 'snis'].filter(key => route.texts(key).length > 0)
   const criteria = lists.length + (headers > 0 ? 1 : 0)
-  const ofHosts = !lists.includes('hosts') ? 0 : route.texts('hosts').some(one => one.includes('*')) ? 1 : 2
-  return ['expression' in route.node ? 1 : 0, criteria, ofHosts, headers]
+  return ['expression' in route.node ? 1 : 0, criteria, lists.includes('hosts') ? 1 : 0, headers]
 }
 
 /** Plugins that ask for a key alone can be a rule of the whole gateway: requests of no consumer are refused. */
@@ -148,18 +143,11 @@ function matchersOf(route: Section): string | undefined {
   return what.length === 0 ? undefined : what.join(' and ')
 }
 
-/** What a route takes away from the paths of a place, and its service puts before them; undefined where no route can. */
-export function rewriteAt(
-  { section, service }: KongRoute,
-  { path }: MatchedPlace,
-): ImportedRewrite | undefined {
-  const isStripped = section.node.strip_path !== false
-  return prefixesOf(isStripped ? path.replace(/\/$/, '') : '', basePathOf(service))
-}
-
-/** Where the requests of a place go if not to its upstream, with a path of the place; undefined when there. */
-export function sentElsewhere(route: KongRoute, place: MatchedPlace): string | undefined {
-  const { section, service, plugins } = route
+/** Where the requests of a place go if not to its upstream with the path they came with; undefined when there. */
+export function sentElsewhere(
+  { section, service, plugins }: KongRoute,
+  place: MatchedPlace,
+): string | undefined {
   const uri = transformersOf(plugins)
     .map(config => config.section('replace').text('uri'))
     .find(text => text !== undefined)
@@ -169,7 +157,6 @@ export function sentElsewhere(route: KongRoute, place: MatchedPlace): string | u
   const isOwn = place.path === '/' || paths.length === 0 || paths.includes(place.path)
   if (place.kind === 'prefix' && !isOwn) return 'matched by a regular expression'
   const base = basePathOf(service)
-  if (rewriteAt(route, place) !== undefined) return undefined
   const isWhole = section.node.strip_path === false && base !== ''
   return isWhole || isConfined({ ...place, kind: 'prefix' }, base) ? `sent on below ${base}` : undefined
 }
@@ -181,38 +168,13 @@ function basePathOf(service: Section | undefined): string {
   return path.replace(/\/$/, '')
 }
 
-/** Reports fields that a transformer sets or removes as no route does, and that a client may set where nobody does. */
+/** Reports fields that a transformer sets or removes, and that a client may set where nobody does. */
 export function reportFields(plugins: readonly Section[], into: Findings): void {
   for (const config of transformersOf(plugins)) {
     for (const how of ['add', 'append', 'replace', 'remove', 'rename']) {
-      for (const field of config.section(how).texts('headers')) {
-        const [name = ''] = field.split(':')
-        if (!SAID.includes(how) || !isChangeable(name, 'request'))
-          into.lostField(config.section(how).at('headers'), name, 'Kong')
-      }
+      for (const field of config.section(how).texts('headers'))
+        into.lostField(config.section(how).at('headers'), field.split(':')[0] ?? '', 'Kong')
     }
-  }
-}
-
-/** What routes do just so; Kong adds and replaces a field only where there is none, or one. */
-const SAID = ['remove', 'append']
-
-/** The changes of fields by the nearest transformer of each kind. */
-export function headersBy(plugins: readonly Section[]): ImportedHeaders {
-  const changes = (of: 'request' | 'response'): FieldChange[] =>
-    ['', '-advanced'].flatMap(kind => {
-      const plugin = plugins.find(one => one.text('name') === `${of}-transformer${kind}`)
-      const textsOf = (how: string): string[] => plugin?.section('config').section(how).texts('headers') ?? []
-      const appended = textsOf('append').flatMap((field): FieldChange[] => {
-        const [, name = '', text = ''] = /^([^:]+):(.*)$/.exec(field) ?? []
-        const value = routeText(text, {})
-        return value === undefined ? [] : [{ how: 'add', name, value }]
-      })
-      return [...textsOf('remove').map((name): FieldChange => ({ how: 'remove', name })), ...appended]
-    })
-  return {
-    request: changesOf('request', changes('request')),
-    response: changesOf('response', changes('response')),
   }
 }
 

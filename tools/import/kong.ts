@@ -4,19 +4,17 @@ import { KongLimits } from './kong-limits.js'
 import { isLimiter, KongPlugins, namesOf, reference } from './kong-plugins.js'
 import {
   guardText,
-  headersBy,
   KEY_AUTH,
   type KongRoute,
   linesOf,
   readRoute,
   reportFields,
-  rewriteAt,
   sentElsewhere,
 } from './kong-routes.js'
 import type { Migration } from './migration.js'
 import { wholeSegments } from './places.js'
 import { deniedByAll } from './rules.js'
-import { durationText, LONGEST_TIMEOUT_MS, PATH_STAYS, type WeightedAddress } from './upstreams.js'
+import { LONGEST_TIMEOUT_MS } from './upstreams.js'
 import { readYaml, type Section, type SourceFile, words } from './yaml.js'
 
 const WANTED = {
@@ -91,6 +89,7 @@ class KongImport {
     const isAnonymous = keyAuth.some(plugin => this.#plugins.anonymousOf(plugin) !== undefined)
     if (!isAnonymous && waived.has(KEY_AUTH)) this.#into.projects.rejectUnknown()
     new KongLimits(this.#into, this.#plugins, consumers, this.#knowsClients).read(open)
+    this.#limitBodies(routes)
     this.#plugins.reportUnused()
   }
 
@@ -130,7 +129,7 @@ class KongImport {
     }
     if (patterns.length > 0) {
       const what = `the route "${name}" was for the hosts ${patterns.slice(0, 3).join(', ')} alone`
-      const why = 'A host is a name, or all routes of it "*." and a name, so it is left out.'
+      const why = 'Hosts are written out, without patterns, so it is left out.'
       this.#into.lost(section.at('hosts'), `${what}. ${why}`)
       return false
     }
@@ -138,18 +137,12 @@ class KongImport {
     if (service?.node.enabled === false) return false
     const upstream = this.#upstreams.get(service)
     const nowhere = service === undefined ? 'of no service' : `sent to the service "${nameOf(service) ?? ''}"`
-    const settings = { timeouts: service && timeoutsOf(service), maxBody: maxBodyOf(route.plugins) }
-    const headers = headersBy(route.plugins)
     for (const place of places) {
       const elsewhere = upstream === undefined ? nowhere : sentElsewhere(route, place)
       if (elsewhere !== undefined) this.#into.divert(place, elsewhere, section.at())
       else if (upstream !== undefined && place.patterns.length > 0) {
         if (!place.path.endsWith('/')) this.#into.changedOnce(section.at('paths'), wholeSegments(place.path))
-        const rewrite = rewriteAt(route, place)
-        if (rewrite === undefined)
-          this.#into.leftOut(section.at('paths'), `the prefixes of ${place.path}. ${PATH_STAYS}`)
-        const target = { upstream, settings, headers, rewrite: rewrite ?? {} }
-        this.#into.open({ ...place, route: target }, section.at())
+        this.#into.open({ ...place, upstream }, section.at())
       }
     }
     const but = route.plugins.some(isLimiter)
@@ -176,53 +169,55 @@ class KongImport {
       const protocol = service.text('protocol') ?? 'http'
       const host = service.text('host') ?? ''
       const port = service.text('port') ?? (protocol === 'https' ? '443' : '80')
-      const hosts = this.#targetsOf(pools.get(host)) ?? [{ url: `${host}:${port}` }]
-      const addresses = hosts.map(one => ({ ...one, url: `${protocol}://${one.url}` }))
-      const url = service.text('url')?.replace(/^(https?:\/\/[^/?#@]+)\/[^?#@]*$/, '$1')
-      const urls = url === undefined ? addresses : [{ url }]
-      const health = healthOf(pools.get(host))
-      const upstream = this.#into.upstreams.add(nameOf(service) ?? 'service', urls, service.at(), health)
-      if (upstream !== undefined) this.#upstreams.set(service, upstream)
+      const hosts = this.#targetsOf(pools.get(host)) ?? [`${host}:${port}`]
+      const addresses = hosts.map(one => `${protocol}://${one}${service.text('path') ?? ''}`)
+      const url = service.text('url')
+      const urls = url === undefined ? addresses : [url]
+      const upstream = this.#into.upstreams.add(nameOf(service) ?? 'service', urls, service.at())
+      if (upstream === undefined) continue
+      this.#upstreams.set(service, upstream)
+      const timeouts = timeoutsOf(service)
+      if (Object.keys(timeouts).length > 0) this.#into.upstreams.set(upstream, { timeouts }, service.at())
     }
   }
 
-  #targetsOf(pool: Section | undefined): WeightedAddress[] | undefined {
+  #targetsOf(pool: Section | undefined): string[] | undefined {
     const roundRobin = 'The addresses of an upstream share the requests.'
-    const read = [...words('name targets tags id'), ...(healthOf(pool) === undefined ? [] : ['healthchecks'])]
-    pool?.others(read, this.#into, roundRobin)
+    pool?.others(['name', 'targets', 'tags', 'id'], this.#into, roundRobin)
     return pool?.list('targets').map(target => {
-      target.others(['target', 'weight', 'tags', 'id'], this.#into, roundRobin)
-      return { url: target.text('target') ?? '', weight: target.number('weight') ?? 100 }
+      target.others(['target', 'tags', 'id'], this.#into, roundRobin)
+      return target.text('target') ?? ''
     })
   }
-}
 
-/** The checks that Kong makes of an upstream by itself, if they can be the same here. */
-function healthOf(pool: Section | undefined): object | undefined {
-  const active = pool?.section('healthchecks').section('active')
-  const [healthy, unhealthy] = ['healthy', 'unhealthy'].map(key => active?.section(key))
-  const every = healthy?.number('interval') ?? 0
-  const [passes, failures] = [healthy?.number('successes') ?? 0, unhealthy?.number('http_failures') ?? 0]
-  const isCount = (count: number): boolean => Number.isInteger(count) && count >= 1 && count <= 100
-  const path = active?.text('http_path') ?? '/'
-  const isSame = (active?.text('type') ?? 'http') === 'http' && /^\/[!"$-~]*$/.test(path)
-  const timeout = Math.round((active?.number('timeout') ?? 1) * 1000)
-  if (!isSame || !isCount(passes) || !isCount(failures) || !(every >= 1 && every <= 3600)) return undefined
-  if (!(timeout >= 10 && timeout <= 60_000)) return undefined
-  const times = { every: durationText(Math.round(every * 1000)), timeout: durationText(timeout) }
-  return { path, ...times, healthy: passes, unhealthy: failures }
+  /** The largest body of routes (request-size-limiting) becomes that of their upstream. */
+  #limitBodies(routes: readonly KongRoute[]): void {
+    const sizes = new Map<Section, Map<number, Section>>()
+    const without = new Set<Section>()
+    for (const { service, plugins } of routes) {
+      const plugin = plugins.find(one => nameOf(one) === 'request-size-limiting')
+      if (service === undefined) continue
+      if (plugin === undefined) without.add(service)
+      else sizes.set(service, (sizes.get(service) ?? new Map()).set(bytesOf(plugin), plugin))
+    }
+    for (const [service, found] of sizes) {
+      const maxBody = Math.min(...found.keys())
+      const [plugin] = found.values()
+      const name = this.#upstreams.get(service)
+      if (plugin === undefined || name === undefined || !(maxBody >= 0)) continue
+      this.#into.upstreams.limitBody(name, maxBody)
+      const sentence = `maxBody is of the whole upstream "${name}": the smallest one holds for all of its routes.`
+      if (found.size > 1 || without.has(service)) this.#into.changed(plugin.at(), sentence)
+    }
+  }
 }
 
 const UNIT_BYTES: Readonly<Record<string, number>> = { bytes: 1, kilobytes: 1024, megabytes: 1024 ** 2 }
 
-/** The largest body, as the nearest plugin has it. */
-function maxBodyOf(plugins: readonly Section[]): number | undefined {
-  const plugin = plugins.find(one => nameOf(one) === 'request-size-limiting')
-  if (plugin === undefined) return undefined
+function bytesOf(plugin: Section): number {
   const config = plugin.section('config')
   const unit = UNIT_BYTES[config.text('size_unit') ?? 'megabytes'] ?? Number.NaN
-  const size = Math.floor((config.number('allowed_payload_size') ?? 128) * unit)
-  return size >= 0 ? size : undefined
+  return Math.floor((config.number('allowed_payload_size') ?? 128) * unit)
 }
 
 /** In milliseconds, as both gateways write them. */

@@ -1,7 +1,7 @@
 /** Directives of nginx: which are imported, and which have no effect here or are to be written elsewhere. */
 import type { Findings } from './findings.js'
-import type { Directive } from './nginx-text.js'
-import { words as listed } from './yaml.js'
+import { type Block, type Directive, named } from './nginx-text.js'
+import { words } from './yaml.js'
 
 /** What has no counterpart because it concerns how nginx works, not what it lets through or forwards. */
 const NOT_NEEDED =
@@ -22,9 +22,9 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 const AS_SENT = 'Responses are passed on as the upstream sends them'
 const MISSING: Readonly<Record<string, string>> = {
   rewrite: 'The upstream gets the path that the client sent',
-  proxy_set_header: 'The upstream gets the client’s Host, and X-Forwarded-For, -Proto and -Host',
+  proxy_set_header: 'The upstream gets the client’s fields, its Host, and X-Forwarded-For, -Proto and -Host',
   proxy_hide_header: AS_SENT,
-  add_header: 'What a route adds is in every response, refusals too, as with "always"',
+  add_header: AS_SENT,
   error_page: 'Refusals have one shape',
   proxy_redirect: AS_SENT,
   proxy_pass_header: AS_SENT,
@@ -50,13 +50,11 @@ const STRUCTURE =
   /^(http|server|location|if|upstream|stream|mail|listen|return|allow|deny|internal|http[23].*|proxy_cache.*|limit_(req|conn|rate|except).*|(auth|ssl|proxy_ssl|secure_link)_.*|valid_referers|(access|(server_)?rewrite)_by_.*)$/
 /** What becomes part of the files. */
 const READ = new Set([
-  ...listed(
-    'proxy_pass limit_req limit_conn limit_req_zone limit_conn_zone upstream geo map set events http',
-  ),
-  ...listed(
+  ...words('proxy_pass limit_req limit_conn limit_req_zone limit_conn_zone upstream geo map set events http'),
+  ...words(
     'limit_req_dry_run limit_conn_dry_run server_name set_real_ip_from real_ip_header real_ip_recursive',
   ),
-  ...listed('client_max_body_size proxy_connect_timeout proxy_read_timeout'),
+  ...words('client_max_body_size proxy_connect_timeout proxy_read_timeout'),
 ])
 
 /** False for directives of modules that nobody here knows: they may refuse requests. */
@@ -67,20 +65,14 @@ export const isKnown = (name: string): boolean =>
   Object.hasOwn(MISSING, name)
 
 export function reportDirective(one: Directive, into: Findings): void {
-  const { name, words } = one
+  const { name } = one
   if (READ.has(name)) return
-  if (/^limit_(req|conn)_status$/.test(name)) {
-    if (words[0] !== '429') into.changed(one, `refused requests get 429, not ${words[0]}.`)
-  } else if (name === 'listen') {
-    if (words.includes('ssl')) into.elsewhere(one, `"listen … ssl". ${TLS}.`, 'listen ssl')
-    into.notNeeded(name)
-  } else if (name === 'stream' || name === 'mail') into.leftOut(one, `"${name}". Only "http" is read.`)
-  else if (Object.hasOwn(ELSEWHERE, name)) into.elsewhere(one, `"${name}". ${ELSEWHERE[name]}.`)
+  if (Object.hasOwn(ELSEWHERE, name)) into.elsewhere(one, `"${name}". ${ELSEWHERE[name]}.`)
   else if (NOT_NEEDED.test(name)) into.notNeeded(name)
   else {
     const why = missing(name)
     if (why === undefined) into.notNeeded(name)
-    else into.leftOut(one, `"${name}". ${why}.`, `${name} ${words[0]}`)
+    else into.leftOut(one, `"${name}". ${why}.`, `${name} ${one.words[0]}`)
   }
 }
 
@@ -93,3 +85,24 @@ function missing(name: string): string | undefined {
     ? 'Nothing is cached'
     : 'Requests and answers are passed on without it'
 }
+
+/** Fields that are set or removed here as well, or whose value decides nothing about who asks. */
+const HARMLESS_FIELD =
+  /^(host|connection|upgrade|forwarded|x-forwarded-.*|x-real-ip|x-request-id|accept-encoding|user-agent|content-.*|range|if-.*|te|early-data|sec-websocket-.*|referer|origin)$/i
+
+/** The lines that set fields on the requests of a block: its own, or those around it. */
+export function fieldsOf(block: Block, outer: Block): Block {
+  const own = named(block, 'proxy_set_header')
+  return own.length > 0 ? own : outer
+}
+
+/** Reports fields of a place with a route that clients could not choose. */
+export function reportFields(fields: Block, into: Findings): void {
+  for (const one of fields) if (isChosen(one)) into.lostField(one, one.words[0] ?? '', 'nginx')
+}
+
+/** True for a line whose field a client may choose when it is left out. */
+export const isChosen = ({ name, words: [field = '', value = ''] }: Directive): boolean =>
+  name === 'proxy_set_header' &&
+  !HARMLESS_FIELD.test(field) &&
+  value !== `$http_${field.toLowerCase().replaceAll('-', '_')}`

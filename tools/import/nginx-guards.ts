@@ -126,15 +126,12 @@ const EVERY_REST = /^(?:\(?\.[*+]\)?)?\$?$/
 const SERVING =
   /^(root|alias|index|try_files|autoindex|empty_gif|stub_status|(fastcgi|uwsgi|scgi|grpc|memcached)_pass|content_by_\w+|js_content|perl)$/
 
-/** The status of a `return`, and its address or text. */
-export function answerOf({
+/** The status and the address of a `return`. */
+function answerOf({
   words: [first = '', second = ''],
 }: Directive): readonly [status: string, target: string] {
   return /^\d+$/.test(first) ? [first, second] : ['302', first]
 }
-
-/** True for a `return` from http to https. */
-export const isToHttps = (one: Directive): boolean => TO_HTTPS.test(answerOf(one)[1])
 
 /** True for an `if` that sends those away who do not meet its condition, or who do. */
 function isSendingAway({ name, words, block = [] }: Directive): boolean {
@@ -160,7 +157,7 @@ export function answeredIn(block: Block): string | undefined {
   const returned = block.find(({ name }) => name === 'return')
   if (returned !== undefined) {
     const [status, target] = answerOf(returned)
-    if (isToHttps(returned)) return undefined
+    if (TO_HTTPS.test(target)) return undefined
     return /^30\d$/.test(status) ? `sent to ${withoutSecret(target)}` : `answered ${status}`
   }
   if (block.some(({ name }) => name === 'proxy_pass')) return undefined

@@ -167,7 +167,7 @@ export class NginxLimits {
       const id = [this.#idOf(directive), limit.dryRun, ...projects].join(' ')
       const use = this.#uses.get(id) ?? { limit, projects, match: [] }
       this.#uses.set(id, use)
-      if (!use.match.includes(pattern)) use.match.push(pattern)
+      use.match.push(pattern)
       const zone = `${directive.name} ${zoneOf(directive)}`
       this.#usersOf.set(zone, (this.#usersOf.get(zone) ?? new Set()).add(directive))
     }

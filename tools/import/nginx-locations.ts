@@ -1,6 +1,6 @@
 /** nginx's servers and locations as places: which of them takes a request, what is closed, and what goes elsewhere. */
 import type { Migration } from './migration.js'
-import { fieldsOf, type NginxFields, NO_FIELDS } from './nginx-fields.js'
+import { fieldsOf } from './nginx-directives.js'
 import {
   answeredIn,
   type Guards,
@@ -11,29 +11,25 @@ import {
   rewrittenPaths,
 } from './nginx-guards.js'
 import { limitsOf, type NginxLimit } from './nginx-limits.js'
-import { hostRank } from './nginx-servers.js'
-import { type Block, type Directive, named } from './nginx-text.js'
+import type { Block, Directive } from './nginx-text.js'
 import type { MatchedPlace, PlacePath } from './places.js'
 import { literalsOf } from './regex.js'
 import { type ImportedSettings, LONGEST_TIMEOUT_MS, withoutSecret } from './upstreams.js'
 
 /** What a block inherits from the blocks around it. */
 export interface NginxContext {
-  /** Hosts of its server, all names or one wildcard; none: every host. */
+  /** Hosts of its server; none: every host. */
   readonly hosts: readonly string[]
-  /** How nginx prefers a server with these hosts. */
-  readonly hostRank: number
   readonly projects: readonly string[]
-  /** Where the server has more hosts than can be listed, which another server would take here: how it is preferred for them. */
-  readonly otherRank?: number | undefined
+  /** True where the server has more hosts than can be listed, which another server would take here. */
+  readonly hasOtherHosts: boolean
   readonly kind: MatchedPlace['kind']
   readonly path: string
   readonly limits: readonly NginxLimit[]
   readonly guards: Guards
   readonly settings: ImportedSettings
-  readonly fields: NginxFields
-  /** The media type of what it answers itself. */
-  readonly type: string
+  /** The fields that are set on its requests. */
+  readonly fields: Block
   /** False where only guards are read, because the routes of the server cannot be written. */
   readonly isRouted: boolean
 }
@@ -46,8 +42,8 @@ const NGINX_DEFAULTS: ImportedSettings = {
 
 /** What holds around all servers. */
 export const ROOT: NginxContext = {
-  ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS, fields: NO_FIELDS },
-  ...{ settings: NGINX_DEFAULTS, isRouted: true, hostRank: 0, type: 'text/plain' },
+  ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS, fields: [] },
+  ...{ settings: NGINX_DEFAULTS, isRouted: true, hasOtherHosts: false },
 }
 
 /** What a block says, and what it inherits. */
@@ -57,7 +53,6 @@ export const contextIn = (block: Block, outer: NginxContext): NginxContext => ({
   guards: guardsOf(block, outer.guards),
   settings: settingsOf(block, outer.settings),
   fields: fieldsOf(block, outer.fields),
-  type: named(block, 'default_type')[0]?.words[0] ?? outer.type,
 })
 
 /** What nginx takes first, beginning with the last one. */
@@ -67,7 +62,11 @@ const EXACT = 3
 const SERVER_REWRITE = 4
 
 /** nginx takes a server with the host first, then what the server rewrites, an exact location, and so on. */
-const rankOf = ({ hostRank }: NginxContext, kind: number, length = 0): number[] => [hostRank, kind, length]
+const rankOf = ({ hosts }: NginxContext, kind: number, length = 0): number[] => [
+  hosts.length > 0 ? 1 : 0,
+  kind,
+  length,
+]
 
 /** The place of a server or location. */
 export function placeIn(context: NginxContext): MatchedPlace {
@@ -85,14 +84,9 @@ export const openIn = (context: NginxContext): MatchedPlace & { readonly redirec
   redirectsTwin: context.kind === 'prefix' && context.path.endsWith('/'),
 })
 
-/** All of some hosts, where nginx prefers every location. */
-export const wholeOf = (hosts: readonly string[]): MatchedPlace => ({
-  ...{ hosts, kind: 'prefix', path: '/', rank: [hostRank(hosts[0]), 1, 1] },
-})
-
 /** Closes a place of a server, on the hosts that cannot be listed as well. */
 export function closeIn(
-  { hosts, otherRank }: NginxContext,
+  { hosts, hasOtherHosts }: NginxContext,
   place: PlacePath & Pick<MatchedPlace, 'rank'>,
   what: string,
   at: Directive,
@@ -100,7 +94,7 @@ export function closeIn(
 ): void {
   into.close({ ...place, hosts }, what, at)
   const [, ...rank] = place.rank
-  if (otherRank !== undefined) into.close({ ...place, hosts: [], rank: [otherRank, ...rank] }, what, at)
+  if (hasOtherHosts) into.close({ ...place, hosts: [], rank: [0, ...rank] }, what, at)
 }
 
 /** What a location takes: a path, all that a path begins, what an expression matches, or what others send there. */

@@ -1,89 +1,53 @@
-/** nginx's servers: their hosts and addresses, and which proxies name clients. */
-import { isHostName } from '../../config/checks/rules.js'
+/** nginx's servers and upstreams: their hosts and addresses, what passes requests on, and which proxies name clients. */
 import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
-import { isRefusing, isToHttps } from './nginx-guards.js'
 import { type Block, type Directive, named } from './nginx-text.js'
-import { isWildcard } from './places.js'
+import { isConfined, type PlacePath } from './places.js'
 import { isPrivate } from './rules.js'
+import { type ImportedSettings, PATH_STAYS, withoutSecret } from './upstreams.js'
 
 /** The hosts of a server. */
 interface ServerNames {
-  readonly names: readonly string[]
-  /** Such as `*.acme.test`. */
-  readonly wildcards: readonly string[]
-  /** Names that no route can have: expressions, wildcards at the end, and names that are written otherwise. */
+  readonly hosts: readonly string[]
+  /** Names that are patterns, which routes and projects cannot have. */
   readonly patterns: readonly string[]
 }
 
 export function namesOf(server: Block): ServerNames {
   const words = wordsOf(server, 'server_name').filter(word => word !== '_' && word !== '')
-  const isOurs = (host: string): boolean => isHostName(host.replace(/^\*\./, ''))
-  const hosts = words.flatMap(hostsOf).map(host => host.replace(/\.$/, ''))
-  const ours = [...new Set(hosts)].filter(isOurs)
-  const patterns = words.filter(word => !hostsOf(word).every(host => isOurs(host.replace(/\.$/, ''))))
-  return { names: ours.filter(host => !isWildcard(host)), wildcards: ours.filter(isWildcard), patterns }
+  const isHost = (word: string): boolean => /^[a-z0-9][a-z0-9.-]*$/i.test(word)
+  const hosts = words.filter(isHost).map(word => word.toLowerCase().replace(/\.$/, ''))
+  return { hosts: [...new Set(hosts)], patterns: words.filter(word => !isHost(word)) }
 }
-
-/** In lower case; `.acme.test` is the name and every host below it. */
-function hostsOf(word: string): string[] {
-  const name = word.toLowerCase()
-  return name.startsWith('.') ? [name.slice(1), `*${name}`] : [name]
-}
-
-/** nginx takes the server with the name, then the one with the longest wildcard. */
-export const hostRank = (host?: string): number =>
-  host === undefined ? 0 : isWildcard(host) ? host.length : NAMED
-const NAMED = 1000
 
 /** True for a server without a name, which takes the hosts that no other server has. */
 export function isNameless(server: Block): boolean {
-  return Object.values(namesOf(server)).every(({ length }) => length === 0)
+  const { hosts, patterns } = namesOf(server)
+  return hosts.length === 0 && patterns.length === 0
 }
 
-/** The `return` of a server by which it answers every request, before it looks for a location; none that refuses. */
-export const returnOfAll = (server: Block): Directive | undefined =>
-  server.find(one => one.name === 'return' && !isRefusing(one))
-
-/** True for a server whose locations forward nothing, and send clients from http to https. */
-export function sendsToHttps(server: Block): boolean {
-  const isSent = ({ block = [] }: Directive): boolean => {
-    const returned = block.find(({ name }) => name === 'return')
-    return returned !== undefined && isToHttps(returned)
-  }
+/** True for a server that does nothing but send clients elsewhere, such as from http to https. */
+export function onlyRedirects(server: Block): boolean {
+  const isRedirect = ({ name, words }: Directive): boolean =>
+    name === 'return' && /^30\d$/.test(words[0] ?? '')
   const forwards = (block: Block): boolean =>
     block.some(one => one.name === 'proxy_pass' || forwards(one.block ?? []))
-  return server.some(isSent) && !forwards(server)
+  return server.some(isRedirect) || (server.some(({ block }) => block?.some(isRedirect)) && !forwards(server))
 }
 
 /** The servers of a file, compared with each other. */
 export class NginxServers {
   /** True when requests for hosts that no server has reach an upstream. */
-  readonly #isAnyNameless: boolean
-  readonly #isAnyWild: boolean
-  readonly #names: ReadonlySet<string>
+  readonly isAnyNameless: boolean
   readonly #defaults: ReadonlySet<Block>
   readonly #isAnyWide: boolean
   readonly #isAnyUsual: boolean
 
   constructor(servers: readonly Block[]) {
-    this.#isAnyNameless = servers.some(isNameless)
-    this.#names = new Set(servers.flatMap(one => namesOf(one).names))
-    this.#isAnyWild = servers.some(one => namesOf(one).wildcards.length > 0)
+    this.isAnyNameless = servers.some(isNameless)
     this.#defaults = defaultsAmong(servers)
     this.#isAnyWide = servers.some(one => narrowListen(one) === undefined)
     this.#isAnyUsual = servers.some(one => otherPort(one) === undefined)
-  }
-
-  /** How nginx prefers a server for its names that no route has, where another server would take them here. */
-  otherRank(patterns: readonly string[]): number | undefined {
-    // Expressions and wildcards at the end come after all others; a name that is written otherwise comes first.
-    if (this.#isAnyWild && patterns.some(one => !/^~|\.\*$/.test(one))) return NAMED
-    return patterns.length > 0 && this.#isAnyNameless ? 0 : undefined
-  }
-
-  has(host: string): boolean {
-    return this.#names.has(host)
   }
 
   isDefault(server: Block): boolean {
@@ -139,13 +103,9 @@ export function withoutRepeated(http: Block, into: Findings): Directive[] {
     const block = one.block ?? []
     const names = wordsOf(block, 'server_name')
     const addresses = listensOf(block).map(([address]) => address)
-    const keysAt = (address: string, name: string): string[] =>
-      hostsOf(name).map(host => `${address} ${host}`)
-    const isTaken = (name: string, address: string): boolean =>
-      keysAt(address, name).some(key => taken.has(key))
-    const passedOver = new Set(names.filter(name => addresses.every(address => isTaken(name, address))))
-    for (const address of addresses)
-      for (const key of names.flatMap(name => keysAt(address, name))) taken.add(key)
+    const keysOf = (name: string): string[] => addresses.map(address => `${address} ${name.toLowerCase()}`)
+    const passedOver = new Set(names.filter(name => keysOf(name).every(key => taken.has(key))))
+    for (const key of names.flatMap(keysOf)) taken.add(key)
     passedOver.delete('_')
     if (passedOver.size === 0) return one
     for (const name of passedOver)
@@ -195,3 +155,65 @@ export function importRealIp(http: Block, into: Migration): boolean {
 }
 
 const wordsOf = (block: Block, name: string): string[] => named(block, name).flatMap(({ words }) => words)
+
+/** The destinations of `proxy_pass`, by `upstream` or by address. */
+export class NginxUpstreams {
+  readonly #into: Migration
+  readonly #pools = new Map<string, readonly string[]>()
+  readonly #proxied = new Map<string, string | undefined>()
+
+  constructor(into: Migration) {
+    this.#into = into
+  }
+
+  /** Adds an `upstream`. */
+  add({ words: [pool = ''], block = [] }: Directive): void {
+    const addresses = block.flatMap(one => {
+      const { name, words } = one
+      const [address = '', ...options] = words
+      const leftOut = (what: string): void =>
+        this.#into.leftOut(one, `"${what}". The addresses of an upstream share the requests.`)
+      if (/^(keepalive|zone)/.test(name)) return []
+      const isUnusable = address.startsWith('unix:') || options.some(word => /^(backup|down)$/.test(word))
+      if (name !== 'server' || isUnusable) {
+        leftOut(withoutSecret([name, ...words].join(' ')))
+        return []
+      }
+      if (options.length > 0) leftOut(options.join(' '))
+      return [address]
+    })
+    this.#pools.set(pool, addresses)
+  }
+
+  /** The upstream of a `proxy_pass`; undefined, after reporting it, when no route can lead there. */
+  passed(one: Directive, place: PlacePath, settings: ImportedSettings): string | undefined {
+    const [target = ''] = one.words
+    const [, scheme, host = '', uri] = /^(https?:\/\/)([^/$]+)(\/[^$]*)?$/.exec(target) ?? []
+    const shown = `"proxy_pass ${withoutSecret(target)}"`
+    if (scheme === undefined || (target.includes('@') && !URL.canParse(target))) {
+      this.#into.leftOut(one, `${shown}. An upstream has fixed http:// or https:// addresses.`)
+      return undefined
+    }
+    if (uri !== undefined && isConfined(place, uri)) {
+      const why = `The upstream got no other paths than those of "${uri}", and paths are not rewritten here.`
+      this.#into.leftOut(one, `${shown}. ${why}`)
+      return undefined
+    }
+    if (uri !== undefined && uri !== place.path)
+      this.#into.leftOut(one, `the "${uri}" of proxy_pass. ${PATH_STAYS}`)
+    const address = scheme + host
+    if (!this.#proxied.has(address)) {
+      const addresses = (this.#pools.get(host) ?? [host]).map(server => scheme + server)
+      this.#proxied.set(address, this.#into.upstreams.add(host, addresses, one))
+    }
+    if (scheme === 'https://') {
+      this.#into.changedOnce(
+        one,
+        'the certificates of https upstreams are verified, by nginx only with "proxy_ssl_verify on". "ca" names an authority of your own.',
+      )
+    }
+    const upstream = this.#proxied.get(address)
+    if (upstream !== undefined) this.#into.upstreams.set(upstream, settings, one)
+    return upstream
+  }
+}

@@ -1,8 +1,6 @@
 /** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
 import type { Migration } from './migration.js'
-import { opensAnswer, TO_HTTPS } from './nginx-answers.js'
-import { reportDirective } from './nginx-directives.js'
-import { headersIn, isFieldRead } from './nginx-fields.js'
+import { isChosen, reportDirective, reportFields } from './nginx-directives.js'
 import { answeredIn, guardIn, isGuard, isRefusing, networksDenied, rewriteOfAll } from './nginx-guards.js'
 import { NginxLimits } from './nginx-limits.js'
 import {
@@ -15,16 +13,14 @@ import {
   openIn,
   placeIn,
   ROOT,
-  wholeOf,
 } from './nginx-locations.js'
 import {
-  hostRank,
   importRealIp,
   isNameless,
   NginxServers,
+  NginxUpstreams,
   namesOf,
-  returnOfAll,
-  sendsToHttps,
+  onlyRedirects,
   withoutRepeated,
 } from './nginx-servers.js'
 import {
@@ -36,8 +32,7 @@ import {
   parseNginx,
   withIncluded,
 } from './nginx-text.js'
-import { NginxUpstreams } from './nginx-upstreams.js'
-import { asLiteral, below, isWildcard, wholeSegments } from './places.js'
+import { asLiteral, below, wholeSegments } from './places.js'
 import { foreignFile } from './programs.js'
 import { withoutSecret } from './upstreams.js'
 import { dataOf, type SourceFile } from './yaml.js'
@@ -120,7 +115,7 @@ class NginxImport {
   }
 
   #directive(one: Directive, context: NginxContext): void {
-    const { name } = one
+    const { name, words } = one
     switch (name) {
       case 'server':
         this.#server(one, context)
@@ -128,30 +123,47 @@ class NginxImport {
       case 'location':
         this.#location(one, context)
         return
+      case 'limit_req_status':
+      case 'limit_conn_status':
+        if (words[0] !== '429') this.#into.changed(one, `refused requests get 429, not ${words[0]}.`)
+        return
+      case 'listen':
+        if (words.includes('ssl')) {
+          const sentence = '"listen … ssl". TLS is listen.tls in gateway.yaml: cert and key.'
+          this.#into.elsewhere(one, sentence, 'listen ssl')
+        }
+        this.#into.notNeeded(name)
+        return
       case 'if':
         if (isRefusing(one)) return
         this.#into.leftOut(one, 'an "if" and all in it. Rules look at requests, not at variables.')
         return
+      case 'stream':
+      case 'mail':
+        this.#into.leftOut(one, `"${name}". Only "http" is read.`)
+        return
       case 'return':
+        if (/^[45]/.test(words[0] ?? '')) return
+        this.#into.leftOut(one, `"return ${words[0]}". Nothing but refusals is answered here.`)
         return
       default:
-        if (!isGuard(name) && !isFieldRead(one)) reportDirective(one, this.#into)
+        if (!isGuard(name) && !isChosen(one)) reportDirective(one, this.#into)
     }
   }
 
   #server(one: Directive, outer: NginxContext): void {
     const block = one.block ?? []
-    const { names, wildcards, patterns } = namesOf(block)
-    const groups = [names, ...wildcards.map(one => [one])].filter(({ length }) => length > 0)
+    const { hosts, patterns } = namesOf(block)
     const apart = this.#servers.apart(block)
     if (apart !== undefined) {
-      const who = groups[0]?.[0] ?? 'a server'
+      const who = hosts[0] ?? 'a server'
       this.#into.lost(apart, `${who} was reachable at ${apart.words[0]} alone. No route leads there.`)
       return
     }
-    if (sendsToHttps(block)) {
-      this.#into.elsewhere(one, `a server that only redirects. ${TO_HTTPS}`, 'redirect to https')
-      for (const hosts of groups) this.#into.divert(wholeOf(hosts), 'redirected', one)
+    if (onlyRedirects(block)) {
+      this.#into.leftOut(one, 'a server that only redirects. Redirect in front of the gateway.')
+      const whole = { hosts, kind: 'prefix', path: '/', rank: [1, 1, 1] } as const
+      if (hosts.length > 0) this.#into.divert(whole, 'redirected', one)
       return
     }
     const isDefault = this.#servers.isDefault(block)
@@ -160,30 +172,20 @@ class NginxImport {
       this.#into.leftOut(one, `a server without a name that is not the default one of its address: ${why}`)
       return
     }
-    const whole = groups.length === 0 ? ' The server is left out with all in it.' : ''
+    const whole = hosts.length === 0 ? ' The server is left out with all in it.' : ''
     for (const name of patterns)
-      this.#into.leftOut(one, `the name "${name}". A host is a name, or "*." and a name.${whole}`)
-    if (groups.length > 0 && isDefault) {
+      this.#into.leftOut(one, `the name "${name}". Hosts are written out, without patterns.${whole}`)
+    if (hosts.length > 0 && isDefault) {
       this.#into.changedOnce(
         one,
         'requests for a host that no server has are refused, where nginx gives them to the first or default server.',
       )
     }
-    const otherRank = this.#servers.otherRank(patterns)
+    const projects = hosts.length === 0 ? [] : this.#into.projects.ofHosts(hosts, one)
     // A guard of a server with only patterns for names holds for hosts that nobody can list.
-    const isRouted = patterns.length === 0
-    // What answers every request leaves nothing to its locations.
-    const read = (context: NginxContext): void => {
-      if (returnOfAll(block) === undefined) this.#block(block, context, one)
-      else this.#takers.push({ context: contextIn(block, context), at: one, pass: undefined, block })
-    }
-    if (groups.length === 0) read({ ...outer, hostRank: otherRank ?? 0, isRouted })
-    for (const hosts of groups) {
-      const ofNames = isWildcard(hosts[0]) ? [] : this.#into.projects.ofHosts(hosts, one)
-      const projects = wildcards.length > 0 ? [] : ofNames
-      const own = { hosts, hostRank: hostRank(hosts[0]), projects, otherRank }
-      read({ ...outer, ...own, isRouted: isWildcard(hosts[0]) || ofNames.length > 0 })
-    }
+    const isRouted = hosts.length === 0 ? patterns.length === 0 : projects.length > 0
+    const hasOtherHosts = patterns.length > 0 && hosts.length > 0 && this.#servers.isAnyNameless
+    this.#block(block, { ...outer, hosts, projects, hasOtherHosts, isRouted }, one)
   }
 
   #location(one: Directive, outer: NginxContext): void {
@@ -215,30 +217,19 @@ class NginxImport {
     const pattern = kind === 'exact' ? asLiteral(path) : below(path)
     if (kind === 'prefix' && !path.endsWith('/')) this.#into.changedOnce(at, wholeSegments(path))
     this.#limits.apply(limits, pattern, projects)
-    if (limits.length > 0 && isWildcard(context.hosts[0])) {
-      const why = 'a project, by which limits are told apart, has no wildcards.'
-      this.#into.changedOnce(
-        at,
-        `the limits of ${context.hosts[0]} hold for these paths of every host: ${why}`,
-      )
-    }
-    const isBlock = at.name === 'server' || at.name === 'location'
-    if (isBlock && opensAnswer(block, context, at, this.#servers, this.#into)) return
-    const answered = isBlock ? answeredIn(block) : undefined
+    const answered = at.name === 'server' || at.name === 'location' ? answeredIn(block) : undefined
     const rewritten = rewriteOfAll(block, context)
     if (answered !== undefined) this.#into.divert(place, answered, at)
-    else if (at.name === 'server' && returnOfAll(block) !== undefined)
-      this.#into.divert(wholeOf(context.hosts), 'redirected', at)
     else if (rewritten !== undefined)
       this.#into.divert(place, `rewritten to ${withoutSecret(rewritten.words[1] ?? '')}`, at)
     else if (pass !== undefined) {
-      const route = this.#upstreams.passed(pass, context, settings)
-      if (route === undefined) {
+      const upstream = this.#upstreams.passed(pass, context, settings)
+      if (upstream === undefined) {
         this.#into.divert(place, `sent to ${withoutSecret(pass.words[0] ?? '')}`, at)
         return
       }
-      const headers = headersIn(context.fields, true, this.#into)
-      this.#into.open({ ...openIn(context), patterns: [pattern], route: { ...route, headers } }, pass)
+      reportFields(context.fields, this.#into)
+      this.#into.open({ ...openIn(context), patterns: [pattern], upstream }, pass)
     }
   }
 }

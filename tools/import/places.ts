@@ -2,7 +2,7 @@
 import type { Origin } from './findings.js'
 
 export interface MatchedPlace {
-  /** Names, or `*.` before one for every host below it; none: every host. */
+  /** None: every host. */
   readonly hosts: readonly string[]
   /** `prefix`: every path that begins so, within a segment, too. */
   readonly kind: 'exact' | 'prefix' | 'contains'
@@ -49,22 +49,9 @@ export function twinOf({ kind, path }: PlacePath): { readonly twin?: string } {
   return kind === 'exact' ? { twin: `${path}/` } : {}
 }
 
-/** True for every host below a name, such as `*.acme.test`. */
-export const isWildcard = (host = ''): boolean => host.startsWith('*.')
-
-/** True when one of two hosts, methods or projects stands for the other. */
-const covers = (one: string, other: string): boolean =>
-  one === other || (isWildcard(one) && other.endsWith(one.slice(1)) && other.length >= one.length)
-
-/** True when one of the hosts is one of others, or below one. */
-export const areWithin = (hosts: readonly string[], others: readonly string[]): boolean =>
-  hosts.some(host => others.some(other => covers(other, host)))
-
 /** True when two lists, of which an empty one stands for everything, have something in common. */
 export const meet = (some: readonly string[], others: readonly string[]): boolean =>
-  some.length === 0 ||
-  others.length === 0 ||
-  some.some(one => others.some(other => covers(one, other) || covers(other, one)))
+  some.length === 0 || others.length === 0 || some.some(one => others.includes(one))
 
 /** True when some request may be of both. */
 export const meetAt = (open: MatchedPlace, guarded: MatchedPlace): boolean =>
@@ -81,7 +68,7 @@ export function overlap(open: MatchedPlace, { kind, path }: MatchedPlace): boole
 export const isFor = ({ hosts, methods }: MatchedPlace, other: MatchedPlace): boolean =>
   holdsAll(hosts, other.hosts) && holdsAll(methods ?? [], other.methods ?? [])
 const holdsAll = (some: readonly string[], others: readonly string[]): boolean =>
-  some.length === 0 || (others.length > 0 && others.every(one => some.some(mine => covers(mine, one))))
+  some.length === 0 || (others.length > 0 && others.every(one => some.includes(one)))
 
 export function isBelow(rank: readonly number[], other: readonly number[]): boolean {
   for (const [i, mine] of rank.entries()) {
@@ -107,10 +94,9 @@ export interface ClosedPath {
   readonly contains?: string
 }
 
-/** The entries of a place: those of wildcards are for every host, because an entry has no wildcard. */
 export function entriesOf({ hosts, kind, path }: MatchedPlace): ClosedPath[] {
   const own = kind === 'exact' ? { path } : { [kind]: path }
-  return hosts.length === 0 || hosts.some(isWildcard) ? [own] : hosts.map(host => ({ host, ...own }))
+  return hosts.length === 0 ? [own] : hosts.map(host => ({ host, ...own }))
 }
 
 /** True when the entry closes every path of the place. */

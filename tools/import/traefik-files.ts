@@ -2,8 +2,6 @@
 import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
 import { isPrivate } from './rules.js'
-import { healthOf, millisecondsIn } from './traefik-times.js'
-import type { ImportedSettings } from './upstreams.js'
 import { readYaml, type Section, type SourceFile, words } from './yaml.js'
 
 const WANTED = { format: 'traefik', name: 'a Traefik dynamic configuration', keys: ['http', 'entryPoints'] }
@@ -17,11 +15,7 @@ const WORDS = new Map(
     ...words('forwardedHeaders trustedIPs insecure proxyProtocol tls options clientAuth chain allowedHosts'),
     ...words('ipAllowList ipWhiteList sourceRange loadBalancer servers url passHostHeader buffering'),
     ...words('maxRequestBodyBytes rateLimit average period burst inFlightReq amount sourceCriterion'),
-    ...words('requestHeaderName requestHost ipStrategy depth excludedIPs serversTransports serversTransport'),
-    ...words(
-      'forwardingTimeouts dialTimeout responseHeaderTimeout healthCheck stripPrefix prefixes addPrefix',
-    ),
-    ...words('prefix headers customRequestHeaders customResponseHeaders weight'),
+    ...words('requestHeaderName requestHost ipStrategy depth excludedIPs'),
   ].map(word => [word.toLowerCase(), word]),
 )
 /** Members of these have names that their author chose. */
@@ -73,8 +67,6 @@ export class TraefikFiles {
   readonly tlsOptions = new Map<string, Section>()
   /** The upstream of each service that has one. */
   readonly services = new Map<string, string>()
-  /** The timeouts of each upstream that the file says. */
-  readonly settings = new Map<string, ImportedSettings>()
   readonly #into: Migration
 
   constructor(files: readonly Section[], into: Migration) {
@@ -90,33 +82,24 @@ export class TraefikFiles {
     for (const key of ['tcp', 'udp'])
       if (key in file.node) this.#into.leftOut(file.at(key), `"${key}". Only "http" is read.`)
     const http = file.section('http')
-    http.others(
-      ['routers', 'services', 'middlewares', 'serversTransports'],
-      this.#into,
-      'The import does not read it.',
-    )
-    for (const [name, service] of http.section('services').members())
-      this.#service(name, service, http.section('serversTransports'))
+    http.others(['routers', 'services', 'middlewares'], this.#into, 'The import does not read it.')
+    for (const [name, service] of http.section('services').members()) this.#service(name, service)
     for (const [name, one] of http.section('middlewares').members()) this.middlewares.set(name, one)
     for (const [name, one] of file.section('tls').section('options').members()) this.tlsOptions.set(name, one)
     this.routers.push(...http.section('routers').members())
   }
 
   /** Adds the upstream of a service, and reports what of it has no counterpart. */
-  #service(name: string, service: Section, transports: Section): void {
+  #service(name: string, service: Section): void {
     service.others(['loadBalancer'], this.#into, 'An upstream has only addresses, which share the requests.')
     const balancer = service.section('loadBalancer')
     const addresses = 'An upstream has addresses that share the requests.'
-    balancer.others(['servers', 'passHostHeader', 'serversTransport', 'healthCheck'], this.#into, addresses)
+    balancer.others(['servers', 'passHostHeader'], this.#into, addresses)
     if (balancer.node.passHostHeader === false)
       this.#into.leftOut(balancer.at('passHostHeader'), 'another Host: it is passed on.')
     const servers = balancer.list('servers')
     for (const one of servers)
-      one.others(
-        ['url', 'preservePath', 'weight'],
-        this.#into,
-        'The addresses of an upstream share the requests.',
-      )
+      one.others(['url', 'preservePath'], this.#into, 'The addresses of an upstream share the requests.')
     const prefixed = servers.find(one => one.node.preservePath === true && hasPath(one))
     if (prefixed !== undefined) {
       const why = 'It gets no paths but those below that of its address, and paths are not rewritten here.'
@@ -124,16 +107,9 @@ export class TraefikFiles {
       return
     }
     if (servers.length === 0) return
-    const urls = servers.map(one => ({ url: one.text('url') ?? '', weight: one.number('weight') ?? 1 }))
-    const health = healthOf(balancer.section('healthCheck'), this.#into)
-    const upstream = this.#into.upstreams.add(name, urls, service.at(), health)
-    if (upstream === undefined) return
-    this.services.set(name, upstream)
-    const times = transports
-      .section(plain(balancer.text('serversTransport') ?? ''))
-      .section('forwardingTimeouts')
-    const [connect, head] = ['dialTimeout', 'responseHeaderTimeout'].map(key => millisecondsIn(times, key))
-    this.settings.set(upstream, { timeouts: { ...(connect && { connect }), ...(head && { head }) } })
+    const urls = servers.map(one => one.text('url') ?? '')
+    const upstream = this.#into.upstreams.add(name, urls, service.at())
+    if (upstream !== undefined) this.services.set(name, upstream)
   }
 }
 

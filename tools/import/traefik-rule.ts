@@ -136,12 +136,6 @@ function fitsOfMatcher(matcher: string, word: string, words: readonly string[], 
       const host = word.toLowerCase().replace(/\.$/, '')
       return [isHostName(host) ? { host, besides: [] } : { besides: [`Host(${word.slice(0, 60)})`] }]
     }
-    case 'HostRegexp': {
-      // Every host below a name, whatever its depth.
-      const [, name] = /^\^\(?\.\+\)?((?:\\\.[a-z0-9-]+)+)\$$/.exec(word) ?? []
-      if (name !== undefined) return [{ host: `*${name.replaceAll('\\', '')}`, besides: [] }]
-      return [{ besides: [`${matcher}(${word.slice(0, 60)})`] }]
-    }
     case 'PathRegexp':
       return literalsOf(word).map(one => ({ ...one, besides: ['PathRegexp'] }))
     default:

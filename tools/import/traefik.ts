@@ -1,20 +1,18 @@
 /** Traefik's configuration: routers, services, what guards them, rateLimit and inFlightReq (doc.traefik.io). */
 import type { Migration } from './migration.js'
-import { isWildcard, type MatchedPlace, wholeSegments } from './places.js'
+import { type MatchedPlace, wholeSegments } from './places.js'
 import { plain, readTraefik, TraefikFiles } from './traefik-files.js'
-import { isLimiter, type LimitedRequests, limitBy } from './traefik-limits.js'
 import {
   elsewhereOf,
   guardOf,
-  headersBy,
-  maxBodyOf,
+  isLimiter,
+  type LimitedRequests,
+  limitBy,
   redirectOf,
   reportFields,
-  rewriteBy,
   type TraefikRedirect,
 } from './traefik-middlewares.js'
 import { fitsOf, isNegated, patternOf, placeOf, RuleFault, type RuleFit } from './traefik-rule.js'
-import { PATH_STAYS } from './upstreams.js'
 import { listUnder, type Section, type SourceFile, words } from './yaml.js'
 
 const ROUTER = words('rule service middlewares entryPoints tls priority ruleSyntax observability parentRefs')
@@ -93,8 +91,10 @@ class TraefikImport {
     if (open.length > 0) for (const one of middlewares) reportFields(one, this.#into)
     for (const requests of this.#byProjects(name, open, section)) {
       this.#into.place(requests.match, requests.projects)
-      for (const [i, one] of middlewares.entries())
+      for (const [i, one] of middlewares.entries()) {
         limitBy(names[i] ?? '', one, requests, this.#into, entryPoints.knowsClients)
+        this.#limitBodies(one, upstream)
+      }
     }
   }
 
@@ -162,8 +162,7 @@ class TraefikImport {
       this.#leaveBesides(router, fit, place, besides)
       return false
     }
-    const rewrite = rewriteBy(middlewares, place)
-    const [elsewhere] = middlewares.flatMap(one => elsewhereOf(one, place, rewrite === undefined) ?? [])
+    const [elsewhere] = middlewares.flatMap(one => elsewhereOf(one, place) ?? [])
     const sent = redirect === undefined ? elsewhere : `redirected to ${redirect.to}`
     if (upstream === undefined || sent !== undefined) {
       this.#into.divert(place, sent ?? `sent to "${service}"`, at)
@@ -171,21 +170,11 @@ class TraefikImport {
         this.#into.leftOut(at, `the router "${name}", whose requests were ${sent}.`, `sent ${name}`)
       return false
     }
-    if (rewrite === undefined)
-      this.#into.leftOut(at, `the prefixes of the router "${name}". ${PATH_STAYS}`, `prefixes ${name}`)
     const { path = '/', kind, method } = fit
     if (kind === 'prefix' && !path.endsWith('/'))
       this.#into.changedOnce(section.at('rule'), wholeSegments(path))
-    const maxBody = maxBodyOf(middlewares)
-    const headers = headersBy(middlewares, this.#into)
-    const route = {
-      upstream,
-      settings: { ...this.#files.settings.get(upstream), maxBody },
-      rewrite: rewrite ?? {},
-      headers,
-    }
     const methods = method === undefined ? {} : { methods: [method] }
-    this.#into.open({ ...place, patterns: [patternOf(fit)], route, ...methods }, at)
+    this.#into.open({ ...place, patterns: [patternOf(fit)], upstream, ...methods }, at)
     return true
   }
 
@@ -216,17 +205,6 @@ class TraefikImport {
   #byProjects(name: string, fits: readonly RuleFit[], router: Section): LimitedRequests[] {
     const groups = new Map<string, string[]>()
     for (const fit of fits) listUnder(groups, fit.host ?? '', patternOf(fit))
-    for (const [host, match] of groups) {
-      if (!isWildcard(host)) continue
-      const why = 'a project, by which limits are told apart, has no wildcards.'
-      if (router.texts('middlewares').length > 0)
-        this.#into.changedOnce(
-          router.at('rule'),
-          `limits of ${host} hold for its paths of every host: ${why}`,
-        )
-      groups.delete(host)
-      groups.set('', [...new Set([...(groups.get('') ?? []), ...match])])
-    }
     const everybody = groups.get('')
     const hostsOf = new Map<string, string[]>()
     for (const [host, match] of groups) {
@@ -238,5 +216,14 @@ class TraefikImport {
       return projects.length === 0 ? [] : [{ name, projects, match: groups.get(hosts[0] ?? '') ?? [] }]
     })
     return [...(everybody === undefined ? [] : [{ name, projects: [], match: everybody }]), ...named]
+  }
+
+  #limitBodies(middleware: Section | undefined, upstream: string | undefined): void {
+    const buffering = middleware?.section('buffering')
+    const maxBody = buffering?.number('maxRequestBodyBytes') ?? 0
+    if (buffering === undefined || upstream === undefined || !Number.isInteger(maxBody) || maxBody < 1) return
+    this.#into.upstreams.limitBody(upstream, maxBody)
+    const sentence = `maxBody is of the whole upstream "${upstream}", for all routers that lead there.`
+    this.#into.changedOnce(buffering.at(), sentence)
   }
 }

@@ -5,28 +5,13 @@ import { From } from './yaml.js'
 
 /** Limits and timeouts of an upstream; bytes, and times in milliseconds. */
 export interface ImportedSettings {
-  readonly maxBody?: number | undefined
-  readonly timeouts?:
-    | undefined
-    | { readonly connect?: number; readonly head?: number; readonly idle?: number }
-}
-
-/** One of the addresses of an upstream. */
-export interface WeightedAddress {
-  readonly url: string
-  readonly weight?: number
-}
-
-interface RouteSettings {
-  readonly upstream?: string
-  readonly settings?: ImportedSettings
+  readonly maxBody?: number
+  readonly timeouts?: { readonly connect?: number; readonly head?: number; readonly idle?: number }
 }
 
 interface ImportedUpstream {
   readonly at: Origin
-  /** Addresses with their weights. */
-  readonly origins: readonly (readonly [string, number])[]
-  readonly health: object | undefined
+  readonly origins: readonly string[]
   settings: ImportedSettings | undefined
 }
 
@@ -50,21 +35,13 @@ export class ImportedUpstreams {
   }
 
   /** Adds an upstream by its addresses and returns its name; undefined when none can be used. */
-  add(name: string, addresses: readonly WeightedAddress[], at: Origin, health?: object): string | undefined {
-    const weights = new Map<string, number>()
-    for (const { url, weight = 1 } of addresses)
-      for (const origin of this.#originOf(url, at)) weights.set(origin, (weights.get(origin) ?? 0) + weight)
-    const origins = [...weights].filter(([, weight]) => weight > 0)
+  add(name: string, addresses: readonly string[], at: Origin): string | undefined {
+    const origins = [...new Set(addresses.flatMap(address => this.#originOf(address, at)))]
     if (origins.length === 0) return undefined
     if (origins.length > MOST_ADDRESSES)
       this.#into.leftOut(at, 'the addresses after the 64th. An upstream has at most 64.')
     const unique = this.#into.nameFor('upstream', name.replace(/^.*@/, ''))
-    this.#upstreams.set(unique, {
-      at,
-      origins: origins.slice(0, MOST_ADDRESSES),
-      health,
-      settings: undefined,
-    })
+    this.#upstreams.set(unique, { at, origins: origins.slice(0, MOST_ADDRESSES), settings: undefined })
     return unique
   }
 
@@ -72,7 +49,7 @@ export class ImportedUpstreams {
   addUnknown(): string {
     const start = { line: 1, col: 1 }
     this.#into.changed(start, 'the file names no upstream; http://127.0.0.1:3000 stands in for it.')
-    return this.add('app', [{ url: 'http://127.0.0.1:3000' }], start) ?? ''
+    return this.add('app', ['http://127.0.0.1:3000'], start) ?? ''
   }
 
   #originOf(address: string, at: Origin): string[] {
@@ -93,67 +70,53 @@ export class ImportedUpstreams {
     return [url.origin]
   }
 
-  /** Gives each upstream the largest body and the first timeouts of its routes; those that differ say so themselves. */
-  settle(routes: readonly RouteSettings[]): void {
-    for (const { upstream = '', settings = {} } of routes) {
-      const entry = this.#upstreams.get(upstream)
-      if (entry === undefined) continue
-      const { maxBody, timeouts } = entry.settings ?? settings
-      const bodies = [maxBody ?? Number.POSITIVE_INFINITY, settings.maxBody ?? Number.POSITIVE_INFINITY]
-      const largest = Math.max(...bodies)
-      entry.settings = { timeouts, maxBody: largest < Number.POSITIVE_INFINITY ? largest : undefined }
+  /** Sets limits and timeouts; where its routes differ, the smallest body and the longest times hold. */
+  set(name: string, settings: ImportedSettings, at: Origin): void {
+    const entry = this.#upstreams.get(name)
+    if (entry === undefined) return
+    const present = entry.settings
+    if (present === undefined) {
+      entry.settings = settings
+      return
+    }
+    if (JSON.stringify(present) !== JSON.stringify(settings)) {
+      this.#into.changedOnce(
+        at,
+        `"${name}" has one maxBody and one set of timeouts, where these locations differ: the smallest body and the longest times hold for all.`,
+      )
+    }
+    const times = [present.timeouts ?? {}, settings.timeouts ?? {}] as Record<string, number>[]
+    const keys = Object.keys({ ...times[0], ...times[1] })
+    const bodies = [present.maxBody, settings.maxBody].filter(one => one !== undefined)
+    entry.settings = {
+      ...(bodies.length > 0 && { maxBody: Math.min(...bodies) }),
+      ...(keys.length > 0 && {
+        timeouts: Object.fromEntries(keys.map(key => [key, Math.max(...times.map(one => one[key] ?? 0))])),
+      }),
     }
   }
 
-  /** What of the settings of a route its upstream does not say, as it is written. */
-  differing({ upstream = '', settings: { maxBody, timeouts = {} } = {} }: RouteSettings): object {
-    const { settings: shared = {} } = this.#upstreams.get(upstream) ?? {}
-    const own = Object.entries(timeouts).filter(
-      ([key, ms]) => ms !== shared.timeouts?.[key as keyof typeof timeouts],
-    )
-    return writtenSettings({
-      maxBody: maxBody === shared.maxBody ? undefined : maxBody,
-      timeouts: Object.fromEntries(own),
-    })
+  limitBody(name: string, maxBody: number): void {
+    const entry = this.#upstreams.get(name)
+    if (entry !== undefined) entry.settings = { ...entry.settings, maxBody }
   }
 
   document(): object {
-    const entries = [...this.#upstreams].map(([name, { at, origins, health, settings = {} }]) => {
-      const entry = { ...writtenAddresses(origins), health, ...writtenSettings(settings) }
+    const entries = [...this.#upstreams].map(([name, { at, origins, settings = {} }]) => {
+      const [url] = origins
+      const timeouts = Object.entries(settings.timeouts ?? {}).map(([key, ms]) => [key, durationText(ms)])
+      const entry = {
+        ...(origins.length === 1 ? { url } : { urls: origins }),
+        ...(settings.maxBody !== undefined && { maxBody: settings.maxBody }),
+        ...(timeouts.length > 0 && { timeouts: Object.fromEntries(timeouts) }),
+      }
       return [name, new From(this.#into.placeOf(at), entry)]
     })
     return Object.fromEntries(entries)
   }
 }
 
-const MOST_WEIGHT = 100
-
-/** Weights in their smallest numbers, none above the most that there is. */
-function writtenAddresses(origins: readonly (readonly [string, number])[]): object {
-  const [[url] = ['']] = origins
-  if (origins.length === 1) return { url }
-  const weights = origins.map(([, weight]) => weight)
-  const shared = weights.reduce((a, b) => divisor(a, b))
-  const scale = Math.max(shared, Math.max(...weights) / MOST_WEIGHT)
-  return {
-    urls: origins.map(([url, weight]) => {
-      const written = Math.max(1, Math.round(weight / scale))
-      return written === 1 ? url : { url, weight: written }
-    }),
-  }
-}
-
-const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b))
-
-function writtenSettings({ maxBody, timeouts = {} }: ImportedSettings): object {
-  const times = Object.entries(timeouts).map(([key, ms]) => [key, durationText(ms)])
-  return {
-    ...(maxBody !== undefined && { maxBody }),
-    ...(times.length > 0 && { timeouts: Object.fromEntries(times) }),
-  }
-}
-
-export const durationText = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`)
+const durationText = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`)
 
 /** What becomes of other paths of an upstream. */
 export const PATH_STAYS = 'Requests reach the upstream with the path they came with.'
