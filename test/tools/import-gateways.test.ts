@@ -121,7 +121,6 @@ t.test(
       /nginx\.conf:15:5: Left out: the zone "peruser"/,
       /nginx\.conf:42:13: Left out: "limit_req" of the zone "peruser"/,
       /nginx\.conf:30:9: Not the same: up to 30 pass at once and then one each 100 ms, where nginx lets 21 pass/,
-      /nginx\.conf:44:13: Left out: the "\/" of proxy_pass/,
       /nginx\.conf:46:9: Lost: .*"\.php" was in location ~ \\\.php\$, closed to everybody\. It is under "closed"/,
       /nginx\.conf:23:9: Left out: "server unix:/,
     ]) {

@@ -17,13 +17,13 @@ import {
   overlap,
   placeText,
 } from './places.js'
-import { From } from './yaml.js'
+import type { RouteParts } from './routes.js'
 
-/** A place with a route: its patterns lead to the upstream. */
+/** A place with a route. */
 export interface OpenPlace extends MatchedPlace {
   readonly at: Origin
   readonly patterns: readonly string[]
-  readonly upstream: string
+  readonly route: RouteParts
   /** True for a path with a parameter, of which there are as many as values. */
   readonly hasParameter?: boolean
   /** The path with or without its final slash, which its route takes as well, and the other gateway gave to others. */
@@ -181,24 +181,4 @@ function reportTwin({ open, guarded }: Twin, into: Migration): void {
       ? `the route of ${open.patterns.join(', ')}. ${why} If ${twin} may be open as well, write the route, and take out what closes it under "closed".`
       : `${twin}, and ${path} with it, answer 404. ${why} If both may be open, take ${twin} out of "closed".`,
   )
-}
-
-/** The routes to open places, each once. */
-export function routesTo(open: readonly OpenPlace[], into: Migration): From[] {
-  const routes: From[] = []
-  const targets = new Map<string, string>()
-  for (const { hosts, patterns, upstream, at } of open) {
-    for (const host of hosts.length === 0 ? [undefined] : hosts) {
-      for (const path of patterns) {
-        const key = `${host ?? ''} ${path}`
-        const present = targets.get(key)
-        if (present === undefined) {
-          targets.set(key, upstream)
-          routes.push(new From(into.placeOf(at), { ...(host !== undefined && { host }), path, upstream }))
-        } else if (present !== upstream)
-          into.leftOut(at, `the route of ${path} to ${upstream}. It goes to ${present} already.`)
-      }
-    }
-  }
-  return routes
 }

@@ -89,7 +89,6 @@ class KongImport {
     const isAnonymous = keyAuth.some(plugin => this.#plugins.anonymousOf(plugin) !== undefined)
     if (!isAnonymous && waived.has(KEY_AUTH)) this.#into.projects.rejectUnknown()
     new KongLimits(this.#into, this.#plugins, consumers, this.#knowsClients).read(open)
-    this.#limitBodies(routes)
     this.#plugins.reportUnused()
   }
 
@@ -142,7 +141,7 @@ class KongImport {
       if (elsewhere !== undefined) this.#into.divert(place, elsewhere, section.at())
       else if (upstream !== undefined && place.patterns.length > 0) {
         if (!place.path.endsWith('/')) this.#into.changedOnce(section.at('paths'), wholeSegments(place.path))
-        this.#into.open({ ...place, upstream }, section.at())
+        this.#into.open({ ...place, route: { upstream, settings: bodyLimitOf(route.plugins) } }, section.at())
       }
     }
     const but = route.plugins.some(isLimiter)
@@ -177,7 +176,7 @@ class KongImport {
       if (upstream === undefined) continue
       this.#upstreams.set(service, upstream)
       const timeouts = timeoutsOf(service)
-      if (Object.keys(timeouts).length > 0) this.#into.upstreams.set(upstream, { timeouts }, service.at())
+      if (Object.keys(timeouts).length > 0) this.#into.upstreams.set(upstream, { timeouts })
     }
   }
 
@@ -189,35 +188,17 @@ class KongImport {
       return target.text('target') ?? ''
     })
   }
-
-  /** The largest body of routes (request-size-limiting) becomes that of their upstream. */
-  #limitBodies(routes: readonly KongRoute[]): void {
-    const sizes = new Map<Section, Map<number, Section>>()
-    const without = new Set<Section>()
-    for (const { service, plugins } of routes) {
-      const plugin = plugins.find(one => nameOf(one) === 'request-size-limiting')
-      if (service === undefined) continue
-      if (plugin === undefined) without.add(service)
-      else sizes.set(service, (sizes.get(service) ?? new Map()).set(bytesOf(plugin), plugin))
-    }
-    for (const [service, found] of sizes) {
-      const maxBody = Math.min(...found.keys())
-      const [plugin] = found.values()
-      const name = this.#upstreams.get(service)
-      if (plugin === undefined || name === undefined || !(maxBody >= 0)) continue
-      this.#into.upstreams.limitBody(name, maxBody)
-      const sentence = `maxBody is of the whole upstream "${name}": the smallest one holds for all of its routes.`
-      if (found.size > 1 || without.has(service)) this.#into.changed(plugin.at(), sentence)
-    }
-  }
 }
 
 const UNIT_BYTES: Readonly<Record<string, number>> = { bytes: 1, kilobytes: 1024, megabytes: 1024 ** 2 }
 
-function bytesOf(plugin: Section): number {
-  const config = plugin.section('config')
+/** The largest body of the nearest request-size-limiting. */
+function bodyLimitOf(plugins: readonly Section[]): { maxBody?: number } {
+  const config = plugins.find(one => nameOf(one) === 'request-size-limiting')?.section('config')
+  if (config === undefined) return {}
   const unit = UNIT_BYTES[config.text('size_unit') ?? 'megabytes'] ?? Number.NaN
-  return Math.floor((config.number('allowed_payload_size') ?? 128) * unit)
+  const maxBody = Math.floor((config.number('allowed_payload_size') ?? 128) * unit)
+  return maxBody >= 0 ? { maxBody } : {}
 }
 
 /** In milliseconds, as both gateways write them. */

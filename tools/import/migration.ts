@@ -12,10 +12,11 @@ import {
   tokenBucketOf,
   windowOf,
 } from './buckets.js'
-import { Doors, type OpenPlace, routesTo } from './doors.js'
+import { Doors, type OpenPlace } from './doors.js'
 import { Findings, faultIn, type Origin } from './findings.js'
 import { asRequested, type MatchedPlace, twinOf } from './places.js'
 import { ANY_PLAN, ImportedProjects } from './projects.js'
+import { routesTo } from './routes.js'
 import { ImportedRules, type RuleParts } from './rules.js'
 import { ImportedUpstreams } from './upstreams.js'
 import { From, yamlText } from './yaml.js'
@@ -67,7 +68,7 @@ export class Migration extends Findings {
     return name
   }
 
-  /** Sends requests of a place to an upstream. */
+  /** Gives a place its route. */
   open(place: Omit<OpenPlace, 'at' | 'twin'>, at: Origin): void {
     const patterns = place.patterns.filter(pattern => this.isPattern(pattern, at))
     if (patterns.length === 0) return

@@ -3,8 +3,9 @@ import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
 import { type Block, type Directive, named } from './nginx-text.js'
 import { isConfined, type PlacePath } from './places.js'
+import { type Rewrite, rewriteOf } from './routes.js'
 import { isPrivate } from './rules.js'
-import { type ImportedSettings, PATH_STAYS, withoutSecret } from './upstreams.js'
+import { PATH_STAYS, withoutSecret } from './upstreams.js'
 
 /** The hosts of a server. */
 interface ServerNames {
@@ -185,8 +186,8 @@ export class NginxUpstreams {
     this.#pools.set(pool, addresses)
   }
 
-  /** The upstream of a `proxy_pass`; undefined, after reporting it, when no route can lead there. */
-  passed(one: Directive, place: PlacePath, settings: ImportedSettings): string | undefined {
+  /** The route of a `proxy_pass`; undefined, after reporting it, when there can be none. */
+  routeOf(one: Directive, place: PlacePath): (Rewrite & { readonly upstream: string }) | undefined {
     const [target = ''] = one.words
     const [, scheme, host = '', uri] = /^(https?:\/\/)([^/$]+)(\/[^$]*)?$/.exec(target) ?? []
     const shown = `"proxy_pass ${withoutSecret(target)}"`
@@ -194,13 +195,23 @@ export class NginxUpstreams {
       this.#into.leftOut(one, `${shown}. An upstream has fixed http:// or https:// addresses.`)
       return undefined
     }
-    if (uri !== undefined && isConfined(place, uri)) {
-      const why = `The upstream got no other paths than those of "${uri}", and paths are not rewritten here.`
-      this.#into.leftOut(one, `${shown}. ${why}`)
-      return undefined
+    const rewrite = uri === undefined ? {} : rewriteOf(place, uri)
+    if (rewrite === undefined && uri !== undefined) {
+      const why = 'Prefixes are replaced here by whole segments.'
+      if (isConfined(place, uri)) {
+        this.#into.leftOut(one, `${shown}. The upstream got no other paths than those of "${uri}". ${why}`)
+        return undefined
+      }
+      this.#into.leftOut(one, `the "${uri}" of proxy_pass. ${why} ${PATH_STAYS}`)
     }
-    if (uri !== undefined && uri !== place.path)
-      this.#into.leftOut(one, `the "${uri}" of proxy_pass. ${PATH_STAYS}`)
+    if (rewrite?.addPrefix !== undefined && place.kind === 'prefix' && place.path.length > 1) {
+      const slash = 'where nginx sent the client to the path with a slash at the end.'
+      if (place.path.endsWith('/'))
+        this.#into.changedOnce(
+          one,
+          `${place.path.slice(0, -1)} reaches the upstream as ${rewrite.addPrefix}, ${slash}`,
+        )
+    }
     const address = scheme + host
     if (!this.#proxied.has(address)) {
       const addresses = (this.#pools.get(host) ?? [host]).map(server => scheme + server)
@@ -213,7 +224,6 @@ export class NginxUpstreams {
       )
     }
     const upstream = this.#proxied.get(address)
-    if (upstream !== undefined) this.#into.upstreams.set(upstream, settings, one)
-    return upstream
+    return upstream === undefined ? undefined : { upstream, ...rewrite }
   }
 }

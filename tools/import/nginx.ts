@@ -223,13 +223,13 @@ class NginxImport {
     else if (rewritten !== undefined)
       this.#into.divert(place, `rewritten to ${withoutSecret(rewritten.words[1] ?? '')}`, at)
     else if (pass !== undefined) {
-      const upstream = this.#upstreams.passed(pass, context, settings)
-      if (upstream === undefined) {
+      const route = this.#upstreams.routeOf(pass, context)
+      if (route === undefined) {
         this.#into.divert(place, `sent to ${withoutSecret(pass.words[0] ?? '')}`, at)
         return
       }
       reportFields(context.fields, this.#into)
-      this.#into.open({ ...openIn(context), patterns: [pattern], upstream }, pass)
+      this.#into.open({ ...openIn(context), patterns: [pattern], route: { ...route, settings } }, pass)
     }
   }
 }

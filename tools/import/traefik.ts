@@ -93,7 +93,6 @@ class TraefikImport {
       this.#into.place(requests.match, requests.projects)
       for (const [i, one] of middlewares.entries()) {
         limitBy(names[i] ?? '', one, requests, this.#into, entryPoints.knowsClients)
-        this.#limitBodies(one, upstream)
       }
     }
   }
@@ -174,7 +173,15 @@ class TraefikImport {
     if (kind === 'prefix' && !path.endsWith('/'))
       this.#into.changedOnce(section.at('rule'), wholeSegments(path))
     const methods = method === undefined ? {} : { methods: [method] }
-    this.#into.open({ ...place, patterns: [patternOf(fit)], upstream, ...methods }, at)
+    this.#into.open(
+      {
+        ...place,
+        patterns: [patternOf(fit)],
+        route: { upstream, settings: bodyLimitOf(middlewares) },
+        ...methods,
+      },
+      at,
+    )
     return true
   }
 
@@ -217,13 +224,11 @@ class TraefikImport {
     })
     return [...(everybody === undefined ? [] : [{ name, projects: [], match: everybody }]), ...named]
   }
+}
 
-  #limitBodies(middleware: Section | undefined, upstream: string | undefined): void {
-    const buffering = middleware?.section('buffering')
-    const maxBody = buffering?.number('maxRequestBodyBytes') ?? 0
-    if (buffering === undefined || upstream === undefined || !Number.isInteger(maxBody) || maxBody < 1) return
-    this.#into.upstreams.limitBody(upstream, maxBody)
-    const sentence = `maxBody is of the whole upstream "${upstream}", for all routers that lead there.`
-    this.#into.changedOnce(buffering.at(), sentence)
-  }
+/** The smallest body that `buffering` allows. */
+function bodyLimitOf(middlewares: readonly (Section | undefined)[]): { maxBody?: number } {
+  const sizes = middlewares.map(one => one?.section('buffering').number('maxRequestBodyBytes') ?? 0)
+  const limits = sizes.filter(size => Number.isInteger(size) && size > 0)
+  return limits.length === 0 ? {} : { maxBody: Math.min(...limits) }
 }

@@ -70,45 +70,18 @@ export class ImportedUpstreams {
     return [url.origin]
   }
 
-  /** Sets limits and timeouts; where its routes differ, the smallest body and the longest times hold. */
-  set(name: string, settings: ImportedSettings, at: Origin): void {
+  /** Sets limits and timeouts that hold for all of its routes. */
+  set(name: string, settings: ImportedSettings): void {
     const entry = this.#upstreams.get(name)
-    if (entry === undefined) return
-    const present = entry.settings
-    if (present === undefined) {
-      entry.settings = settings
-      return
-    }
-    if (JSON.stringify(present) !== JSON.stringify(settings)) {
-      this.#into.changedOnce(
-        at,
-        `"${name}" has one maxBody and one set of timeouts, where these locations differ: the smallest body and the longest times hold for all.`,
-      )
-    }
-    const times = [present.timeouts ?? {}, settings.timeouts ?? {}] as Record<string, number>[]
-    const keys = Object.keys({ ...times[0], ...times[1] })
-    const bodies = [present.maxBody, settings.maxBody].filter(one => one !== undefined)
-    entry.settings = {
-      ...(bodies.length > 0 && { maxBody: Math.min(...bodies) }),
-      ...(keys.length > 0 && {
-        timeouts: Object.fromEntries(keys.map(key => [key, Math.max(...times.map(one => one[key] ?? 0))])),
-      }),
-    }
-  }
-
-  limitBody(name: string, maxBody: number): void {
-    const entry = this.#upstreams.get(name)
-    if (entry !== undefined) entry.settings = { ...entry.settings, maxBody }
+    if (entry !== undefined) entry.settings = { ...entry.settings, ...settings }
   }
 
   document(): object {
     const entries = [...this.#upstreams].map(([name, { at, origins, settings = {} }]) => {
       const [url] = origins
-      const timeouts = Object.entries(settings.timeouts ?? {}).map(([key, ms]) => [key, durationText(ms)])
       const entry = {
         ...(origins.length === 1 ? { url } : { urls: origins }),
-        ...(settings.maxBody !== undefined && { maxBody: settings.maxBody }),
-        ...(timeouts.length > 0 && { timeouts: Object.fromEntries(timeouts) }),
+        ...settingsText(settings),
       }
       return [name, new From(this.#into.placeOf(at), entry)]
     })
@@ -117,6 +90,15 @@ export class ImportedUpstreams {
 }
 
 const durationText = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`)
+
+/** Limits and timeouts as gateway.yaml has them. */
+export function settingsText({ maxBody, timeouts = {} }: ImportedSettings): object {
+  const texts = Object.entries(timeouts).map(([key, ms]) => [key, durationText(ms)])
+  return {
+    ...(maxBody !== undefined && { maxBody }),
+    ...(texts.length > 0 && { timeouts: Object.fromEntries(texts) }),
+  }
+}
 
 /** What becomes of other paths of an upstream. */
 export const PATH_STAYS = 'Requests reach the upstream with the path they came with.'

@@ -1,0 +1,69 @@
+/** Routes of an imported configuration: where they lead, and what changes on the way. */
+import type { OpenPlace } from './doors.js'
+import type { Migration } from './migration.js'
+import type { PlacePath } from './places.js'
+import { type ImportedSettings, settingsText } from './upstreams.js'
+import { From } from './yaml.js'
+
+/** What a route says besides its host and path. */
+export interface RouteParts extends Rewrite {
+  readonly upstream: string
+  readonly settings?: ImportedSettings
+}
+
+/** How the path changes for the upstream. */
+export interface Rewrite {
+  readonly stripPrefix?: string
+  readonly addPrefix?: string
+}
+
+/** Whole segments that a rewrite may have: neither escapes nor what is a pattern or a dot segment here. */
+const SEGMENTS = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.~@:=+,-]+)*\/?$/
+
+/**
+ * The rewrite by which paths of a place that begin with its own path begin with another one; undefined when no rewrite of
+ * whole segments does the same.
+ */
+export function rewriteOf({ kind, path }: PlacePath, target: string): Rewrite | undefined {
+  if (path === target) return {}
+  const isAligned = path.endsWith('/') === target.endsWith('/') || (kind === 'exact' && target === '/')
+  if (!isAligned || !SEGMENTS.test(path) || !SEGMENTS.test(target)) return undefined
+  const [stripped, added] = [path, target].map(text => text.replace(/\/$/, ''))
+  return { ...(stripped && { stripPrefix: stripped }), ...(added && { addPrefix: added }) }
+}
+
+/** The routes to open places, each once. What all routes of an upstream have in common becomes the upstream's. */
+export function routesTo(open: readonly OpenPlace[], into: Migration): From[] {
+  const shared = sharedSettings(open)
+  for (const [upstream, settings] of shared) into.upstreams.set(upstream, settings)
+  const routes: From[] = []
+  const written = new Map<string, string>()
+  for (const { hosts, patterns, route, at } of open) {
+    const { settings = {}, ...parts } = route
+    const whole = { ...parts, ...(shared.has(route.upstream) ? {} : settingsText(settings)) }
+    for (const host of hosts.length === 0 ? [undefined] : hosts) {
+      for (const path of patterns) {
+        const key = `${host ?? ''} ${path}`
+        const present = written.get(key)
+        if (present === undefined) {
+          written.set(key, JSON.stringify(whole))
+          routes.push(new From(into.placeOf(at), { ...(host !== undefined && { host }), path, ...whole }))
+        } else if (present !== JSON.stringify(whole))
+          into.leftOut(at, `the route of ${path} to ${route.upstream}. There is another one for that path.`)
+      }
+    }
+  }
+  return routes
+}
+
+/** The limits and timeouts of upstreams whose routes all have the same. */
+function sharedSettings(open: readonly OpenPlace[]): ReadonlyMap<string, ImportedSettings> {
+  const shared = new Map<string, ImportedSettings>()
+  const different = new Set<string>()
+  for (const { upstream, settings = {} } of open.map(({ route }) => route)) {
+    const present = shared.get(upstream) ?? settings
+    shared.set(upstream, present)
+    if (JSON.stringify(present) !== JSON.stringify(settings)) different.add(upstream)
+  }
+  return new Map([...shared].filter(([upstream]) => !different.has(upstream)))
+}
