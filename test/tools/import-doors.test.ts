@@ -98,10 +98,9 @@ const SCENES: Readonly<Record<string, Scene>> = {
       'status.example.com/',
       'acme.example.com/',
       'acme.example.com/admin/x',
-      'a.wild.example.com/',
       'example.org/server-status',
     ],
-    open: ['www.example.org/', 'example.org/x'],
+    open: ['www.example.org/', 'example.org/x', 'a.wild.example.com/'],
     says: [/status\.example\.com was reachable at 127\.0\.0\.1:8081 alone/, /behind ssl_verify_client "on"/],
   },
   'nginx: subrequests, signed links, tokens and conditions': {

@@ -3,6 +3,7 @@ import { formatPath, formatProblem, type Path, type Problem } from '../../config
 import { accessSchema } from '../../config/schema/access.js'
 import { projectLimitsSchema, ruleFileSchema } from '../../config/schema/policy.js'
 import { projectsSchema } from '../../config/schema/projects.js'
+import { Route } from '../../config/schema/routes.js'
 import { createValidator, type Validator } from '../../config/validate.js'
 import type { Position } from '../../config/yaml.js'
 import { inFlight } from '../../gateway/decide/in-flight.js'
@@ -182,6 +183,7 @@ const SCHEMAS = {
   access: () => accessSchema,
   'project-limits': () => projectLimitsSchema,
   projects: () => projectsSchema,
+  route: () => Route,
   'api-key': () => apiKey.schema,
 }
 

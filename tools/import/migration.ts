@@ -14,7 +14,7 @@ import {
 } from './buckets.js'
 import { Doors, type OpenPlace } from './doors.js'
 import { Findings, faultIn, type Origin } from './findings.js'
-import { asRequested, type MatchedPlace, twinOf } from './places.js'
+import { asRequested, isWildcard, type MatchedPlace, twinOf } from './places.js'
 import { ANY_PLAN, ImportedProjects } from './projects.js'
 import { routesTo } from './routes.js'
 import { ImportedRules, type RuleParts } from './rules.js'
@@ -198,7 +198,9 @@ export class Migration extends Findings {
     if (isShut) this.lost(start, 'no route is left, so everything is under "closed" and answers 404.')
     if (this.upstreams.isEmpty) this.upstreams.addUnknown()
     if (isShut) routes.push(new From(this.placeOf(start), { path: '/**', upstream: this.upstreams.first }))
-    const isNamed = resolved.open.length > 0 && resolved.open.every(({ hosts }) => hosts.length > 0)
+    const isNamed =
+      resolved.open.length > 0 &&
+      resolved.open.every(({ hosts }) => hosts.length > 0 && !hosts.some(isWildcard))
     return {
       ...(this.#redis !== undefined && { redis: this.#redis }),
       upstreams: this.upstreams.document(),

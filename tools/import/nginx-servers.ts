@@ -1,25 +1,35 @@
 /** nginx's servers and upstreams: their hosts and addresses, what passes requests on, and which proxies name clients. */
 import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
+import { answerOf, isRefusing, TO_HTTPS } from './nginx-guards.js'
 import { type Block, type Directive, named } from './nginx-text.js'
-import { isConfined, type PlacePath } from './places.js'
+import { isConfined, meet, type PlacePath } from './places.js'
 import { type Rewrite, rewriteOf } from './routes.js'
 import { isPrivate } from './rules.js'
 import { PATH_STAYS, withoutSecret } from './upstreams.js'
 
 /** The hosts of a server. */
 interface ServerNames {
+  /** Names, and wildcards such as `*.acme.test`. */
   readonly hosts: readonly string[]
-  /** Names that are patterns, which routes and projects cannot have. */
+  /** Other patterns, which routes cannot have. */
   readonly patterns: readonly string[]
 }
 
+const HOST = /^(?:\*\.)?[a-z0-9][a-z0-9.-]*$/
+
 export function namesOf(server: Block): ServerNames {
   const words = wordsOf(server, 'server_name').filter(word => word !== '_' && word !== '')
-  const isHost = (word: string): boolean => /^[a-z0-9][a-z0-9.-]*$/i.test(word)
-  const hosts = words.filter(isHost).map(word => word.toLowerCase().replace(/\.$/, ''))
-  return { hosts: [...new Set(hosts)], patterns: words.filter(word => !isHost(word)) }
+  const hosts = words.flatMap(hostsOfName).filter(host => HOST.test(host))
+  return {
+    hosts: [...new Set(hosts.map(host => host.replace(/\.$/, '')))],
+    patterns: words.filter(word => !hostsOfName(word).every(host => HOST.test(host))),
+  }
 }
+
+/** The hosts of a name in lower case: `.acme.test` stands for `acme.test` and all below it. */
+const hostsOfName = (name: string): string[] =>
+  (name.startsWith('.') ? [name.slice(1), `*${name}`] : [name]).map(host => host.toLowerCase())
 
 /** True for a server without a name, which takes the hosts that no other server has. */
 export function isNameless(server: Block): boolean {
@@ -27,13 +37,24 @@ export function isNameless(server: Block): boolean {
   return hosts.length === 0 && patterns.length === 0
 }
 
+const isRedirect = ({ name, words }: Directive): boolean =>
+  name === 'return' && /^(30\d|https?:.*)$/.test(words[0] ?? '')
+
+/** True for a server that answers every request by its own `return`, whatever its locations say. */
+export const answersAll = (server: Block): boolean =>
+  server.some(one => one.name === 'return' && !isRefusing(one))
+
 /** True for a server that does nothing but send clients elsewhere, such as from http to https. */
-export function onlyRedirects(server: Block): boolean {
-  const isRedirect = ({ name, words }: Directive): boolean =>
-    name === 'return' && /^30\d$/.test(words[0] ?? '')
+function onlyRedirects(server: Block): boolean {
   const forwards = (block: Block): boolean =>
     block.some(one => one.name === 'proxy_pass' || forwards(one.block ?? []))
   return server.some(isRedirect) || (server.some(({ block }) => block?.some(isRedirect)) && !forwards(server))
+}
+
+/** True when all of its redirects lead to https. */
+function leadsToHttps(server: Block): boolean {
+  const all = [server, ...server.map(({ block = [] }) => block)].flatMap(block => block.filter(isRedirect))
+  return all.every(one => TO_HTTPS.test(answerOf(one)[1]))
 }
 
 /** The servers of a file, compared with each other. */
@@ -43,9 +64,11 @@ export class NginxServers {
   readonly #defaults: ReadonlySet<Block>
   readonly #isAnyWide: boolean
   readonly #isAnyUsual: boolean
+  readonly #all: readonly Block[]
 
   constructor(servers: readonly Block[]) {
     this.isAnyNameless = servers.some(isNameless)
+    this.#all = servers
     this.#defaults = defaultsAmong(servers)
     this.#isAnyWide = servers.some(one => narrowListen(one) === undefined)
     this.#isAnyUsual = servers.some(one => otherPort(one) === undefined)
@@ -53,6 +76,20 @@ export class NginxServers {
 
   isDefault(server: Block): boolean {
     return this.#defaults.has(server)
+  }
+
+  /**
+   * Why a server that only redirects has no route: it sends to https, or another server has its hosts at another address.
+   * Undefined for other servers.
+   */
+  onlyRedirects(server: Block): 'to https' | 'beside another' | undefined {
+    if (!onlyRedirects(server)) return undefined
+    if (leadsToHttps(server)) return 'to https'
+    const { hosts } = namesOf(server)
+    const isBeside = (other: Block): boolean =>
+      hosts.length === 0 ? isNameless(other) : meet(hosts, namesOf(other).hosts) && !isNameless(other)
+    const others = this.#all.filter(other => other !== server && !onlyRedirects(other))
+    return others.some(isBeside) ? 'beside another' : undefined
   }
 
   /** The `listen` by which fewer can reach a server than the others, if there is such a one. */
@@ -104,9 +141,13 @@ export function withoutRepeated(http: Block, into: Findings): Directive[] {
     const block = one.block ?? []
     const names = wordsOf(block, 'server_name')
     const addresses = listensOf(block).map(([address]) => address)
-    const keysOf = (name: string): string[] => addresses.map(address => `${address} ${name.toLowerCase()}`)
-    const passedOver = new Set(names.filter(name => keysOf(name).every(key => taken.has(key))))
-    for (const key of names.flatMap(keysOf)) taken.add(key)
+    const keysAt = (address: string, name: string): string[] =>
+      hostsOfName(name).map(host => `${address} ${host}`)
+    const isTakenAt = (address: string, name: string): boolean =>
+      keysAt(address, name).some(key => taken.has(key))
+    const passedOver = new Set(names.filter(name => addresses.every(address => isTakenAt(address, name))))
+    for (const address of addresses)
+      for (const key of names.flatMap(name => keysAt(address, name))) taken.add(key)
     passedOver.delete('_')
     if (passedOver.size === 0) return one
     for (const name of passedOver)

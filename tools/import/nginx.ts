@@ -1,26 +1,30 @@
 /** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
 import type { Migration } from './migration.js'
-import { isChosen, reportDirective, reportFields } from './nginx-directives.js'
+import { answerRoute } from './nginx-answers.js'
+import { reportDirective } from './nginx-directives.js'
+import { changesOf, changesOfAnswer, isLost } from './nginx-fields.js'
 import { answeredIn, guardIn, isGuard, isRefusing, networksDenied, rewriteOfAll } from './nginx-guards.js'
-import { NginxLimits } from './nginx-limits.js'
+import { limitsOf, NginxLimits } from './nginx-limits.js'
 import {
   closeIn,
   contextIn,
+  divert,
   divertIn,
   leaveExpression,
   locationOf,
   type NginxContext,
+  onHosts,
   openIn,
   placeIn,
   ROOT,
 } from './nginx-locations.js'
 import {
+  answersAll,
   importRealIp,
   isNameless,
   NginxServers,
   NginxUpstreams,
   namesOf,
-  onlyRedirects,
   withoutRepeated,
 } from './nginx-servers.js'
 import {
@@ -32,7 +36,7 @@ import {
   parseNginx,
   withIncluded,
 } from './nginx-text.js'
-import { asLiteral, below, wholeSegments } from './places.js'
+import { asLiteral, below, isWildcard, wholeSegments } from './places.js'
 import { foreignFile } from './programs.js'
 import { withoutSecret } from './upstreams.js'
 import { dataOf, type SourceFile } from './yaml.js'
@@ -143,11 +147,9 @@ class NginxImport {
         this.#into.leftOut(one, `"${name}". Only "http" is read.`)
         return
       case 'return':
-        if (/^[45]/.test(words[0] ?? '')) return
-        this.#into.leftOut(one, `"return ${words[0]}". Nothing but refusals is answered here.`)
         return
       default:
-        if (!isGuard(name) && !isChosen(one)) reportDirective(one, this.#into)
+        if (!isGuard(name) && !isLost(one)) reportDirective(one, this.#into)
     }
   }
 
@@ -160,10 +162,16 @@ class NginxImport {
       this.#into.lost(apart, `${who} was reachable at ${apart.words[0]} alone. No route leads there.`)
       return
     }
-    if (onlyRedirects(block)) {
-      this.#into.leftOut(one, 'a server that only redirects. Redirect in front of the gateway.')
-      const whole = { hosts, kind: 'prefix', path: '/', rank: [1, 1, 1] } as const
-      if (hosts.length > 0) this.#into.divert(whole, 'redirected', one)
+    const redirecting = this.#servers.onlyRedirects(block)
+    if (redirecting !== undefined) {
+      if (redirecting === 'to https')
+        this.#into.elsewhere(
+          one,
+          'a server that sends clients to https. It is listen.redirectHttp in gateway.yaml.',
+        )
+      else this.#into.leftOut(one, 'a server that only redirects, beside another one of its hosts.')
+      const whole = { hosts, kind: 'prefix', path: '/', rank: [0] } as const
+      if (hosts.length > 0) divert(whole, 'redirected', one, this.#into)
       return
     }
     const isDefault = this.#servers.isDefault(block)
@@ -174,18 +182,22 @@ class NginxImport {
     }
     const whole = hosts.length === 0 ? ' The server is left out with all in it.' : ''
     for (const name of patterns)
-      this.#into.leftOut(one, `the name "${name}". Hosts are written out, without patterns.${whole}`)
+      this.#into.leftOut(one, `the name "${name}". A host is a name, or "*." and a name.${whole}`)
     if (hosts.length > 0 && isDefault) {
       this.#into.changedOnce(
         one,
         'requests for a host that no server has are refused, where nginx gives them to the first or default server.',
       )
     }
-    const projects = hosts.length === 0 ? [] : this.#into.projects.ofHosts(hosts, one)
+    const isWild = hosts.some(isWildcard)
+    const projects = hosts.length === 0 || isWild ? [] : this.#into.projects.ofHosts(hosts, one)
+    if (isWild && limitsOf(block, outer.limits).length > 0)
+      this.#into.changedOnce(one, 'limits of a server with "*." in its names hold on every host.')
     // A guard of a server with only patterns for names holds for hosts that nobody can list.
-    const isRouted = hosts.length === 0 ? patterns.length === 0 : projects.length > 0
+    const isRouted = hosts.length === 0 ? patterns.length === 0 : isWild || projects.length > 0
     const hasOtherHosts = patterns.length > 0 && hosts.length > 0 && this.#servers.isAnyNameless
-    this.#block(block, { ...outer, hosts, projects, hasOtherHosts, isRouted }, one)
+    const reached = answersAll(block) ? block.filter(({ name }) => name !== 'location') : block
+    this.#block(reached, { ...outer, hosts, projects, hasOtherHosts, isRouted }, one)
   }
 
   #location(one: Directive, outer: NginxContext): void {
@@ -219,17 +231,30 @@ class NginxImport {
     this.#limits.apply(limits, pattern, projects)
     const answered = at.name === 'server' || at.name === 'location' ? answeredIn(block) : undefined
     const rewritten = rewriteOfAll(block, context)
-    if (answered !== undefined) this.#into.divert(place, answered, at)
+    if (answered !== undefined) this.#answer({ context, at, pass, block }, pattern, answered)
     else if (rewritten !== undefined)
-      this.#into.divert(place, `rewritten to ${withoutSecret(rewritten.words[1] ?? '')}`, at)
+      divert(place, `rewritten to ${withoutSecret(rewritten.words[1] ?? '')}`, at, this.#into)
     else if (pass !== undefined) {
       const route = this.#upstreams.routeOf(pass, context)
       if (route === undefined) {
-        this.#into.divert(place, `sent to ${withoutSecret(pass.words[0] ?? '')}`, at)
+        divert(place, `sent to ${withoutSecret(pass.words[0] ?? '')}`, at, this.#into)
         return
       }
-      reportFields(context.fields, this.#into)
-      this.#into.open({ ...openIn(context), patterns: [pattern], route: { ...route, settings } }, pass)
+      const parts = { ...route, ...changesOf(context.fields, this.#into), settings }
+      for (const one of onHosts(openIn(context)))
+        this.#into.open({ ...one, patterns: [pattern], route: parts }, pass)
     }
+  }
+
+  /** A route that answers takes whole segments: where nginx answered more paths, no other route must take them. */
+  #answer({ context, at, block }: Taker, pattern: string, answered: string): void {
+    const { kind, path, type, fields } = context
+    const place = placeIn(context)
+    const answer = answerRoute(block, type)
+    if (answer === undefined || (kind === 'prefix' && !path.endsWith('/')))
+      divert(place, answered, at, this.#into)
+    if (answer === undefined) return
+    const route = { ...answer, ...changesOfAnswer(fields) }
+    for (const one of onHosts(place)) this.#into.open({ ...one, patterns: [pattern], route }, at)
   }
 }

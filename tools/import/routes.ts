@@ -1,5 +1,9 @@
 /** Routes of an imported configuration: where they lead, and what changes on the way. */
+import type { FaultHere } from '../../gateway/policy/fault.js'
+import { compileAnswer } from '../../gateway/policy/route-answer.js'
 import type { OpenPlace } from './doors.js'
+import type { FieldChanges } from './fields.js'
+import { faultIn } from './findings.js'
 import type { Migration } from './migration.js'
 import type { PlacePath } from './places.js'
 import { type ImportedSettings, settingsText } from './upstreams.js'
@@ -7,7 +11,11 @@ import { From } from './yaml.js'
 
 /** What a route says besides its host and path. */
 export interface RouteParts extends Rewrite {
-  readonly upstream: string
+  /** Absent where the gateway answers. */
+  readonly upstream?: string
+  readonly redirect?: { readonly to: string; readonly status: number }
+  readonly respond?: { readonly status: number; readonly type?: string; readonly body?: string }
+  readonly headers?: { readonly request?: FieldChanges; readonly response?: FieldChanges }
   readonly settings?: ImportedSettings
 }
 
@@ -15,6 +23,15 @@ export interface RouteParts extends Rewrite {
 export interface Rewrite {
   readonly stripPrefix?: string
   readonly addPrefix?: string
+}
+
+/** A redirect; undefined when gateway.yaml cannot have its target. */
+export function redirectTo(to: string, status: number): Pick<RouteParts, 'redirect'> | undefined {
+  const redirect = { to, status }
+  const faults: FaultHere[] = []
+  if (faultIn('route', { path: '/', redirect }) !== undefined) return undefined
+  compileAnswer({ redirect }, faults)
+  return faults.length === 0 ? { redirect } : undefined
 }
 
 /** Whole segments that a rewrite may have: neither escapes nor what is a pattern or a dot segment here. */
@@ -40,7 +57,7 @@ export function routesTo(open: readonly OpenPlace[], into: Migration): From[] {
   const written = new Map<string, string>()
   for (const { hosts, patterns, route, at } of open) {
     const { settings = {}, ...parts } = route
-    const whole = { ...parts, ...(shared.has(route.upstream) ? {} : settingsText(settings)) }
+    const whole = { ...parts, ...(shared.has(route.upstream ?? '') ? {} : settingsText(settings)) }
     for (const host of hosts.length === 0 ? [undefined] : hosts) {
       for (const path of patterns) {
         const key = `${host ?? ''} ${path}`
@@ -49,11 +66,16 @@ export function routesTo(open: readonly OpenPlace[], into: Migration): From[] {
           written.set(key, JSON.stringify(whole))
           routes.push(new From(into.placeOf(at), { ...(host !== undefined && { host }), path, ...whole }))
         } else if (present !== JSON.stringify(whole))
-          into.leftOut(at, `the route of ${path} to ${route.upstream}. There is another one for that path.`)
+          into.leftOut(at, `the route of ${path}${toText(route)}. There is another one for that path.`)
       }
     }
   }
   return routes
+}
+
+const toText = ({ upstream, redirect }: RouteParts): string => {
+  const to = upstream ?? redirect?.to
+  return to === undefined ? '' : ` to ${to}`
 }
 
 /** The limits and timeouts of upstreams whose routes all have the same. */
@@ -61,6 +83,7 @@ function sharedSettings(open: readonly OpenPlace[]): ReadonlyMap<string, Importe
   const shared = new Map<string, ImportedSettings>()
   const different = new Set<string>()
   for (const { upstream, settings = {} } of open.map(({ route }) => route)) {
+    if (upstream === undefined) continue
     const present = shared.get(upstream) ?? settings
     shared.set(upstream, present)
     if (JSON.stringify(present) !== JSON.stringify(settings)) different.add(upstream)
