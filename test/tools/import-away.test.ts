@@ -105,14 +105,16 @@ const SCENES: Readonly<Record<string, Scene>> = {
     format: 'traefik',
     files: ['traefik-away.yaml'],
     shut: [
-      ...['/maint/x', '/moved', '/again/x', '/dashboard/x', '/shared/x', '/files/12'].map(
+      ...['/maint/x', '/moved', '/again/x', '/dashboard/x', '/files/12'].map(
         path => `site.example.com${path}`,
       ),
+    ],
+    open: [
+      ...['site.example.com/', 'site.example.com/shared/x', 'api.example.com/api/x'],
       ...['sub.example.com/admin', 'kept.example.com/x'],
     ],
-    open: ['site.example.com/', 'api.example.com/api/x'],
+    gateway: [/addPrefix: \/public/, /addPrefix: \/base/, /stripPrefix: \/api/, /remove: \[x-user\]/],
     says: [
-      /Lost: the field X-User, which Traefik sets or removes/,
       /\/maint\/\*\* was sent on as \/maintenance\.html/,
       /\/dashboard\/\*\* was sent to "api@internal"/,
       /the router "beta" was reachable with Header\(X-Beta, 1\) alone\. It is left out\. .* without its own limits\./,

@@ -1,6 +1,7 @@
 /** Header fields that a route changes, of those that another gateway changed. */
 import { isFieldOfGateway, lettersOf } from '../../config/words/field-names.js'
 import type { RequestValue } from '../../config/words/request-values.js'
+import type { RouteParts } from './routes.js'
 
 /** Changes of the fields of requests, or of responses, as gateway.yaml has them. */
 export interface FieldChanges {
@@ -22,6 +23,9 @@ const LONGEST_VALUE = 4096
 
 /** How a route writes what a request says. */
 export const valueText = (name: RequestValue): string => `\${${name}}`
+
+/** False for a text that would be a variable here, of the request or of the environment. */
+export const isPlainText = (text: string): boolean => !text.includes('${')
 
 /** The change, if a route can make it. A second cookie cannot be set beside the first, so none is. */
 export function changeOf(
@@ -55,3 +59,12 @@ export function fieldsWith(changes: readonly FieldChange[]): FieldChanges | unde
   const written = Object.entries(lists).filter(([, some]) => Object.keys(some).length > 0)
   return written.length === 0 ? undefined : Object.fromEntries(written)
 }
+
+/** Both as a route has them. */
+export const headersOf = (
+  request: FieldChanges | undefined,
+  response: FieldChanges | undefined,
+): Pick<RouteParts, 'headers'> =>
+  request === undefined && response === undefined
+    ? {}
+    : { headers: { ...(request && { request }), ...(response && { response }) } }

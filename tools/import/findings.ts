@@ -1,6 +1,7 @@
 /** What an import could not translate: grouped, the worst first. */
 import { formatPath, formatProblem, type Path, type Problem } from '../../config/problem.js'
 import { accessSchema } from '../../config/schema/access.js'
+import { Health } from '../../config/schema/health.js'
 import { projectLimitsSchema, ruleFileSchema } from '../../config/schema/policy.js'
 import { projectsSchema } from '../../config/schema/projects.js'
 import { Route } from '../../config/schema/routes.js'
@@ -184,6 +185,7 @@ const SCHEMAS = {
   'project-limits': () => projectLimitsSchema,
   projects: () => projectsSchema,
   route: () => Route,
+  health: () => Health,
   'api-key': () => apiKey.schema,
 }
 

@@ -1,5 +1,5 @@
 /** Header fields that nginx sets, adds and hides, and its variables as routes write them. */
-import { changeOf, type FieldChange, fieldsWith, valueText } from './fields.js'
+import { changeOf, type FieldChange, fieldsWith, headersOf, valueText } from './fields.js'
 import type { Findings } from './findings.js'
 import { type Block, type Directive, named } from './nginx-text.js'
 import type { RouteParts } from './routes.js'
@@ -92,8 +92,3 @@ export const changesOfAnswer = ({ added }: NginxFields): Pick<RouteParts, 'heade
   headersOf(undefined, responseOf(added))
 
 const responseOf = (lines: Block) => fieldsWith(lines.flatMap(one => changeIn(one) ?? []))
-
-function headersOf(request: object | undefined, response: object | undefined): Pick<RouteParts, 'headers'> {
-  if (request === undefined && response === undefined) return {}
-  return { headers: { ...(request && { request }), ...(response && { response }) } }
-}

@@ -1,12 +1,10 @@
-/** nginx's servers and upstreams: their hosts and addresses, what passes requests on, and which proxies name clients. */
+/** nginx's servers: their hosts and addresses, which of them only redirect, and which proxies name clients. */
 import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
 import { answerOf, isRefusing, TO_HTTPS } from './nginx-guards.js'
 import { type Block, type Directive, named } from './nginx-text.js'
-import { isConfined, meet, type PlacePath } from './places.js'
-import { type Rewrite, rewriteOf } from './routes.js'
+import { meet } from './places.js'
 import { isPrivate } from './rules.js'
-import { PATH_STAYS, withoutSecret } from './upstreams.js'
 
 /** The hosts of a server. */
 interface ServerNames {
@@ -197,74 +195,3 @@ export function importRealIp(http: Block, into: Migration): boolean {
 }
 
 const wordsOf = (block: Block, name: string): string[] => named(block, name).flatMap(({ words }) => words)
-
-/** The destinations of `proxy_pass`, by `upstream` or by address. */
-export class NginxUpstreams {
-  readonly #into: Migration
-  readonly #pools = new Map<string, readonly string[]>()
-  readonly #proxied = new Map<string, string | undefined>()
-
-  constructor(into: Migration) {
-    this.#into = into
-  }
-
-  /** Adds an `upstream`. */
-  add({ words: [pool = ''], block = [] }: Directive): void {
-    const addresses = block.flatMap(one => {
-      const { name, words } = one
-      const [address = '', ...options] = words
-      const leftOut = (what: string): void =>
-        this.#into.leftOut(one, `"${what}". The addresses of an upstream share the requests.`)
-      if (/^(keepalive|zone)/.test(name)) return []
-      const isUnusable = address.startsWith('unix:') || options.some(word => /^(backup|down)$/.test(word))
-      if (name !== 'server' || isUnusable) {
-        leftOut(withoutSecret([name, ...words].join(' ')))
-        return []
-      }
-      if (options.length > 0) leftOut(options.join(' '))
-      return [address]
-    })
-    this.#pools.set(pool, addresses)
-  }
-
-  /** The route of a `proxy_pass`; undefined, after reporting it, when there can be none. */
-  routeOf(one: Directive, place: PlacePath): (Rewrite & { readonly upstream: string }) | undefined {
-    const [target = ''] = one.words
-    const [, scheme, host = '', uri] = /^(https?:\/\/)([^/$]+)(\/[^$]*)?$/.exec(target) ?? []
-    const shown = `"proxy_pass ${withoutSecret(target)}"`
-    if (scheme === undefined || (target.includes('@') && !URL.canParse(target))) {
-      this.#into.leftOut(one, `${shown}. An upstream has fixed http:// or https:// addresses.`)
-      return undefined
-    }
-    const rewrite = uri === undefined ? {} : rewriteOf(place, uri)
-    if (rewrite === undefined && uri !== undefined) {
-      const why = 'Prefixes are replaced here by whole segments.'
-      if (isConfined(place, uri)) {
-        this.#into.leftOut(one, `${shown}. The upstream got no other paths than those of "${uri}". ${why}`)
-        return undefined
-      }
-      this.#into.leftOut(one, `the "${uri}" of proxy_pass. ${why} ${PATH_STAYS}`)
-    }
-    if (rewrite?.addPrefix !== undefined && place.kind === 'prefix' && place.path.length > 1) {
-      const slash = 'where nginx sent the client to the path with a slash at the end.'
-      if (place.path.endsWith('/'))
-        this.#into.changedOnce(
-          one,
-          `${place.path.slice(0, -1)} reaches the upstream as ${rewrite.addPrefix}, ${slash}`,
-        )
-    }
-    const address = scheme + host
-    if (!this.#proxied.has(address)) {
-      const addresses = (this.#pools.get(host) ?? [host]).map(server => scheme + server)
-      this.#proxied.set(address, this.#into.upstreams.add(host, addresses, one))
-    }
-    if (scheme === 'https://') {
-      this.#into.changedOnce(
-        one,
-        'the certificates of https upstreams are verified, by nginx only with "proxy_ssl_verify on". "ca" names an authority of your own.',
-      )
-    }
-    const upstream = this.#proxied.get(address)
-    return upstream === undefined ? undefined : { upstream, ...rewrite }
-  }
-}

@@ -4,7 +4,7 @@ import { answerRoute } from './nginx-answers.js'
 import { reportDirective } from './nginx-directives.js'
 import { changesOf, changesOfAnswer, isLost } from './nginx-fields.js'
 import { answeredIn, guardIn, isGuard, isRefusing, networksDenied, rewriteOfAll } from './nginx-guards.js'
-import { limitsOf, NginxLimits } from './nginx-limits.js'
+import { NginxLimits } from './nginx-limits.js'
 import {
   closeIn,
   contextIn,
@@ -23,7 +23,6 @@ import {
   importRealIp,
   isNameless,
   NginxServers,
-  NginxUpstreams,
   namesOf,
   withoutRepeated,
 } from './nginx-servers.js'
@@ -36,6 +35,7 @@ import {
   parseNginx,
   withIncluded,
 } from './nginx-text.js'
+import { NginxUpstreams } from './nginx-upstreams.js'
 import { asLiteral, below, isWildcard, wholeSegments } from './places.js'
 import { foreignFile } from './programs.js'
 import { withoutSecret } from './upstreams.js'
@@ -191,8 +191,6 @@ class NginxImport {
     }
     const isWild = hosts.some(isWildcard)
     const projects = hosts.length === 0 || isWild ? [] : this.#into.projects.ofHosts(hosts, one)
-    if (isWild && limitsOf(block, outer.limits).length > 0)
-      this.#into.changedOnce(one, 'limits of a server with "*." in its names hold on every host.')
     // A guard of a server with only patterns for names holds for hosts that nobody can list.
     const isRouted = hosts.length === 0 ? patterns.length === 0 : isWild || projects.length > 0
     const hasOtherHosts = patterns.length > 0 && hosts.length > 0 && this.#servers.isAnyNameless
@@ -228,6 +226,8 @@ class NginxImport {
     if (!isRouted) return
     const pattern = kind === 'exact' ? asLiteral(path) : below(path)
     if (kind === 'prefix' && !path.endsWith('/')) this.#into.changedOnce(at, wholeSegments(path))
+    if (limits.length > 0 && context.hosts.some(isWildcard))
+      this.#into.changedOnce(at, 'limits of a server with "*." in its names hold on every host.')
     this.#limits.apply(limits, pattern, projects)
     const answered = at.name === 'server' || at.name === 'location' ? answeredIn(block) : undefined
     const rewritten = rewriteOfAll(block, context)
@@ -235,7 +235,7 @@ class NginxImport {
     else if (rewritten !== undefined)
       divert(place, `rewritten to ${withoutSecret(rewritten.words[1] ?? '')}`, at, this.#into)
     else if (pass !== undefined) {
-      const route = this.#upstreams.routeOf(pass, context)
+      const route = this.#upstreams.routeOf(pass, context, block)
       if (route === undefined) {
         divert(place, `sent to ${withoutSecret(pass.words[0] ?? '')}`, at, this.#into)
         return
