@@ -82,16 +82,24 @@ const SCENES: Readonly<Record<string, Scene>> = {
   'Kong: paths before those of requests, transformers, expressions and services without an address': {
     format: 'kong',
     files: ['kong-away.yaml'],
-    shut: ['/', '/x', '/orders/reports/7', '/orders/only', '/orders/calls', '/orders/orphan'].map(
+    shut: ['/orders/reports/7', '/orders/only', '/orders/calls', '/orders/orphan'].map(
       path => `localhost${path}`,
     ),
-    open: ['localhost/store/v2/x', 'localhost/orders/7', 'localhost/fields', 'localhost/orders/off'],
+    open: [
+      'localhost/',
+      'localhost/store/v2/x',
+      'localhost/orders/7',
+      'localhost/fields',
+      'localhost/orders/off',
+    ],
     says: [
-      /the path of http:\/\/127\.0\.0\.1:3000\/store/,
-      /Lost: the field x-user, which Kong sets or removes/,
-      /Lost: the field x-admin, which Kong sets or removes/,
+      /the field x-user is always set, by Kong only where there is none/,
       /\/orders\/only\/\*\* was sent on as \/maintenance\./,
       /\/orders\/calls\/\*\* was sent to the service "calls"\./,
+    ],
+    gateway: [
+      /path: \/\*\*, upstream: shop, addPrefix: \/store/,
+      /set: \{ x-user: guest \}\n +remove: \[x-admin\]/,
     ],
   },
   'Kong: the limit of a consumer beside one of every path': {

@@ -1,4 +1,5 @@
 /** Places: the paths of a location, route or router of another gateway, as it matches them, and as Sluice writes them. */
+import { isHostName } from '../../config/checks/rules.js'
 import type { Origin } from './findings.js'
 
 export interface MatchedPlace {
@@ -21,6 +22,10 @@ export function below(path: string): string {
   while (path[end - 1] === '/') end -= 1
   return `${asLiteral(path.slice(0, end))}/**`
 }
+
+/** True for a place whose paths may end within a segment, which no pattern takes as a whole. */
+export const isPartOfSegments = ({ kind, path }: PlacePath): boolean =>
+  kind === 'prefix' && !path.endsWith('/')
 
 /** What to report where a path is a prefix that may end within a segment. */
 export const wholeSegments = (path: string): string =>
@@ -55,6 +60,12 @@ export const meet = (some: readonly string[], others: readonly string[]): boolea
 
 /** True for a host such as `*.acme.test`: every host below that name. */
 export const isWildcard = (host: string): boolean => host.startsWith('*.')
+
+const LONGEST_HOST = 253
+
+/** True for a host that a route can have: a name, or a wildcard. */
+export const isRouteHost = (host: string): boolean =>
+  host.length <= LONGEST_HOST && isHostName(host.replace(/^\*\./, ''))
 
 /** True when the first one stands for every host of the other. */
 const hasHost = (host: string, other: string): boolean =>

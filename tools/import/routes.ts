@@ -25,13 +25,14 @@ export interface Rewrite {
   readonly addPrefix?: string
 }
 
-/** A redirect; undefined when gateway.yaml cannot have its target. */
-export function redirectTo(to: string, status: number): Pick<RouteParts, 'redirect'> | undefined {
-  const redirect = { to, status }
+type Answer = Pick<RouteParts, 'redirect' | 'respond'>
+
+/** What the gateway answers; undefined when gateway.yaml cannot have it, such as a target on a host that clients choose. */
+export function answering(answer: Answer): Answer | undefined {
+  if (faultIn('route', { path: '/', ...answer }) !== undefined) return undefined
   const faults: FaultHere[] = []
-  if (faultIn('route', { path: '/', redirect }) !== undefined) return undefined
-  compileAnswer({ redirect }, faults)
-  return faults.length === 0 ? { redirect } : undefined
+  compileAnswer({ redirect: answer.redirect }, faults)
+  return faults.length === 0 ? answer : undefined
 }
 
 /** Whole segments that a rewrite may have: neither escapes nor what is a pattern or a dot segment here. */

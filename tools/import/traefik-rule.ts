@@ -1,6 +1,6 @@
 /** Traefik's router rules: paths, methods and hosts, and what else they ask for (doc.traefik.io, 'Routers', 'Rule'). */
 import { isHostName } from '../../config/checks/rules.js'
-import { asLiteral, below, type MatchedPlace } from './places.js'
+import { asLiteral, below, isRouteHost, type MatchedPlace } from './places.js'
 import { literalsOf } from './regex.js'
 
 /** One combination of conditions that satisfies a rule, or more requests than that where `besides` says so. */
@@ -141,10 +141,8 @@ function fitsOfMatcher(matcher: string, word: string, words: readonly string[], 
     }
     case 'HostRegexp': {
       const [, name = ''] = BELOW_HOST.exec(word) ?? []
-      const host = name.replaceAll('\\.', '.')
-      return isHostName(host)
-        ? [{ host: `*.${host}`, besides: [] }]
-        : [{ besides: [`HostRegexp(${word.slice(0, 60)})`] }]
+      const host = `*.${name.replaceAll('\\.', '.')}`
+      return isRouteHost(host) ? [{ host, besides: [] }] : [{ besides: [`HostRegexp(${word.slice(0, 60)})`] }]
     }
     case 'PathRegexp':
       return literalsOf(word).map(one => ({ ...one, besides: ['PathRegexp'] }))
