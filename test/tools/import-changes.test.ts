@@ -94,6 +94,15 @@ t.test(
   },
 )
 
+t.test('what no pattern can say is closed where nginx answered it', async t => {
+  const { passes } = await imported(
+    t,
+    'nginx',
+    `server { server_name a.test; location / { ${PASS} } location = /a/ { return 200 ok; } }`,
+  )
+  t.notOk(await passes('a.test', '/a/'))
+})
+
 t.test('what a route cannot say is left out, and a client’s own field is reported', async t => {
   const { err, gateway } = await imported(
     t,
@@ -117,10 +126,13 @@ t.test(
       'nginx',
       `server { listen 80; server_name a.test b.test; return 301 https://$host$request_uri; }
      server { listen 80; server_name c.test; return 301 https://a.test/; }
+     server { listen 80; server_name d.test; location / { return 301 https://$host$request_uri; } location /x/ { return 301 /y; } }
+     server { listen 80 default_server; location / { ${PASS} } }
      server { listen 443 ssl; server_name a.test b.test c.test; location / { ${PASS} } }`,
     )
     t.notMatch(gateway, 'redirect')
     t.ok(await passes('c.test', '/'))
+    t.notOk(await passes('d.test', '/'), 'it never reached the upstream of other hosts')
     t.match(err, 'Left out: a server that sends clients to https. It is listen.redirectHttp in gateway.yaml.')
     t.match(err, 'Left out: a server that only redirects, beside another one of its hosts.')
   },

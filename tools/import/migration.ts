@@ -68,13 +68,14 @@ export class Migration extends Findings {
     return name
   }
 
-  /** Gives a place its route. */
-  open(place: Omit<OpenPlace, 'at' | 'twin'>, at: Origin): void {
+  /** Gives a place its route. @returns false, after reporting it, when no route can have its paths */
+  open(place: Omit<OpenPlace, 'at' | 'twin'>, at: Origin): boolean {
     const patterns = place.patterns.filter(pattern => this.isPattern(pattern, at))
-    if (patterns.length === 0) return
+    if (patterns.length === 0) return false
     if (place.methods?.includes('GET') && !place.methods.includes('HEAD'))
       this.changedOnce(at, 'a route for GET takes HEAD, too, wherever that went or was refused before.')
     this.#doors.open({ ...place, patterns, at, ...twinOf(place) })
+    return true
   }
 
   /** Closes a place, and says so. @param what how it was guarded, such as `closed to all but 10.0.0.0/8` */

@@ -1,30 +1,45 @@
 /** What nginx answers itself by `return`, as routes with `redirect` and `respond`. */
-import { textOf, VARIABLES } from './nginx-fields.js'
+import type { Migration } from './migration.js'
+import { changesOfAnswer, textOf, VARIABLES } from './nginx-fields.js'
 import { answerOf } from './nginx-guards.js'
-import { type Block, named } from './nginx-text.js'
-import { type RouteParts, redirectTo } from './routes.js'
+import { divert, type NginxContext, onHosts, placeIn } from './nginx-locations.js'
+import { type Block, type Directive, named } from './nginx-text.js'
+import { isPartOfSegments } from './places.js'
+import { answering, type RouteParts } from './routes.js'
 
 /** Directives after which not every request is answered by the `return` of the block. */
 const BEFORE_RETURN = /^(rewrite|if|set|break|perl|js_|.*_by_)/
 
-/** The answer of a block in a route; undefined where no route can say it. @param type the media type of texts there */
-export function answerRoute(
+/**
+ * Gives the place of a block with a `return` its route, and keeps other routes from the paths that nginx answered besides: a
+ * route takes whole segments. @param answered in words
+ */
+export function answerIn(
   block: Block,
-  type: string,
-): Pick<RouteParts, 'redirect' | 'respond'> | undefined {
+  context: NginxContext,
+  { pattern, answered, at }: { readonly pattern: string; readonly answered: string; readonly at: Directive },
+  into: Migration,
+): void {
+  const place = placeIn(context)
+  const answer = answerRoute(block, context.type)
+  const route = answer && { ...answer, ...changesOfAnswer(context.fields) }
+  const isOpen = route && onHosts(place).every(one => into.open({ ...one, patterns: [pattern], route }, at))
+  if (!isOpen || isPartOfSegments(place)) divert(place, answered, at, into)
+}
+
+/** The answer of a block in a route; undefined where no route can say it. @param type the media type of texts there */
+function answerRoute(block: Block, type: string): Pick<RouteParts, 'redirect' | 'respond'> | undefined {
   const [returned] = named(block, 'return')
   if (returned === undefined || block.some(({ name }) => BEFORE_RETURN.test(name))) return undefined
   const [status, text] = answerOf(returned)
   if (/^30\d$/.test(status)) {
     const to = targetOf(text)
-    return to === undefined ? undefined : redirectTo(to, Number(status))
+    return to === undefined ? undefined : answering({ redirect: { to, status: Number(status) } })
   }
-  if (!/^20[0-4]$/.test(status) || text.includes('$') || text.length > LONGEST_BODY) return undefined
-  if (text === '' || status === '204') return { respond: { status: Number(status) } }
-  return { respond: { status: Number(status), type: typeIn(block) ?? type, body: text } }
+  if (!/^20[0-4]$/.test(status) || text.includes('$')) return undefined
+  const content = text === '' || status === '204' ? {} : { type: typeIn(block) ?? type, body: text }
+  return answering({ respond: { status: Number(status), ...content } })
 }
-
-const LONGEST_BODY = 65_536
 
 /** The media type that a field names, which nginx sends behind its own. */
 const typeIn = (block: Block): string | undefined =>

@@ -3,7 +3,7 @@ import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
 import { answerOf, isRefusing, TO_HTTPS } from './nginx-guards.js'
 import { type Block, type Directive, named } from './nginx-text.js'
-import { meet } from './places.js'
+import { isRouteHost, isWildcard, meet } from './places.js'
 import { isPrivate } from './rules.js'
 
 /** The hosts of a server. */
@@ -14,14 +14,15 @@ interface ServerNames {
   readonly patterns: readonly string[]
 }
 
-const HOST = /^(?:\*\.)?[a-z0-9][a-z0-9.-]*$/
+const HOST = /^[a-z0-9][a-z0-9.-]*$/
+const isHost = (word: string): boolean => HOST.test(word) || (isWildcard(word) && isRouteHost(word))
 
 export function namesOf(server: Block): ServerNames {
   const words = wordsOf(server, 'server_name').filter(word => word !== '_' && word !== '')
-  const hosts = words.flatMap(hostsOfName).filter(host => HOST.test(host))
+  const hosts = words.flatMap(hostsOfName).filter(isHost)
   return {
     hosts: [...new Set(hosts.map(host => host.replace(/\.$/, '')))],
-    patterns: words.filter(word => !hostsOfName(word).every(host => HOST.test(host))),
+    patterns: words.filter(word => !hostsOfName(word).every(isHost)),
   }
 }
 
@@ -49,10 +50,10 @@ function onlyRedirects(server: Block): boolean {
   return server.some(isRedirect) || (server.some(({ block }) => block?.some(isRedirect)) && !forwards(server))
 }
 
-/** True when all of its redirects lead to https. */
+/** True when one of its redirects leads to https: its other requests go there, too. */
 function leadsToHttps(server: Block): boolean {
   const all = [server, ...server.map(({ block = [] }) => block)].flatMap(block => block.filter(isRedirect))
-  return all.every(one => TO_HTTPS.test(answerOf(one)[1]))
+  return all.some(one => TO_HTTPS.test(answerOf(one)[1]))
 }
 
 /** The servers of a file, compared with each other. */

@@ -1,8 +1,8 @@
 /** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
 import type { Migration } from './migration.js'
-import { answerRoute } from './nginx-answers.js'
+import { answerIn } from './nginx-answers.js'
 import { reportDirective } from './nginx-directives.js'
-import { changesOf, changesOfAnswer, isLost } from './nginx-fields.js'
+import { changesOf, isLost } from './nginx-fields.js'
 import { answeredIn, guardIn, isGuard, isRefusing, networksDenied, rewriteOfAll } from './nginx-guards.js'
 import { NginxLimits } from './nginx-limits.js'
 import {
@@ -36,7 +36,7 @@ import {
   withIncluded,
 } from './nginx-text.js'
 import { NginxUpstreams } from './nginx-upstreams.js'
-import { asLiteral, below, isWildcard, wholeSegments } from './places.js'
+import { asLiteral, below, isPartOfSegments, isWildcard, wholeSegments } from './places.js'
 import { foreignFile } from './programs.js'
 import { withoutSecret } from './upstreams.js'
 import { dataOf, type SourceFile } from './yaml.js'
@@ -164,11 +164,8 @@ class NginxImport {
     }
     const redirecting = this.#servers.onlyRedirects(block)
     if (redirecting !== undefined) {
-      if (redirecting === 'to https')
-        this.#into.elsewhere(
-          one,
-          'a server that sends clients to https. It is listen.redirectHttp in gateway.yaml.',
-        )
+      const toHttps = 'a server that sends clients to https. It is listen.redirectHttp in gateway.yaml.'
+      if (redirecting === 'to https') this.#into.elsewhere(one, toHttps)
       else this.#into.leftOut(one, 'a server that only redirects, beside another one of its hosts.')
       const whole = { hosts, kind: 'prefix', path: '/', rank: [0] } as const
       if (hosts.length > 0) divert(whole, 'redirected', one, this.#into)
@@ -225,13 +222,13 @@ class NginxImport {
     }
     if (!isRouted) return
     const pattern = kind === 'exact' ? asLiteral(path) : below(path)
-    if (kind === 'prefix' && !path.endsWith('/')) this.#into.changedOnce(at, wholeSegments(path))
+    if (isPartOfSegments(context)) this.#into.changedOnce(at, wholeSegments(path))
     if (limits.length > 0 && context.hosts.some(isWildcard))
       this.#into.changedOnce(at, 'limits of a server with "*." in its names hold on every host.')
     this.#limits.apply(limits, pattern, projects)
     const answered = at.name === 'server' || at.name === 'location' ? answeredIn(block) : undefined
     const rewritten = rewriteOfAll(block, context)
-    if (answered !== undefined) this.#answer({ context, at, pass, block }, pattern, answered)
+    if (answered !== undefined) answerIn(block, context, { pattern, answered, at }, this.#into)
     else if (rewritten !== undefined)
       divert(place, `rewritten to ${withoutSecret(rewritten.words[1] ?? '')}`, at, this.#into)
     else if (pass !== undefined) {
@@ -244,17 +241,5 @@ class NginxImport {
       for (const one of onHosts(openIn(context)))
         this.#into.open({ ...one, patterns: [pattern], route: parts }, pass)
     }
-  }
-
-  /** A route that answers takes whole segments: where nginx answered more paths, no other route must take them. */
-  #answer({ context, at, block }: Taker, pattern: string, answered: string): void {
-    const { kind, path, type, fields } = context
-    const place = placeIn(context)
-    const answer = answerRoute(block, type)
-    if (answer === undefined || (kind === 'prefix' && !path.endsWith('/')))
-      divert(place, answered, at, this.#into)
-    if (answer === undefined) return
-    const route = { ...answer, ...changesOfAnswer(fields) }
-    for (const one of onHosts(place)) this.#into.open({ ...one, patterns: [pattern], route }, at)
   }
 }

@@ -3,7 +3,7 @@ import { changeOf, fieldsWith, headersOf, isPlainText } from './fields.js'
 import type { Findings } from './findings.js'
 import type { MatchedPlace } from './places.js'
 import { literalsOf } from './regex.js'
-import { type Rewrite, type RouteParts, redirectTo, rewriteOf } from './routes.js'
+import { answering, type Rewrite, type RouteParts, rewriteOf } from './routes.js'
 import { NO_REWRITE } from './traefik-middlewares.js'
 import type { Section } from './yaml.js'
 
@@ -129,7 +129,9 @@ export function redirectOf(
     const plain = plainTarget(settings.text('regex') ?? '', to, host)
     const isElsewhere = plain !== undefined && /^https?:\/\/([^/{:]+)/.exec(plain)?.[1] !== host
     // Traefik redirects GET by 301 or 302, and other methods by statuses that keep them.
-    const route = isElsewhere ? redirectTo(plain, settings.node.permanent === true ? 308 : 307) : undefined
+    const route = isElsewhere
+      ? answering({ redirect: { to: plain, status: settings.node.permanent === true ? 308 : 307 } })
+      : undefined
     return { to, isToHttps: route === undefined && !isTls && SAME_PATH.test(to), route }
   }
   return undefined

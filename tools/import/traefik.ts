@@ -1,6 +1,6 @@
 /** Traefik's configuration: routers, services, what guards them, rateLimit and inFlightReq (doc.traefik.io). */
 import type { Migration } from './migration.js'
-import { isWildcard, type MatchedPlace, wholeSegments } from './places.js'
+import { isPartOfSegments, isWildcard, type MatchedPlace, wholeSegments } from './places.js'
 import {
   basedOn,
   changesOf,
@@ -165,17 +165,14 @@ class TraefikImport {
       this.#leaveBesides(router, fit, place, besides)
       return false
     }
-    const { path, kind } = place
-    if (kind === 'prefix' && !path.endsWith('/'))
-      this.#into.changedOnce(section.at('rule'), wholeSegments(path))
+    if (isPartOfSegments(place)) this.#into.changedOnce(section.at('rule'), wholeSegments(place.path))
     const patterns = [patternOf(fit)]
     const rewrite = rewriteIn(middlewares, place, target?.base ?? '')
     const isPlain = rewrite !== undefined && Object.keys(rewrite).length === 0
     if (redirect?.route !== undefined && isPlain) {
       const route = { ...redirect.route, ...changesOf(middlewares) }
-      if (kind === 'prefix' && !path.endsWith('/'))
-        this.#into.divert(place, `redirected to ${redirect.to}`, at)
-      this.#into.open({ ...place, patterns, route }, at)
+      const isOpen = this.#into.open({ ...place, patterns, route }, at)
+      if (!isOpen || isPartOfSegments(place)) this.#into.divert(place, `redirected to ${redirect.to}`, at)
       return true
     }
     const confined = rewrite === undefined ? basedOn(middlewares, target?.base ?? '') : undefined
