@@ -94,6 +94,17 @@ t.test(
   },
 )
 
+t.test('of two locations with one pattern the longer one has the route', async t => {
+  const { passes, gateway } = await imported(
+    t,
+    'nginx',
+    `server { server_name a.test; location /a { ${PASS} } location /a/ { return 200 ok; } location /b { return 200 ok; } location /b/ { ${PASS} } }`,
+  )
+  t.notOk(await passes('a.test', '/a/x'))
+  t.ok(await passes('a.test', '/b/x'))
+  t.equal(gateway.match(/path: \/a\/\*\*/g)?.length, 1)
+})
+
 t.test('what no pattern can say is closed where nginx answered it', async t => {
   const { passes } = await imported(
     t,

@@ -5,7 +5,7 @@ import type { OpenPlace } from './doors.js'
 import type { FieldChanges } from './fields.js'
 import { faultIn } from './findings.js'
 import type { Migration } from './migration.js'
-import type { PlacePath } from './places.js'
+import { isBelow, type PlacePath } from './places.js'
 import { type ImportedSettings, settingsText } from './upstreams.js'
 import { From } from './yaml.js'
 
@@ -54,24 +54,25 @@ export function rewriteOf({ kind, path }: PlacePath, target: string): Rewrite | 
 export function routesTo(open: readonly OpenPlace[], into: Migration): From[] {
   const shared = sharedSettings(open)
   for (const [upstream, settings] of shared) into.upstreams.set(upstream, settings)
-  const routes: From[] = []
-  const written = new Map<string, string>()
-  for (const { hosts, patterns, route, at } of open) {
-    const { settings = {}, ...parts } = route
-    const whole = { ...parts, ...(shared.has(route.upstream ?? '') ? {} : settingsText(settings)) }
-    for (const host of hosts.length === 0 ? [undefined] : hosts) {
-      for (const path of patterns) {
+  const chosen = new Map<string, { readonly entry: object; readonly one: OpenPlace }>()
+  for (const one of open) {
+    const { settings = {}, ...parts } = one.route
+    const whole = { ...parts, ...(shared.has(parts.upstream ?? '') ? {} : settingsText(settings)) }
+    for (const host of one.hosts.length === 0 ? [undefined] : one.hosts) {
+      for (const path of one.patterns) {
         const key = `${host ?? ''} ${path}`
-        const present = written.get(key)
-        if (present === undefined) {
-          written.set(key, JSON.stringify(whole))
-          routes.push(new From(into.placeOf(at), { ...(host !== undefined && { host }), path, ...whole }))
-        } else if (present !== JSON.stringify(whole))
-          into.leftOut(at, `the route of ${path}${toText(route)}. There is another one for that path.`)
+        const entry = { ...(host !== undefined && { host }), path, ...whole }
+        const present = chosen.get(key)
+        // Two places of one pattern: the other gateway gave most of its requests to the one that it preferred.
+        const isFirst = present === undefined || isBelow(present.one.rank, one.rank)
+        if (isFirst) chosen.set(key, { entry, one })
+        if (present === undefined || JSON.stringify(present.entry) === JSON.stringify(entry)) continue
+        const { at, route } = isFirst ? present.one : one
+        into.leftOut(at, `the route of ${path}${toText(route)}. There is another one for that path.`)
       }
     }
   }
-  return routes
+  return [...chosen.values()].map(({ entry, one }) => new From(into.placeOf(one.at), entry))
 }
 
 const toText = ({ upstream, redirect }: RouteParts): string => {
