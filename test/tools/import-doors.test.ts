@@ -172,11 +172,11 @@ const SCENES: Readonly<Record<string, Scene>> = {
       'other.example.com/',
       'POST api.example.com/items/1',
       'DELETE api.example.com/items/1',
-      'a.example.net/',
+      'example.net/',
       'localhost/pay',
       'www.example.com/account',
     ],
-    open: ['www.example.com/', 'www.example.com/staff/x'],
+    open: ['www.example.com/', 'www.example.com/staff/x', 'a.example.net/'],
     says: [
       /Lost: the route "staff" was reachable with the header x-staff alone/,
       /with the protocol https alone/,
