@@ -24,7 +24,7 @@ export async function imported(t: Test, format: string, text: string, ...more: r
     return upstream !== null && (answer.status === null || answer.status < 400)
   }
   const policy = (kind: string): string => readFileSync(join(made, 'policies', `${kind}.yaml`), 'utf8')
-  return { err, passes, gateway: readFileSync(join(made, 'gateway.yaml'), 'utf8'), policy }
+  return { made, err, passes, gateway: readFileSync(join(made, 'gateway.yaml'), 'utf8'), policy }
 }
 
 /** Imports the servers, and asks the import and a real nginx for the same paths. */

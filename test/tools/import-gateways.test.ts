@@ -83,7 +83,6 @@ t.test(
     t.equal(code, 1)
     for (const line of [
       /kong\.yaml:20:9 .*"~\/old\/orders/,
-      /kong\.yaml:19:9 .*strip_path/,
       /the plugin "cors"/,
       /"rate-limiting", which is not enabled/,
       /a limit by year/,
@@ -121,7 +120,6 @@ t.test(
       /nginx\.conf:15:5: Left out: the zone "peruser"/,
       /nginx\.conf:42:13: Left out: "limit_req" of the zone "peruser"/,
       /nginx\.conf:30:9: Not the same: up to 30 pass at once and then one each 100 ms, where nginx lets 21 pass/,
-      /nginx\.conf:44:13: Left out: the "\/" of proxy_pass/,
       /nginx\.conf:46:9: Lost: .*"\.php" was in location ~ \\\.php\$, closed to everybody\. It is under "closed"/,
       /nginx\.conf:23:9: Left out: "server unix:/,
     ]) {
@@ -136,15 +134,15 @@ t.test('Traefik: middlewares and chains limit the requests of their routers', as
   t.same((await limits('POST', '/api/x', ...api)).sort(), ['api-busy 10', 'api-per-ip 200/2s'])
   t.same(await limits('GET', '/api/x', ...api), [], 'another method is not limited')
   t.same(await limits('POST', '/api/x', '--host', 'other.example.com'), [], 'another host is not limited')
-  t.equal((await told('GET', '/', ...api)).upstream, null, 'a router with an unknown middleware is left out')
+  t.equal((await told('GET', '/', ...api)).upstream, 'site', 'a router with a wildcard takes what is left')
+  t.equal((await told('GET', '/')).upstream, null, 'a router with an unknown middleware is left out')
   t.equal(code, 1)
   for (const line of [
-    /traefik\.yaml:13:7 .*"odd" was reachable with HostRegexp/,
     /"entryPoints"/,
     /Lost: the search for clients’ addresses in X-Forwarded-For/,
     /Lost: \/\*\* was behind the middleware "elsewhere", which is not in this file/,
     /the middleware "unused"\. No router uses it/,
-    /"healthCheck"/,
+    /a health check passes with 2xx alone/,
   ]) {
     t.match(err, line)
   }
@@ -178,7 +176,7 @@ t.test('a gateway with an imported configuration refuses requests over the limit
   const { folder } = await imported(t, 'nginx', 'nginx.conf')
   const app = await startApp(t, (_req, res) => res.end('done'))
   const file = join(folder, 'gateway.yaml')
-  const text = readFileSync(file, 'utf8').replace(/urls: .*/, `url: "${app}"`)
+  const text = readFileSync(file, 'utf8').replace(/urls:\n(?: +- .*\n)+/, `url: "${app}"\n`)
   writeFileSync(
     file,
     `${text}listen: { host: 127.0.0.1, port: 0, maxEventLoopDelay: 1h }\nadmin: { host: 127.0.0.1, port: 0 }\n`,

@@ -12,18 +12,19 @@ import {
   entriesOf,
   isBelow,
   isFor,
+  isWider,
   type MatchedPlace,
   meetAt,
   overlap,
   placeText,
 } from './places.js'
-import { From } from './yaml.js'
+import type { RouteParts } from './routes.js'
 
-/** A place with a route: its patterns lead to the upstream. */
+/** A place with a route. */
 export interface OpenPlace extends MatchedPlace {
   readonly at: Origin
   readonly patterns: readonly string[]
-  readonly upstream: string
+  readonly route: RouteParts
   /** True for a path with a parameter, of which there are as many as values. */
   readonly hasParameter?: boolean
   /** The path with or without its final slash, which its route takes as well, and the other gateway gave to others. */
@@ -69,7 +70,9 @@ export class Doors {
   resolve(into: Migration): { readonly open: readonly OpenPlace[]; readonly closed: readonly ClosedPath[] } {
     const all = [...this.#guarded.values()]
     const twins = all.length > MOST_CLOSED ? [] : this.#twins(all.filter(({ isGuard }) => isGuard))
+    const walls = all.length > MOST_CLOSED ? [] : all.filter(guarded => this.#isWall(guarded))
     const shut = all.map(guarded => {
+      if (walls.includes(guarded)) return { guarded, paths: [] }
       const own = twins.flatMap(one => (one.guarded === guarded ? closedTwin(one) : []))
       return { guarded, paths: [...this.#waysInto(guarded), ...own] }
     })
@@ -77,13 +80,16 @@ export class Doors {
     const unique = [...new Map(paths.map(one => [JSON.stringify(one), one])).values()]
     const isFlood = all.length > MOST_CLOSED || unique.flatMap(asRequested).length > MOST_CLOSED
     const closed = isFlood ? [{ prefix: '/' }] : unique
-    for (const one of shut) reportGuarded(one.guarded, isFlood || one.paths.length > 0, into)
+    for (const one of shut) {
+      const isClosed = isFlood || one.paths.length > 0
+      reportGuarded(one.guarded, isClosed ? CLOSED : walls.includes(one.guarded) ? WALLED : UNREACHED, into)
+    }
     const unsafe = new Set(twins.flatMap(({ open }) => (isAlone(open) ? open : [])))
     const open: OpenPlace[] = []
     for (const one of this.#open) {
       if (unsafe.has(one)) continue
       if (!closed.some(entry => closes(entry, one))) open.push(one)
-      else {
+      else if (one.route.upstream !== undefined) {
         const why = 'It is below a path that is closed, so it answers 404, too.'
         into.lost(one.at, `the route of ${one.patterns.join(', ')}. ${why}`)
       }
@@ -91,7 +97,18 @@ export class Doors {
     for (const one of twins) reportTwin(one, into)
     for (const one of this.#widened(open))
       into.changedOnce(one.at, `${one.twin} takes the route of ${one.path}, too.`)
-    return { open, closed }
+    return { open: [...open, ...walls.map(wallOf)], closed }
+  }
+
+  /**
+   * True for a whole host into which only routes of wider hosts lead. Its own routes stay, and a route that answers 404 keeps
+   * the others out.
+   */
+  #isWall(guarded: ClosedPlace): boolean {
+    const { hosts, kind, path, methods } = guarded
+    if (hosts.length === 0 || kind !== 'prefix' || path !== '/' || methods !== undefined) return false
+    const ways = this.#open.filter(open => leadsInto(open, guarded))
+    return ways.length > 0 && ways.every(way => hosts.every(host => isWider(way.hosts, host)))
   }
 
   /** Open places with a twin that is refused, each with what refuses it. */
@@ -99,6 +116,8 @@ export class Doors {
     const takersOf = this.#takers()
     return this.#open.flatMap(open => {
       const { twin } = open
+      // The same answer at another path lets nothing in.
+      if (open.route.upstream === undefined) return []
       if (open.hasParameter) {
         const refusing = guards.find(one => meetAt(open, one) && isBelow(one.rank, open.rank))
         return refusing === undefined ? [] : { open, guarded: refusing }
@@ -164,11 +183,20 @@ function closedTwin({ open, guarded: { hosts, rank } }: Twin): MatchedPlace[] {
   return [{ hosts: open.hosts.length > 0 ? open.hosts : hosts, kind: 'exact', path: open.twin, rank }]
 }
 
-function reportGuarded(one: ClosedPlace, isClosed: boolean, into: Migration): void {
-  const where = isClosed ? 'It is under "closed" and answers 404.' : 'No route leads there: it answers 404.'
+const wallOf = ({ hosts, kind, path, rank, at }: ClosedPlace): OpenPlace => ({
+  ...{ hosts, kind, path, rank, at },
+  patterns: ['/**'],
+  route: { respond: { status: 404 } },
+})
+
+const CLOSED = 'It is under "closed" and answers 404.'
+const WALLED = 'A route of its own answers 404.'
+const UNREACHED = 'No route leads there: it answers 404.'
+
+function reportGuarded(one: ClosedPlace, where: string, into: Migration): void {
   const sentence = `${placeText(one)} was ${one.what}. ${where}`
   if (one.isGuard) into.lost(one.at, sentence)
-  else if (isClosed) into.leftOut(one.at, sentence)
+  else if (where !== UNREACHED) into.leftOut(one.at, sentence)
 }
 
 function reportTwin({ open, guarded }: Twin, into: Migration): void {
@@ -181,24 +209,4 @@ function reportTwin({ open, guarded }: Twin, into: Migration): void {
       ? `the route of ${open.patterns.join(', ')}. ${why} If ${twin} may be open as well, write the route, and take out what closes it under "closed".`
       : `${twin}, and ${path} with it, answer 404. ${why} If both may be open, take ${twin} out of "closed".`,
   )
-}
-
-/** The routes to open places, each once. */
-export function routesTo(open: readonly OpenPlace[], into: Migration): From[] {
-  const routes: From[] = []
-  const targets = new Map<string, string>()
-  for (const { hosts, patterns, upstream, at } of open) {
-    for (const host of hosts.length === 0 ? [undefined] : hosts) {
-      for (const path of patterns) {
-        const key = `${host ?? ''} ${path}`
-        const present = targets.get(key)
-        if (present === undefined) {
-          targets.set(key, upstream)
-          routes.push(new From(into.placeOf(at), { ...(host !== undefined && { host }), path, upstream }))
-        } else if (present !== upstream)
-          into.leftOut(at, `the route of ${path} to ${upstream}. It goes to ${present} already.`)
-      }
-    }
-  }
-  return routes
 }

@@ -1,8 +1,10 @@
 /** What an import could not translate: grouped, the worst first. */
 import { formatPath, formatProblem, type Path, type Problem } from '../../config/problem.js'
 import { accessSchema } from '../../config/schema/access.js'
+import { Health } from '../../config/schema/health.js'
 import { projectLimitsSchema, ruleFileSchema } from '../../config/schema/policy.js'
 import { projectsSchema } from '../../config/schema/projects.js'
+import { Route } from '../../config/schema/routes.js'
 import { createValidator, type Validator } from '../../config/validate.js'
 import type { Position } from '../../config/yaml.js'
 import { inFlight } from '../../gateway/decide/in-flight.js'
@@ -182,6 +184,8 @@ const SCHEMAS = {
   access: () => accessSchema,
   'project-limits': () => projectLimitsSchema,
   projects: () => projectsSchema,
+  route: () => Route,
+  health: () => Health,
   'api-key': () => apiKey.schema,
 }
 

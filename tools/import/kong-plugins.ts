@@ -11,20 +11,15 @@ const CONFIG = [
   ...words('fault_tolerant policy redis strategy sync_rate namespace hide_client_headers error_code'),
   ...words('error_message dictionary_name lock_dictionary_name'),
 ]
-const REQUESTS_STAY = 'Requests are passed on as they came'
-const RESPONSES_STAY = 'Responses are passed on as they came'
 /** Plugins that neither refuse nor limit, with what that means here. */
 const HARMLESS: Readonly<Record<string, string>> = {
   cors: 'Its preflights are answered by the upstream, and refusals carry "cors" of gateway.yaml',
   'proxy-cache': 'Nothing is cached',
   'proxy-cache-advanced': 'Nothing is cached',
-  'request-transformer': REQUESTS_STAY,
-  'request-transformer-advanced': REQUESTS_STAY,
-  'response-transformer': RESPONSES_STAY,
-  'response-transformer-advanced': RESPONSES_STAY,
 }
 const NOT_NEEDED =
   /^(file-log|http-log|tcp-log|udp-log|syslog|loggly|statsd|statsd-advanced|datadog|prometheus|zipkin|opentelemetry|kafka-log|correlation-id)$/
+const TRANSFORMER = /^(request|response)-transformer(-advanced)?$/
 const BODY_LIMIT = 'request-size-limiting'
 const ANSWER_LIMIT = 'response-ratelimiting'
 const BY_ANSWER = 'A limit by what answers say is "cost: { answerHeader: … }" of a volumetric rule'
@@ -171,6 +166,10 @@ export class KongPlugins {
       if (isNew) config.others(known, this.#into, 'A body without a length is counted as it comes.')
     } else if (name === ANSWER_LIMIT) {
       if (isNew) this.#into.elsewhere(plugin.at(), `${what} ${BY_ANSWER}.`)
+    } else if (TRANSFORMER.test(name)) {
+      const parts = isNew ? plugin.section('config').members() : []
+      for (const [, part] of parts)
+        part.others(['headers', 'uri'], this.#into, 'Routes change header fields.')
     } else if (!Object.hasOwn(HARMLESS, name)) return false
     else if (isNew) this.#into.leftOut(plugin.at(), `${what} ${HARMLESS[name]}.`)
     return true

@@ -1,9 +1,10 @@
 /** Kong's routes: which requests one takes, what guards it, and where its requests go. */
-import { isHostName } from '../../config/checks/rules.js'
 import { type Findings, shortened } from './findings.js'
+import { transformersOf } from './kong-fields.js'
 import type { KongPlugins } from './kong-plugins.js'
-import { below, isConfined, type MatchedPlace } from './places.js'
+import { below, isRouteHost, type MatchedPlace } from './places.js'
 import { literalsOf } from './regex.js'
+import { type Rewrite, rewriteOf } from './routes.js'
 import type { AddressLine } from './rules.js'
 import { type Section, words } from './yaml.js'
 
@@ -47,11 +48,9 @@ export function readRoute(
   const plugins = [...kong.of(section, 'route'), ...ofService, ...kong.global]
   const written = section.texts('paths')
   const paths = written.length === 0 ? ['/'] : written
-  if (section.node.strip_path !== false && paths.some(path => path !== '/'))
-    into.leftOut(section.at(), 'strip_path. Requests reach the upstream with the path they came with.')
   const methods = section.texts('methods').map(method => method.toUpperCase())
   const hosts = section.texts('hosts').map(host => host.toLowerCase().replace(/:\d+$/, ''))
-  const wild = hosts.filter(host => !isHostName(host))
+  const wild = hosts.filter(host => !isRouteHost(host))
   const common = { hosts: wild.length > 0 ? [] : hosts, ...(methods.length > 0 && { methods }) }
   const isOld = format < 3
   const isExpression = (path: string): boolean =>
@@ -83,8 +82,9 @@ export function readRoute(
 function rankOf(route: Section): number[] {
   const headers = Object.keys(route.section('headers').node).length
   const lists = ['hosts', 'paths', 'methods', 'snis'].filter(key => route.texts(key).length > 0)
+  const plain = route.texts('hosts').every(host => !host.includes('*')) ? 1 : 0
   const criteria = lists.length + (headers > 0 ? 1 : 0)
-  return ['expression' in route.node ? 1 : 0, criteria, lists.includes('hosts') ? 1 : 0, headers]
+  return ['expression' in route.node ? 1 : 0, criteria, lists.includes('hosts') ? 1 : 0, plain, headers]
 }
 
 /** Plugins that ask for a key alone can be a rule of the whole gateway: requests of no consumer are refused. */
@@ -148,7 +148,7 @@ export function sentElsewhere(
   { section, service, plugins }: KongRoute,
   place: MatchedPlace,
 ): string | undefined {
-  const uri = transformersOf(plugins)
+  const uri = transformersOf(plugins, 'request')
     .map(config => config.section('replace').text('uri'))
     .find(text => text !== undefined)
   if (uri !== undefined) return `sent on as ${uri}`
@@ -157,8 +157,18 @@ export function sentElsewhere(
   const isOwn = place.path === '/' || paths.length === 0 || paths.includes(place.path)
   if (place.kind === 'prefix' && !isOwn) return 'matched by a regular expression'
   const base = basePathOf(service)
-  const isWhole = section.node.strip_path === false && base !== ''
-  return isWhole || isConfined({ ...place, kind: 'prefix' }, base) ? `sent on below ${base}` : undefined
+  return base !== '' && rewriteAt({ section, service }, place) === undefined
+    ? `sent on below ${base}`
+    : undefined
+}
+
+/** How the path of a request changes for the upstream; undefined when no route can say it. */
+export function rewriteAt(
+  { section, service }: Pick<KongRoute, 'section' | 'service'>,
+  { path }: MatchedPlace,
+): Rewrite | undefined {
+  const stripped = section.node.strip_path === false ? '' : path.replace(/\/$/, '')
+  return rewriteOf({ kind: 'prefix', path: `${stripped}/` }, `${basePathOf(service)}/`)
 }
 
 /** The path that a service puts before that of the request. */
@@ -167,18 +177,3 @@ function basePathOf(service: Section | undefined): string {
   const path = service?.text('path') ?? (URL.canParse(url) ? new URL(url).pathname : '')
   return path.replace(/\/$/, '')
 }
-
-/** Reports fields that a transformer sets or removes, and that a client may set where nobody does. */
-export function reportFields(plugins: readonly Section[], into: Findings): void {
-  for (const config of transformersOf(plugins)) {
-    for (const how of ['add', 'append', 'replace', 'remove', 'rename']) {
-      for (const field of config.section(how).texts('headers'))
-        into.lostField(config.section(how).at('headers'), field.split(':')[0] ?? '', 'Kong')
-    }
-  }
-}
-
-const transformersOf = (plugins: readonly Section[]): Section[] =>
-  plugins
-    .filter(one => /^request-transformer(-advanced)?$/.test(one.text('name') ?? ''))
-    .map(one => one.section('config'))

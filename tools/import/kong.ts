@@ -1,5 +1,6 @@
 /** Kong's declarative configuration: services, routes, what guards them, limits (developer.konghq.com). */
 import { importKongConf, KongConsumers } from './kong-consumers.js'
+import { changesOf, reportFields } from './kong-fields.js'
 import { KongLimits } from './kong-limits.js'
 import { isLimiter, KongPlugins, namesOf, reference } from './kong-plugins.js'
 import {
@@ -8,13 +9,13 @@ import {
   type KongRoute,
   linesOf,
   readRoute,
-  reportFields,
+  rewriteAt,
   sentElsewhere,
 } from './kong-routes.js'
 import type { Migration } from './migration.js'
 import { wholeSegments } from './places.js'
 import { deniedByAll } from './rules.js'
-import { LONGEST_TIMEOUT_MS } from './upstreams.js'
+import { LONGEST_TIMEOUT_MS, type WeightedAddress } from './upstreams.js'
 import { readYaml, type Section, type SourceFile, words } from './yaml.js'
 
 const WANTED = {
@@ -89,7 +90,6 @@ class KongImport {
     const isAnonymous = keyAuth.some(plugin => this.#plugins.anonymousOf(plugin) !== undefined)
     if (!isAnonymous && waived.has(KEY_AUTH)) this.#into.projects.rejectUnknown()
     new KongLimits(this.#into, this.#plugins, consumers, this.#knowsClients).read(open)
-    this.#limitBodies(routes)
     this.#plugins.reportUnused()
   }
 
@@ -137,12 +137,19 @@ class KongImport {
     if (service?.node.enabled === false) return false
     const upstream = this.#upstreams.get(service)
     const nowhere = service === undefined ? 'of no service' : `sent to the service "${nameOf(service) ?? ''}"`
+    const changes = upstream === undefined ? {} : changesOf(route.plugins, this.#into)
     for (const place of places) {
       const elsewhere = upstream === undefined ? nowhere : sentElsewhere(route, place)
       if (elsewhere !== undefined) this.#into.divert(place, elsewhere, section.at())
       else if (upstream !== undefined && place.patterns.length > 0) {
         if (!place.path.endsWith('/')) this.#into.changedOnce(section.at('paths'), wholeSegments(place.path))
-        this.#into.open({ ...place, upstream }, section.at())
+        const rewrite = rewriteAt(route, place)
+        if (rewrite === undefined)
+          this.#into.leftOut(section.at(), 'strip_path. Prefixes are replaced here by whole segments.')
+        this.#into.open(
+          { ...place, route: { upstream, ...rewrite, ...changes, settings: bodyLimitOf(route.plugins) } },
+          section.at(),
+        )
       }
     }
     const but = route.plugins.some(isLimiter)
@@ -153,7 +160,6 @@ class KongImport {
       this.#into.leftOut(section.at('paths'), sentence)
     }
     if (upstream === undefined) return false
-    reportFields(route.plugins, this.#into)
     this.#into.place(route.match, [])
     return true
   }
@@ -169,55 +175,64 @@ class KongImport {
       const protocol = service.text('protocol') ?? 'http'
       const host = service.text('host') ?? ''
       const port = service.text('port') ?? (protocol === 'https' ? '443' : '80')
-      const hosts = this.#targetsOf(pools.get(host)) ?? [`${host}:${port}`]
-      const addresses = hosts.map(one => `${protocol}://${one}${service.text('path') ?? ''}`)
+      const hosts = this.#targetsOf(pools.get(host)) ?? [{ url: `${host}:${port}`, weight: 1 }]
       const url = service.text('url')
-      const urls = url === undefined ? addresses : [url]
+      const urls =
+        url === undefined ? hosts.map(one => ({ ...one, url: `${protocol}://${one.url}` })) : [originOf(url)]
       const upstream = this.#into.upstreams.add(nameOf(service) ?? 'service', urls, service.at())
       if (upstream === undefined) continue
       this.#upstreams.set(service, upstream)
+      this.#check(upstream, pools.get(host))
       const timeouts = timeoutsOf(service)
-      if (Object.keys(timeouts).length > 0) this.#into.upstreams.set(upstream, { timeouts }, service.at())
+      if (Object.keys(timeouts).length > 0) this.#into.upstreams.set(upstream, { timeouts })
     }
   }
 
-  #targetsOf(pool: Section | undefined): string[] | undefined {
+  #targetsOf(pool: Section | undefined): WeightedAddress[] | undefined {
     const roundRobin = 'The addresses of an upstream share the requests.'
-    pool?.others(['name', 'targets', 'tags', 'id'], this.#into, roundRobin)
+    pool?.others(['name', 'targets', 'tags', 'id', 'healthchecks'], this.#into, roundRobin)
     return pool?.list('targets').map(target => {
-      target.others(['target', 'tags', 'id'], this.#into, roundRobin)
-      return target.text('target') ?? ''
+      target.others(['target', 'weight', 'tags', 'id'], this.#into, roundRobin)
+      return { url: target.text('target') ?? '', weight: target.number('weight') ?? 100 }
     })
   }
 
-  /** The largest body of routes (request-size-limiting) becomes that of their upstream. */
-  #limitBodies(routes: readonly KongRoute[]): void {
-    const sizes = new Map<Section, Map<number, Section>>()
-    const without = new Set<Section>()
-    for (const { service, plugins } of routes) {
-      const plugin = plugins.find(one => nameOf(one) === 'request-size-limiting')
-      if (service === undefined) continue
-      if (plugin === undefined) without.add(service)
-      else sizes.set(service, (sizes.get(service) ?? new Map()).set(bytesOf(plugin), plugin))
+  /** Writes the active checks of a pool, which Kong makes if they have an interval. */
+  #check(upstream: string, pool: Section | undefined): void {
+    if (pool === undefined || !('healthchecks' in pool.node)) return
+    const checks = pool.section('healthchecks')
+    checks.others(['active'], this.#into, 'Requests that fail count in any case.')
+    const active = checks.section('active')
+    const [healthy, unhealthy] = [active.section('healthy'), active.section('unhealthy')]
+    const every = (healthy.number('interval') ?? 0) * 1000
+    const failures = ['http_failures', 'tcp_failures', 'timeouts'].map(key => unhealthy.number(key) ?? 0)
+    const most = failures.filter(count => count > 0)
+    if (every <= 0 || most.length === 0) return
+    const health = {
+      ...{ path: active.text('http_path') ?? '/', every, timeout: (active.number('timeout') ?? 1) * 1000 },
+      ...{ healthy: healthy.number('successes') || 1, unhealthy: Math.min(...most) },
     }
-    for (const [service, found] of sizes) {
-      const maxBody = Math.min(...found.keys())
-      const [plugin] = found.values()
-      const name = this.#upstreams.get(service)
-      if (plugin === undefined || name === undefined || !(maxBody >= 0)) continue
-      this.#into.upstreams.limitBody(name, maxBody)
-      const sentence = `maxBody is of the whole upstream "${name}": the smallest one holds for all of its routes.`
-      if (found.size > 1 || without.has(service)) this.#into.changed(plugin.at(), sentence)
-    }
+    this.#into.upstreams.check(upstream, health, active.at())
+    const sentence = 'a health check passes with 2xx alone, and its failures count together.'
+    this.#into.changedOnce(active.at(), sentence)
   }
+}
+
+/** The address of a service without its path, which its routes put before that of requests. */
+function originOf(url: string): string {
+  const { pathname, search } = URL.canParse(url) ? new URL(url) : { pathname: '/', search: '' }
+  return pathname === '/' || search !== '' ? url : new URL('/', url).href
 }
 
 const UNIT_BYTES: Readonly<Record<string, number>> = { bytes: 1, kilobytes: 1024, megabytes: 1024 ** 2 }
 
-function bytesOf(plugin: Section): number {
-  const config = plugin.section('config')
+/** The largest body of the nearest request-size-limiting. */
+function bodyLimitOf(plugins: readonly Section[]): { maxBody?: number } {
+  const config = plugins.find(one => nameOf(one) === 'request-size-limiting')?.section('config')
+  if (config === undefined) return {}
   const unit = UNIT_BYTES[config.text('size_unit') ?? 'megabytes'] ?? Number.NaN
-  return Math.floor((config.number('allowed_payload_size') ?? 128) * unit)
+  const maxBody = Math.floor((config.number('allowed_payload_size') ?? 128) * unit)
+  return maxBody >= 0 ? { maxBody } : {}
 }
 
 /** In milliseconds, as both gateways write them. */

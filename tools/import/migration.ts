@@ -12,10 +12,11 @@ import {
   tokenBucketOf,
   windowOf,
 } from './buckets.js'
-import { Doors, type OpenPlace, routesTo } from './doors.js'
+import { Doors, type OpenPlace } from './doors.js'
 import { Findings, faultIn, type Origin } from './findings.js'
-import { asRequested, type MatchedPlace, twinOf } from './places.js'
+import { asRequested, isWildcard, type MatchedPlace, twinOf } from './places.js'
 import { ANY_PLAN, ImportedProjects } from './projects.js'
+import { routesTo } from './routes.js'
 import { ImportedRules, type RuleParts } from './rules.js'
 import { ImportedUpstreams } from './upstreams.js'
 import { From, yamlText } from './yaml.js'
@@ -67,13 +68,14 @@ export class Migration extends Findings {
     return name
   }
 
-  /** Sends requests of a place to an upstream. */
-  open(place: Omit<OpenPlace, 'at' | 'twin'>, at: Origin): void {
+  /** Gives a place its route. @returns false, after reporting it, when no route can have its paths */
+  open(place: Omit<OpenPlace, 'at' | 'twin'>, at: Origin): boolean {
     const patterns = place.patterns.filter(pattern => this.isPattern(pattern, at))
-    if (patterns.length === 0) return
+    if (patterns.length === 0) return false
     if (place.methods?.includes('GET') && !place.methods.includes('HEAD'))
       this.changedOnce(at, 'a route for GET takes HEAD, too, wherever that went or was refused before.')
     this.#doors.open({ ...place, patterns, at, ...twinOf(place) })
+    return true
   }
 
   /** Closes a place, and says so. @param what how it was guarded, such as `closed to all but 10.0.0.0/8` */
@@ -197,7 +199,9 @@ export class Migration extends Findings {
     if (isShut) this.lost(start, 'no route is left, so everything is under "closed" and answers 404.')
     if (this.upstreams.isEmpty) this.upstreams.addUnknown()
     if (isShut) routes.push(new From(this.placeOf(start), { path: '/**', upstream: this.upstreams.first }))
-    const isNamed = resolved.open.length > 0 && resolved.open.every(({ hosts }) => hosts.length > 0)
+    const isNamed =
+      resolved.open.length > 0 &&
+      resolved.open.every(({ hosts }) => hosts.length > 0 && !hosts.some(isWildcard))
     return {
       ...(this.#redis !== undefined && { redis: this.#redis }),
       upstreams: this.upstreams.document(),

@@ -1,6 +1,7 @@
 /** Directives of nginx: which are imported, and which have no effect here or are to be written elsewhere. */
 import type { Findings } from './findings.js'
-import { type Block, type Directive, named } from './nginx-text.js'
+import { changeIn, isAsHere } from './nginx-fields.js'
+import type { Directive } from './nginx-text.js'
 import { words } from './yaml.js'
 
 /** What has no counterpart because it concerns how nginx works, not what it lets through or forwards. */
@@ -24,7 +25,7 @@ const MISSING: Readonly<Record<string, string>> = {
   rewrite: 'The upstream gets the path that the client sent',
   proxy_set_header: 'The upstream gets the client’s fields, its Host, and X-Forwarded-For, -Proto and -Host',
   proxy_hide_header: AS_SENT,
-  add_header: AS_SENT,
+  add_header: 'Routes add fields to every response ("always"), with a value that they know',
   error_page: 'Refusals have one shape',
   proxy_redirect: AS_SENT,
   proxy_pass_header: AS_SENT,
@@ -66,9 +67,9 @@ export const isKnown = (name: string): boolean =>
 
 export function reportDirective(one: Directive, into: Findings): void {
   const { name } = one
-  if (READ.has(name)) return
+  if (READ.has(name) || changeIn(one) !== undefined) return
   if (Object.hasOwn(ELSEWHERE, name)) into.elsewhere(one, `"${name}". ${ELSEWHERE[name]}.`)
-  else if (NOT_NEEDED.test(name)) into.notNeeded(name)
+  else if (NOT_NEEDED.test(name) || isAsHere(one)) into.notNeeded(name)
   else {
     const why = missing(name)
     if (why === undefined) into.notNeeded(name)
@@ -85,24 +86,3 @@ function missing(name: string): string | undefined {
     ? 'Nothing is cached'
     : 'Requests and answers are passed on without it'
 }
-
-/** Fields that are set or removed here as well, or whose value decides nothing about who asks. */
-const HARMLESS_FIELD =
-  /^(host|connection|upgrade|forwarded|x-forwarded-.*|x-real-ip|x-request-id|accept-encoding|user-agent|content-.*|range|if-.*|te|early-data|sec-websocket-.*|referer|origin)$/i
-
-/** The lines that set fields on the requests of a block: its own, or those around it. */
-export function fieldsOf(block: Block, outer: Block): Block {
-  const own = named(block, 'proxy_set_header')
-  return own.length > 0 ? own : outer
-}
-
-/** Reports fields of a place with a route that clients could not choose. */
-export function reportFields(fields: Block, into: Findings): void {
-  for (const one of fields) if (isChosen(one)) into.lostField(one, one.words[0] ?? '', 'nginx')
-}
-
-/** True for a line whose field a client may choose when it is left out. */
-export const isChosen = ({ name, words: [field = '', value = ''] }: Directive): boolean =>
-  name === 'proxy_set_header' &&
-  !HARMLESS_FIELD.test(field) &&
-  value !== `$http_${field.toLowerCase().replaceAll('-', '_')}`

@@ -120,14 +120,14 @@ const PREFLIGHT = /^\(? *\$\{?request_method\}? *= *["']?OPTIONS["']? *\)?$/
 /** An address with the path and query that the client asked for. */
 const SAME_PATH = /^(?:https?|\$\w+):\/\/[^/]+\$(?:request_uri|uri)/
 /** What a server says on the port of http: its place is another one on that of https. */
-const TO_HTTPS = /^https:\/\/\$(?:host|http_host|server_name)\$(?:request_uri|uri)/
+export const TO_HTTPS = /^https:\/\/\$(?:host|http_host|server_name)\$(?:request_uri|uri)/
 const EVERY_PATH = /^\^?\/?(?:\(?\.[*+]\)?)?\$?$/
 const EVERY_REST = /^(?:\(?\.[*+]\)?)?\$?$/
 const SERVING =
   /^(root|alias|index|try_files|autoindex|empty_gif|stub_status|(fastcgi|uwsgi|scgi|grpc|memcached)_pass|content_by_\w+|js_content|perl)$/
 
-/** The status and the address of a `return`. */
-function answerOf({
+/** The status and the text or address of a `return`. */
+export function answerOf({
   words: [first = '', second = ''],
 }: Directive): readonly [status: string, target: string] {
   return /^\d+$/.test(first) ? [first, second] : ['302', first]

@@ -1,18 +1,10 @@
 /** nginx's servers and locations as places: which of them takes a request, what is closed, and what goes elsewhere. */
 import type { Migration } from './migration.js'
-import { fieldsOf } from './nginx-directives.js'
-import {
-  answeredIn,
-  type Guards,
-  guardIn,
-  guardsOf,
-  isRefusing,
-  NO_GUARDS,
-  rewrittenPaths,
-} from './nginx-guards.js'
+import { fieldsOf, type NginxFields, NO_FIELDS } from './nginx-fields.js'
+import { answeredIn, type Guards, guardIn, guardsOf, NO_GUARDS, rewrittenPaths } from './nginx-guards.js'
 import { limitsOf, type NginxLimit } from './nginx-limits.js'
-import type { Block, Directive } from './nginx-text.js'
-import type { MatchedPlace, PlacePath } from './places.js'
+import { type Block, type Directive, named } from './nginx-text.js'
+import { isWildcard, type MatchedPlace, type PlacePath } from './places.js'
 import { literalsOf } from './regex.js'
 import { type ImportedSettings, LONGEST_TIMEOUT_MS, withoutSecret } from './upstreams.js'
 
@@ -28,8 +20,9 @@ export interface NginxContext {
   readonly limits: readonly NginxLimit[]
   readonly guards: Guards
   readonly settings: ImportedSettings
-  /** The fields that are set on its requests. */
-  readonly fields: Block
+  readonly fields: NginxFields
+  /** The media type of what it answers itself. */
+  readonly type: string
   /** False where only guards are read, because the routes of the server cannot be written. */
   readonly isRouted: boolean
 }
@@ -42,8 +35,14 @@ const NGINX_DEFAULTS: ImportedSettings = {
 
 /** What holds around all servers. */
 export const ROOT: NginxContext = {
-  ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS, fields: [] },
-  ...{ settings: NGINX_DEFAULTS, isRouted: true, hasOtherHosts: false },
+  ...{ hosts: [], projects: [], kind: 'prefix', path: '/', limits: [], guards: NO_GUARDS },
+  ...{
+    fields: NO_FIELDS,
+    type: 'text/plain',
+    settings: NGINX_DEFAULTS,
+    isRouted: true,
+    hasOtherHosts: false,
+  },
 }
 
 /** What a block says, and what it inherits. */
@@ -53,6 +52,7 @@ export const contextIn = (block: Block, outer: NginxContext): NginxContext => ({
   guards: guardsOf(block, outer.guards),
   settings: settingsOf(block, outer.settings),
   fields: fieldsOf(block, outer.fields),
+  type: named(block, 'default_type')[0]?.words[0] ?? outer.type,
 })
 
 /** What nginx takes first, beginning with the last one. */
@@ -61,19 +61,22 @@ const EXPRESSION = 2
 const EXACT = 3
 const SERVER_REWRITE = 4
 
-/** nginx takes a server with the host first, then what the server rewrites, an exact location, and so on. */
-const rankOf = ({ hosts }: NginxContext, kind: number, length = 0): number[] => [
-  hosts.length > 0 ? 1 : 0,
-  kind,
-  length,
-]
-
-/** The place of a server or location. */
-export function placeIn(context: NginxContext): MatchedPlace {
-  const { hosts, kind, path } = context
-  const rank = kind === 'exact' ? rankOf(context, EXACT) : rankOf(context, PREFIX, path.length)
-  return { hosts, kind, path, rank }
+/** The place of a server or location. Its hosts are not in its rank: see `onHosts`. */
+export function placeIn({ hosts, kind, path }: NginxContext): MatchedPlace {
+  return { hosts, kind, path, rank: kind === 'exact' ? [EXACT, 0] : [PREFIX, path.length] }
 }
+
+/** The place on each kind of its hosts: nginx looks for the name of a host first, then for the longest wildcard. */
+export function onHosts<T extends MatchedPlace>(place: T): T[] {
+  const { hosts, rank } = place
+  if (hosts.length === 0) return [{ ...place, rank: [0, ...rank] }]
+  const exact = hosts.filter(host => !isWildcard(host))
+  const named = exact.length === 0 ? [] : [{ ...place, hosts: exact, rank: [LONGEST_HOST, ...rank] }]
+  const wild = hosts.filter(isWildcard)
+  return [...named, ...wild.map(host => ({ ...place, hosts: [host], rank: [host.length, ...rank] }))]
+}
+
+const LONGEST_HOST = 1000
 
 /**
  * The place of a location that forwards. If its path ends with a slash, nginx sends those who left it out to the path with
@@ -92,9 +95,13 @@ export function closeIn(
   at: Directive,
   into: Migration,
 ): void {
-  into.close({ ...place, hosts }, what, at)
-  const [, ...rank] = place.rank
-  if (hasOtherHosts) into.close({ ...place, hosts: [], rank: [0, ...rank] }, what, at)
+  for (const one of onHosts({ ...place, hosts })) into.close(one, what, at)
+  if (hasOtherHosts) for (const one of onHosts({ ...place, hosts: [] })) into.close(one, what, at)
+}
+
+/** Diverts a place of nginx. */
+export function divert(place: MatchedPlace, what: string, at: Directive, into: Migration): void {
+  for (const one of onHosts(place)) into.divert(one, what, at)
 }
 
 /** What a location takes: a path, all that a path begins, what an expression matches, or what others send there. */
@@ -141,7 +148,7 @@ export function leaveExpression(one: Directive, text: string, outer: NginxContex
   for (const place of literalsOf(text)) {
     // What merely contains a text may be anything: it is left to the routes of other locations.
     if (place.kind === 'prefix' && place.path !== '/')
-      into.divert({ ...place, hosts, rank: rankOf(outer, EXPRESSION) }, `in ${what}, ${answered}`, one)
+      divert({ ...place, hosts, rank: [EXPRESSION, 0] }, `in ${what}, ${answered}`, one, into)
   }
 }
 
@@ -162,24 +169,19 @@ function closeLocation(one: Directive, guard: string, outer: NginxContext, into:
   if (kind === 'named') return
   const places: PlacePath[] = kind === 'expression' ? literalsOf(text) : [{ kind, path: text }]
   const what = `in location ${one.words.join(' ')}, ${guard}`
-  for (const place of places) closeIn(outer, { ...place, rank: rankOf(outer, EXPRESSION) }, what, one, into)
+  for (const place of places) closeIn(outer, { ...place, rank: [EXPRESSION, 0] }, what, one, into)
 }
 
 /** Diverts what the lines of a block send away: paths that nginx rewrites reach no upstream as they are. */
 export function divertIn(block: Block, context: NginxContext, isServer: boolean, into: Migration): void {
   const { hosts } = context
-  const rank = isServer ? rankOf(context, SERVER_REWRITE) : [...placeIn(context).rank, 1]
+  const rank = isServer ? [SERVER_REWRITE, 0] : [...placeIn(context).rank, 1]
   for (const one of block) {
+    if (one.name !== 'rewrite') continue
     const [expression, replacement = ''] = one.words
-    if (one.name === 'rewrite') {
-      const what = `rewritten to ${withoutSecret(replacement)} ("rewrite ${expression}")`
-      for (const { kind, path } of rewrittenPaths(one, context, isServer))
-        into.divert({ hosts, kind, path, rank }, what, one)
-    } else if (one.name === 'return' && isServer && !isRefusing(one)) {
-      // A server with a "return" answers all requests itself, before it looks for a location.
-      const answered = answeredIn([one])
-      if (answered !== undefined) into.divert({ hosts, kind: 'prefix', path: '/', rank }, answered, one)
-    }
+    const what = `rewritten to ${withoutSecret(replacement)} ("rewrite ${expression}")`
+    for (const { kind, path } of rewrittenPaths(one, context, isServer))
+      divert({ hosts, kind, path, rank }, what, one, into)
   }
 }
 

@@ -1,24 +1,34 @@
-/** nginx's servers and upstreams: their hosts and addresses, what passes requests on, and which proxies name clients. */
+/** nginx's servers: their hosts and addresses, which of them only redirect, and which proxies name clients. */
 import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
+import { answerOf, isRefusing, TO_HTTPS } from './nginx-guards.js'
 import { type Block, type Directive, named } from './nginx-text.js'
-import { isConfined, type PlacePath } from './places.js'
+import { isRouteHost, isWildcard, meet } from './places.js'
 import { isPrivate } from './rules.js'
-import { type ImportedSettings, PATH_STAYS, withoutSecret } from './upstreams.js'
 
 /** The hosts of a server. */
 interface ServerNames {
+  /** Names, and wildcards such as `*.acme.test`. */
   readonly hosts: readonly string[]
-  /** Names that are patterns, which routes and projects cannot have. */
+  /** Other patterns, which routes cannot have. */
   readonly patterns: readonly string[]
 }
 
+const HOST = /^[a-z0-9][a-z0-9.-]*$/
+const isHost = (word: string): boolean => HOST.test(word) || (isWildcard(word) && isRouteHost(word))
+
 export function namesOf(server: Block): ServerNames {
   const words = wordsOf(server, 'server_name').filter(word => word !== '_' && word !== '')
-  const isHost = (word: string): boolean => /^[a-z0-9][a-z0-9.-]*$/i.test(word)
-  const hosts = words.filter(isHost).map(word => word.toLowerCase().replace(/\.$/, ''))
-  return { hosts: [...new Set(hosts)], patterns: words.filter(word => !isHost(word)) }
+  const hosts = words.flatMap(hostsOfName).filter(isHost)
+  return {
+    hosts: [...new Set(hosts.map(host => host.replace(/\.$/, '')))],
+    patterns: words.filter(word => !hostsOfName(word).every(isHost)),
+  }
 }
+
+/** The hosts of a name in lower case: `.acme.test` stands for `acme.test` and all below it. */
+const hostsOfName = (name: string): string[] =>
+  (name.startsWith('.') ? [name.slice(1), `*${name}`] : [name]).map(host => host.toLowerCase())
 
 /** True for a server without a name, which takes the hosts that no other server has. */
 export function isNameless(server: Block): boolean {
@@ -26,13 +36,24 @@ export function isNameless(server: Block): boolean {
   return hosts.length === 0 && patterns.length === 0
 }
 
+const isRedirect = ({ name, words }: Directive): boolean =>
+  name === 'return' && /^(30\d|https?:.*)$/.test(words[0] ?? '')
+
+/** True for a server that answers every request by its own `return`, whatever its locations say. */
+export const answersAll = (server: Block): boolean =>
+  server.some(one => one.name === 'return' && !isRefusing(one))
+
 /** True for a server that does nothing but send clients elsewhere, such as from http to https. */
-export function onlyRedirects(server: Block): boolean {
-  const isRedirect = ({ name, words }: Directive): boolean =>
-    name === 'return' && /^30\d$/.test(words[0] ?? '')
+function onlyRedirects(server: Block): boolean {
   const forwards = (block: Block): boolean =>
     block.some(one => one.name === 'proxy_pass' || forwards(one.block ?? []))
   return server.some(isRedirect) || (server.some(({ block }) => block?.some(isRedirect)) && !forwards(server))
+}
+
+/** True when one of its redirects leads to https: its other requests go there, too. */
+function leadsToHttps(server: Block): boolean {
+  const all = [server, ...server.map(({ block = [] }) => block)].flatMap(block => block.filter(isRedirect))
+  return all.some(one => TO_HTTPS.test(answerOf(one)[1]))
 }
 
 /** The servers of a file, compared with each other. */
@@ -42,9 +63,11 @@ export class NginxServers {
   readonly #defaults: ReadonlySet<Block>
   readonly #isAnyWide: boolean
   readonly #isAnyUsual: boolean
+  readonly #all: readonly Block[]
 
   constructor(servers: readonly Block[]) {
     this.isAnyNameless = servers.some(isNameless)
+    this.#all = servers
     this.#defaults = defaultsAmong(servers)
     this.#isAnyWide = servers.some(one => narrowListen(one) === undefined)
     this.#isAnyUsual = servers.some(one => otherPort(one) === undefined)
@@ -52,6 +75,20 @@ export class NginxServers {
 
   isDefault(server: Block): boolean {
     return this.#defaults.has(server)
+  }
+
+  /**
+   * Why a server that only redirects has no route: it sends to https, or another server has its hosts at another address.
+   * Undefined for other servers.
+   */
+  onlyRedirects(server: Block): 'to https' | 'beside another' | undefined {
+    if (!onlyRedirects(server)) return undefined
+    if (leadsToHttps(server)) return 'to https'
+    const { hosts } = namesOf(server)
+    const isBeside = (other: Block): boolean =>
+      hosts.length === 0 ? isNameless(other) : meet(hosts, namesOf(other).hosts) && !isNameless(other)
+    const others = this.#all.filter(other => other !== server && !onlyRedirects(other))
+    return others.some(isBeside) ? 'beside another' : undefined
   }
 
   /** The `listen` by which fewer can reach a server than the others, if there is such a one. */
@@ -103,9 +140,13 @@ export function withoutRepeated(http: Block, into: Findings): Directive[] {
     const block = one.block ?? []
     const names = wordsOf(block, 'server_name')
     const addresses = listensOf(block).map(([address]) => address)
-    const keysOf = (name: string): string[] => addresses.map(address => `${address} ${name.toLowerCase()}`)
-    const passedOver = new Set(names.filter(name => keysOf(name).every(key => taken.has(key))))
-    for (const key of names.flatMap(keysOf)) taken.add(key)
+    const keysAt = (address: string, name: string): string[] =>
+      hostsOfName(name).map(host => `${address} ${host}`)
+    const isTakenAt = (address: string, name: string): boolean =>
+      keysAt(address, name).some(key => taken.has(key))
+    const passedOver = new Set(names.filter(name => addresses.every(address => isTakenAt(address, name))))
+    for (const address of addresses)
+      for (const key of names.flatMap(name => keysAt(address, name))) taken.add(key)
     passedOver.delete('_')
     if (passedOver.size === 0) return one
     for (const name of passedOver)
@@ -155,65 +196,3 @@ export function importRealIp(http: Block, into: Migration): boolean {
 }
 
 const wordsOf = (block: Block, name: string): string[] => named(block, name).flatMap(({ words }) => words)
-
-/** The destinations of `proxy_pass`, by `upstream` or by address. */
-export class NginxUpstreams {
-  readonly #into: Migration
-  readonly #pools = new Map<string, readonly string[]>()
-  readonly #proxied = new Map<string, string | undefined>()
-
-  constructor(into: Migration) {
-    this.#into = into
-  }
-
-  /** Adds an `upstream`. */
-  add({ words: [pool = ''], block = [] }: Directive): void {
-    const addresses = block.flatMap(one => {
-      const { name, words } = one
-      const [address = '', ...options] = words
-      const leftOut = (what: string): void =>
-        this.#into.leftOut(one, `"${what}". The addresses of an upstream share the requests.`)
-      if (/^(keepalive|zone)/.test(name)) return []
-      const isUnusable = address.startsWith('unix:') || options.some(word => /^(backup|down)$/.test(word))
-      if (name !== 'server' || isUnusable) {
-        leftOut(withoutSecret([name, ...words].join(' ')))
-        return []
-      }
-      if (options.length > 0) leftOut(options.join(' '))
-      return [address]
-    })
-    this.#pools.set(pool, addresses)
-  }
-
-  /** The upstream of a `proxy_pass`; undefined, after reporting it, when no route can lead there. */
-  passed(one: Directive, place: PlacePath, settings: ImportedSettings): string | undefined {
-    const [target = ''] = one.words
-    const [, scheme, host = '', uri] = /^(https?:\/\/)([^/$]+)(\/[^$]*)?$/.exec(target) ?? []
-    const shown = `"proxy_pass ${withoutSecret(target)}"`
-    if (scheme === undefined || (target.includes('@') && !URL.canParse(target))) {
-      this.#into.leftOut(one, `${shown}. An upstream has fixed http:// or https:// addresses.`)
-      return undefined
-    }
-    if (uri !== undefined && isConfined(place, uri)) {
-      const why = `The upstream got no other paths than those of "${uri}", and paths are not rewritten here.`
-      this.#into.leftOut(one, `${shown}. ${why}`)
-      return undefined
-    }
-    if (uri !== undefined && uri !== place.path)
-      this.#into.leftOut(one, `the "${uri}" of proxy_pass. ${PATH_STAYS}`)
-    const address = scheme + host
-    if (!this.#proxied.has(address)) {
-      const addresses = (this.#pools.get(host) ?? [host]).map(server => scheme + server)
-      this.#proxied.set(address, this.#into.upstreams.add(host, addresses, one))
-    }
-    if (scheme === 'https://') {
-      this.#into.changedOnce(
-        one,
-        'the certificates of https upstreams are verified, by nginx only with "proxy_ssl_verify on". "ca" names an authority of your own.',
-      )
-    }
-    const upstream = this.#proxied.get(address)
-    if (upstream !== undefined) this.#into.upstreams.set(upstream, settings, one)
-    return upstream
-  }
-}

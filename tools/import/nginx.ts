@@ -1,26 +1,29 @@
 /** nginx: servers and locations, what guards them, `limit_req` and `limit_conn` (nginx.org). */
 import type { Migration } from './migration.js'
-import { isChosen, reportDirective, reportFields } from './nginx-directives.js'
+import { answerIn } from './nginx-answers.js'
+import { reportDirective } from './nginx-directives.js'
+import { changesOf, isLost } from './nginx-fields.js'
 import { answeredIn, guardIn, isGuard, isRefusing, networksDenied, rewriteOfAll } from './nginx-guards.js'
 import { NginxLimits } from './nginx-limits.js'
 import {
   closeIn,
   contextIn,
+  divert,
   divertIn,
   leaveExpression,
   locationOf,
   type NginxContext,
+  onHosts,
   openIn,
   placeIn,
   ROOT,
 } from './nginx-locations.js'
 import {
+  answersAll,
   importRealIp,
   isNameless,
   NginxServers,
-  NginxUpstreams,
   namesOf,
-  onlyRedirects,
   withoutRepeated,
 } from './nginx-servers.js'
 import {
@@ -32,7 +35,8 @@ import {
   parseNginx,
   withIncluded,
 } from './nginx-text.js'
-import { asLiteral, below, wholeSegments } from './places.js'
+import { NginxUpstreams } from './nginx-upstreams.js'
+import { asLiteral, below, isPartOfSegments, isWildcard, wholeSegments } from './places.js'
 import { foreignFile } from './programs.js'
 import { withoutSecret } from './upstreams.js'
 import { dataOf, type SourceFile } from './yaml.js'
@@ -143,11 +147,9 @@ class NginxImport {
         this.#into.leftOut(one, `"${name}". Only "http" is read.`)
         return
       case 'return':
-        if (/^[45]/.test(words[0] ?? '')) return
-        this.#into.leftOut(one, `"return ${words[0]}". Nothing but refusals is answered here.`)
         return
       default:
-        if (!isGuard(name) && !isChosen(one)) reportDirective(one, this.#into)
+        if (!isGuard(name) && !isLost(one)) reportDirective(one, this.#into)
     }
   }
 
@@ -160,10 +162,13 @@ class NginxImport {
       this.#into.lost(apart, `${who} was reachable at ${apart.words[0]} alone. No route leads there.`)
       return
     }
-    if (onlyRedirects(block)) {
-      this.#into.leftOut(one, 'a server that only redirects. Redirect in front of the gateway.')
-      const whole = { hosts, kind: 'prefix', path: '/', rank: [1, 1, 1] } as const
-      if (hosts.length > 0) this.#into.divert(whole, 'redirected', one)
+    const redirecting = this.#servers.onlyRedirects(block)
+    if (redirecting !== undefined) {
+      const toHttps = 'a server that sends clients to https. It is listen.redirectHttp in gateway.yaml.'
+      if (redirecting === 'to https') this.#into.elsewhere(one, toHttps)
+      else this.#into.leftOut(one, 'a server that only redirects, beside another one of its hosts.')
+      const whole = { hosts, kind: 'prefix', path: '/', rank: [0] } as const
+      if (hosts.length > 0) divert(whole, 'redirected', one, this.#into)
       return
     }
     const isDefault = this.#servers.isDefault(block)
@@ -174,18 +179,20 @@ class NginxImport {
     }
     const whole = hosts.length === 0 ? ' The server is left out with all in it.' : ''
     for (const name of patterns)
-      this.#into.leftOut(one, `the name "${name}". Hosts are written out, without patterns.${whole}`)
+      this.#into.leftOut(one, `the name "${name}". A host is a name, or "*." and a name.${whole}`)
     if (hosts.length > 0 && isDefault) {
       this.#into.changedOnce(
         one,
         'requests for a host that no server has are refused, where nginx gives them to the first or default server.',
       )
     }
-    const projects = hosts.length === 0 ? [] : this.#into.projects.ofHosts(hosts, one)
+    const isWild = hosts.some(isWildcard)
+    const projects = hosts.length === 0 || isWild ? [] : this.#into.projects.ofHosts(hosts, one)
     // A guard of a server with only patterns for names holds for hosts that nobody can list.
-    const isRouted = hosts.length === 0 ? patterns.length === 0 : projects.length > 0
+    const isRouted = hosts.length === 0 ? patterns.length === 0 : isWild || projects.length > 0
     const hasOtherHosts = patterns.length > 0 && hosts.length > 0 && this.#servers.isAnyNameless
-    this.#block(block, { ...outer, hosts, projects, hasOtherHosts, isRouted }, one)
+    const reached = answersAll(block) ? block.filter(({ name }) => name !== 'location') : block
+    this.#block(reached, { ...outer, hosts, projects, hasOtherHosts, isRouted }, one)
   }
 
   #location(one: Directive, outer: NginxContext): void {
@@ -215,21 +222,24 @@ class NginxImport {
     }
     if (!isRouted) return
     const pattern = kind === 'exact' ? asLiteral(path) : below(path)
-    if (kind === 'prefix' && !path.endsWith('/')) this.#into.changedOnce(at, wholeSegments(path))
+    if (isPartOfSegments(context)) this.#into.changedOnce(at, wholeSegments(path))
+    if (limits.length > 0 && context.hosts.some(isWildcard))
+      this.#into.changedOnce(at, 'limits of a server with "*." in its names hold on every host.')
     this.#limits.apply(limits, pattern, projects)
     const answered = at.name === 'server' || at.name === 'location' ? answeredIn(block) : undefined
     const rewritten = rewriteOfAll(block, context)
-    if (answered !== undefined) this.#into.divert(place, answered, at)
+    if (answered !== undefined) answerIn(block, context, { pattern, answered, at }, this.#into)
     else if (rewritten !== undefined)
-      this.#into.divert(place, `rewritten to ${withoutSecret(rewritten.words[1] ?? '')}`, at)
+      divert(place, `rewritten to ${withoutSecret(rewritten.words[1] ?? '')}`, at, this.#into)
     else if (pass !== undefined) {
-      const upstream = this.#upstreams.passed(pass, context, settings)
-      if (upstream === undefined) {
-        this.#into.divert(place, `sent to ${withoutSecret(pass.words[0] ?? '')}`, at)
+      const route = this.#upstreams.routeOf(pass, context, block)
+      if (route === undefined) {
+        divert(place, `sent to ${withoutSecret(pass.words[0] ?? '')}`, at, this.#into)
         return
       }
-      reportFields(context.fields, this.#into)
-      this.#into.open({ ...openIn(context), patterns: [pattern], upstream }, pass)
+      const parts = { ...route, ...changesOf(context.fields, this.#into), settings }
+      for (const one of onHosts(openIn(context)))
+        this.#into.open({ ...one, patterns: [pattern], route: parts }, pass)
     }
   }
 }

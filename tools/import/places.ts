@@ -1,4 +1,5 @@
 /** Places: the paths of a location, route or router of another gateway, as it matches them, and as Sluice writes them. */
+import { isHostName } from '../../config/checks/rules.js'
 import type { Origin } from './findings.js'
 
 export interface MatchedPlace {
@@ -21,6 +22,10 @@ export function below(path: string): string {
   while (path[end - 1] === '/') end -= 1
   return `${asLiteral(path.slice(0, end))}/**`
 }
+
+/** True for a place whose paths may end within a segment, which no pattern takes as a whole. */
+export const isPartOfSegments = ({ kind, path }: PlacePath): boolean =>
+  kind === 'prefix' && !path.endsWith('/')
 
 /** What to report where a path is a prefix that may end within a segment. */
 export const wholeSegments = (path: string): string =>
@@ -53,9 +58,34 @@ export function twinOf({ kind, path }: PlacePath): { readonly twin?: string } {
 export const meet = (some: readonly string[], others: readonly string[]): boolean =>
   some.length === 0 || others.length === 0 || some.some(one => others.includes(one))
 
+/** True for a host such as `*.acme.test`: every host below that name. */
+export const isWildcard = (host: string): boolean => host.startsWith('*.')
+
+const LONGEST_HOST = 253
+
+/** True for a host that a route can have: a name, or a wildcard. */
+export const isRouteHost = (host: string): boolean =>
+  host.length <= LONGEST_HOST && isHostName(host.replace(/^\*\./, ''))
+
+/** True when the first one stands for every host of the other. */
+const hasHost = (host: string, other: string): boolean =>
+  host === other || (isWildcard(host) && other.endsWith(host.slice(1)))
+
+/** True for hosts, none standing for every one, whose routes are asked after those of this host. */
+export const isWider = (hosts: readonly string[], than: string): boolean =>
+  hosts.every(host => host !== than && (hasHost(host, than) || !hasHost(than, host)))
+
+/** True when some request may be of hosts of both; none stand for every host. */
+export const hostsMeet = (some: readonly string[], others: readonly string[]): boolean =>
+  some.length === 0 ||
+  others.length === 0 ||
+  some.some(one => others.some(other => hasHost(one, other) || hasHost(other, one)))
+
 /** True when some request may be of both. */
 export const meetAt = (open: MatchedPlace, guarded: MatchedPlace): boolean =>
-  meet(open.hosts, guarded.hosts) && meet(open.methods ?? [], guarded.methods ?? []) && overlap(open, guarded)
+  hostsMeet(open.hosts, guarded.hosts) &&
+  meet(open.methods ?? [], guarded.methods ?? []) &&
+  overlap(open, guarded)
 
 export function overlap(open: MatchedPlace, { kind, path }: MatchedPlace): boolean {
   if (kind === 'contains') return open.kind !== 'exact' || open.path.includes(path)
@@ -66,9 +96,13 @@ export function overlap(open: MatchedPlace, { kind, path }: MatchedPlace): boole
 
 /** True for a place that is for all hosts and methods of the other. */
 export const isFor = ({ hosts, methods }: MatchedPlace, other: MatchedPlace): boolean =>
-  holdsAll(hosts, other.hosts) && holdsAll(methods ?? [], other.methods ?? [])
-const holdsAll = (some: readonly string[], others: readonly string[]): boolean =>
-  some.length === 0 || (others.length > 0 && others.every(one => some.includes(one)))
+  holdsAll(hosts, other.hosts, hasHost) && holdsAll(methods ?? [], other.methods ?? [])
+const holdsAll = (
+  some: readonly string[],
+  others: readonly string[],
+  has = (one: string, other: string): boolean => one === other,
+): boolean =>
+  some.length === 0 || (others.length > 0 && others.every(other => some.some(one => has(one, other))))
 
 export function isBelow(rank: readonly number[], other: readonly number[]): boolean {
   for (const [i, mine] of rank.entries()) {
@@ -94,9 +128,10 @@ export interface ClosedPath {
   readonly contains?: string
 }
 
+/** An entry has one host or all of them, so a wildcard stands for all. */
 export function entriesOf({ hosts, kind, path }: MatchedPlace): ClosedPath[] {
   const own = kind === 'exact' ? { path } : { [kind]: path }
-  return hosts.length === 0 ? [own] : hosts.map(host => ({ host, ...own }))
+  return hosts.length === 0 || hosts.some(isWildcard) ? [own] : hosts.map(host => ({ host, ...own }))
 }
 
 /** True when the entry closes every path of the place. */

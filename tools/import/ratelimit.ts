@@ -33,7 +33,7 @@ export function importRatelimit(source: SourceFile, into: Migration): void {
   file.others(['domain', 'descriptors'], into, 'This is not a setting of a rate limit file.')
   const upstream = into.upstreams.addUnknown()
   const everything = { hosts: [], kind: 'prefix', path: '/', rank: [0], patterns: ['/**'] } as const
-  into.open({ ...everything, upstream }, { line: 1, col: 1 })
+  into.open({ ...everything, route: { upstream } }, { line: 1, col: 1 })
   readDescriptors(file, { key: [] }, file.text('domain') ?? 'limit', into)
 }
 

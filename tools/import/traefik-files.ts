@@ -2,6 +2,7 @@
 import type { Findings } from './findings.js'
 import type { Migration } from './migration.js'
 import { isPrivate } from './rules.js'
+import { type ServiceTarget, servicesOf } from './traefik-services.js'
 import { readYaml, type Section, type SourceFile, words } from './yaml.js'
 
 const WANTED = { format: 'traefik', name: 'a Traefik dynamic configuration', keys: ['http', 'entryPoints'] }
@@ -56,17 +57,13 @@ function refuseTemplate({ text, file }: SourceFile, into: Findings): void {
   into.unreadable(at, 'Templates ("{{") are not filled in. Give the file with what they stand for.')
 }
 
-/** The name without the provider of these files: `limit@file` is `limit`. What others provide is not in the files. */
-export const plain = (name: string): string => name.replace(/(?<=.)@file$/, '')
-
 /** What routers refer to by name. */
 export class TraefikFiles {
   readonly entryPoints: EntryPoints
   readonly routers: (readonly [name: string, router: Section])[] = []
   readonly middlewares = new Map<string, Section>()
   readonly tlsOptions = new Map<string, Section>()
-  /** The upstream of each service that has one. */
-  readonly services = new Map<string, string>()
+  readonly services = new Map<string, ServiceTarget>()
   readonly #into: Migration
 
   constructor(files: readonly Section[], into: Migration) {
@@ -82,41 +79,16 @@ export class TraefikFiles {
     for (const key of ['tcp', 'udp'])
       if (key in file.node) this.#into.leftOut(file.at(key), `"${key}". Only "http" is read.`)
     const http = file.section('http')
-    http.others(['routers', 'services', 'middlewares'], this.#into, 'The import does not read it.')
-    for (const [name, service] of http.section('services').members()) this.#service(name, service)
+    http.others(
+      ['routers', 'services', 'middlewares', 'serversTransports'],
+      this.#into,
+      'The import does not read it.',
+    )
+    for (const [name, target] of servicesOf(http, this.#into)) this.services.set(name, target)
     for (const [name, one] of http.section('middlewares').members()) this.middlewares.set(name, one)
     for (const [name, one] of file.section('tls').section('options').members()) this.tlsOptions.set(name, one)
     this.routers.push(...http.section('routers').members())
   }
-
-  /** Adds the upstream of a service, and reports what of it has no counterpart. */
-  #service(name: string, service: Section): void {
-    service.others(['loadBalancer'], this.#into, 'An upstream has only addresses, which share the requests.')
-    const balancer = service.section('loadBalancer')
-    const addresses = 'An upstream has addresses that share the requests.'
-    balancer.others(['servers', 'passHostHeader'], this.#into, addresses)
-    if (balancer.node.passHostHeader === false)
-      this.#into.leftOut(balancer.at('passHostHeader'), 'another Host: it is passed on.')
-    const servers = balancer.list('servers')
-    for (const one of servers)
-      one.others(['url', 'preservePath'], this.#into, 'The addresses of an upstream share the requests.')
-    const prefixed = servers.find(one => one.node.preservePath === true && hasPath(one))
-    if (prefixed !== undefined) {
-      const why = 'It gets no paths but those below that of its address, and paths are not rewritten here.'
-      this.#into.leftOut(prefixed.at(), `the service "${name}". ${why}`)
-      return
-    }
-    if (servers.length === 0) return
-    const urls = servers.map(one => one.text('url') ?? '')
-    const upstream = this.#into.upstreams.add(name, urls, service.at())
-    if (upstream !== undefined) this.services.set(name, upstream)
-  }
-}
-
-/** Traefik passes over the path of an address, unless `preservePath` is set. */
-function hasPath(server: Section): boolean {
-  const url = server.text('url') ?? ''
-  return URL.canParse(url) && new URL(url).pathname !== '/'
 }
 
 /** Keys of the static configuration that are read, and that have no effect here. */

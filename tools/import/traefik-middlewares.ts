@@ -1,45 +1,39 @@
-/** Traefik's middlewares: which guard a router, limit, send its requests elsewhere, or do something else. */
+/** Traefik's middlewares: which guard a router, limit, or do something else. */
 import type { KeyPart } from '../../config/words/words.js'
 import { type Findings, shortened } from './findings.js'
 import type { Migration } from './migration.js'
-import { isConfined, type MatchedPlace } from './places.js'
-import { literalsOf } from './regex.js'
 import type { Section } from './yaml.js'
 
-const NO_REWRITE = 'The upstream gets the path that the client sent'
-const NO_REDIRECT = 'Redirect in front of the gateway'
+export const NO_REWRITE = 'Prefixes are replaced here by whole segments'
 /** Middlewares that neither refuse nor limit, with what their absence means. */
 const HARMLESS: Readonly<Record<string, string>> = {
-  headers: 'Requests and responses are passed on with the fields they have',
-  stripPrefix: NO_REWRITE,
   stripPrefixRegex: NO_REWRITE,
-  redirectScheme: NO_REDIRECT,
   errors: 'Refusals have one shape',
   circuitBreaker: 'An address that does not answer is left out for a while',
   passTLSClientCert: 'Certificates of clients are not passed on',
   retry: 'Another address is tried only while nothing was sent',
 }
-/** After these, the upstream gets other paths, or none: whether a route may lead there depends on its path. */
+/** After these, the upstream gets other paths. */
 const REWRITING: Readonly<Record<string, string>> = {
-  addPrefix: NO_REWRITE,
   replacePath: NO_REWRITE,
   replacePathRegex: NO_REWRITE,
-  redirectRegex: NO_REDIRECT,
 }
+const ABSENT: Readonly<Record<string, string>> = { ...HARMLESS, ...REWRITING }
+const HEADERS = ['customRequestHeaders', 'customResponseHeaders']
 const NOT_NEEDED = /^(compress|contentType|grpcWeb)$/
-const READ = /^(rateLimit|inFlightReq|chain|buffering)$/
+const READ = /^(rateLimit|inFlightReq|chain|buffering|stripPrefix|addPrefix|redirectScheme|redirectRegex)$/
 
 /** How a middleware guards, in words; undefined when it does not. What it is otherwise is reported once. */
 export function guardOf(name: string, middleware: Section | undefined, into: Findings): string | undefined {
   if (middleware === undefined) return `behind the middleware "${name}", which is not in this file`
   const whats: string[] = []
   for (const [kind, settings] of middleware.members()) {
-    const isHarmless =
-      Object.hasOwn(HARMLESS, kind) && !(kind === 'headers' && 'allowedHosts' in settings.node)
-    const absence = isHarmless ? HARMLESS[kind] : Object.hasOwn(REWRITING, kind) ? REWRITING[kind] : undefined
+    const absence = Object.hasOwn(ABSENT, kind) ? ABSENT[kind] : undefined
     if (absence !== undefined) into.leftOut(settings.at(), `"${kind}". ${absence}.`, `${name} ${kind}`)
     else if (NOT_NEEDED.test(kind)) into.notNeeded(`middleware ${kind}`)
-    else if (!READ.test(kind)) whats.push(guardText(kind, settings))
+    else if (kind === 'headers' && !('allowedHosts' in settings.node)) {
+      if (into.isNew(`headers ${name}`)) settings.others(HEADERS, into, 'Routes have no counterpart of it.')
+    } else if (!READ.test(kind)) whats.push(guardText(kind, settings))
     else if (kind === 'inFlightReq' && !((settings.number('amount') ?? 0) > 0))
       whats.push('closed by inFlightReq, with no amount above 0')
   }
@@ -52,72 +46,6 @@ function guardText(kind: string, settings: Section): string {
   if (kind === 'headers')
     return `for the hosts ${settings.texts('allowedHosts').slice(0, 5).join(', ')} alone`
   return `behind ${kind}`
-}
-
-/** Where the requests of a place go that its upstream does not get with a path of the place; undefined when it does. */
-export function elsewhereOf(middleware: Section | undefined, place: MatchedPlace): string | undefined {
-  for (const [kind, settings] of middleware?.members() ?? []) {
-    const target = settings.text('prefix') ?? settings.text('path') ?? settings.text('replacement') ?? ''
-    const fixed = /^[^$]*/.exec(target)?.[0] ?? ''
-    const isAny = fixed === '' || (fixed === '/' && target !== '/')
-    if (kind === 'addPrefix' && isConfined({ ...place, kind: 'prefix' }, fixed))
-      return `sent on below ${target}`
-    if (kind === 'replacePath' || (kind === 'replacePathRegex' && !isAny)) return `sent on as ${target}`
-  }
-  return undefined
-}
-
-/** Reports fields that a middleware sets, and that a client may set where nobody does. */
-export function reportFields(middleware: Section | undefined, into: Findings): void {
-  if (middleware === undefined) return
-  if ('passTLSClientCert' in middleware.node) {
-    into.lost(
-      middleware.at('passTLSClientCert'),
-      'the fields X-Forwarded-Tls-Client-Cert and X-Forwarded-Tls-Client-Cert-Info, which Traefik sets or removes. The upstream gets what the client sends in them, and must not believe it.',
-      'field of certificates',
-    )
-  }
-  const fields = middleware.section('headers').section('customRequestHeaders')
-  for (const name of Object.keys(fields.node)) {
-    if (!/^(host|x-forwarded-.*|x-real-ip)$/i.test(name)) into.lostField(fields.at(name), name, 'Traefik')
-  }
-}
-
-/** Where a middleware redirects. */
-export interface TraefikRedirect {
-  /** In words. */
-  readonly to: string
-  /** True for one to https, whose paths are those of the routers of https, which may guard them. */
-  readonly isToHttps: boolean
-}
-
-/** A redirect to another host or scheme alone, with the path that was asked for. */
-const SAME_PATH = /^(?:https?|\$\{?\w+\}?):\/\/(?:[^/]+\/?)?\$\{?\w+\}?$/
-
-/** Where middlewares redirect requests for a host. @param isTls true where all of them came by https */
-export function redirectOf(
-  middlewares: readonly (Section | undefined)[],
-  isTls: boolean,
-  host: string | undefined,
-): TraefikRedirect | undefined {
-  for (const [kind, settings] of middlewares.flatMap(one => one?.members() ?? [])) {
-    // Requests that came by https are not redirected there.
-    if (kind === 'redirectScheme' && !isTls)
-      return { to: settings.text('scheme') ?? 'https', isToHttps: true }
-    if (kind !== 'redirectRegex' || isOfOthers(settings.text('regex') ?? '', host)) continue
-    const to = settings.text('replacement') ?? ''
-    return { to, isToHttps: !isTls && SAME_PATH.test(to) }
-  }
-  return undefined
-}
-
-/** True for an expression of addresses of other hosts alone, such as `^https://www\.(.*)`. */
-function isOfOthers(expression: string, host: string | undefined): boolean {
-  if (host === undefined) return false
-  return literalsOf(expression.replace(/^\^https?\??/, '')).every(({ path }) => {
-    const [, rest] = path.split('://')
-    return rest !== undefined && !rest.startsWith(host) && !`${host}/`.startsWith(rest)
-  })
 }
 
 /** The requests of a router: patterns, and the projects of their hosts. */
@@ -218,7 +146,7 @@ const DURATION_PART = /(?<![\d.])(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)/g
 const LONGEST_PERIOD = 64
 
 /** A period, which is a number of seconds or one of Go's durations; undefined when it is neither, or zero. */
-function secondsOf(period: string): number | undefined {
+export function secondsOf(period: string): number | undefined {
   if (period.length > LONGEST_PERIOD) return undefined
   const parts = [...period.matchAll(DURATION_PART)]
   const lengths = parts.map(([, count, unit = '']) => Number(count) * (UNITS[unit] ?? Number.NaN))

@@ -1,6 +1,6 @@
 /** Traefik's router rules: paths, methods and hosts, and what else they ask for (doc.traefik.io, 'Routers', 'Rule'). */
 import { isHostName } from '../../config/checks/rules.js'
-import { asLiteral, below, type MatchedPlace } from './places.js'
+import { asLiteral, below, isRouteHost, type MatchedPlace } from './places.js'
 import { literalsOf } from './regex.js'
 
 /** One combination of conditions that satisfies a rule, or more requests than that where `besides` says so. */
@@ -123,6 +123,9 @@ function tokensOf(rule: string): RuleToken[] {
   return tokens
 }
 
+/** Every host below a name. */
+const BELOW_HOST = /^\^\.[+*]\\\.((?:[a-z0-9-]|\\\.)+)\$$/
+
 function fitsOfMatcher(matcher: string, word: string, words: readonly string[], i: number): RuleFit[] {
   switch (matcher) {
     case 'Path':
@@ -135,6 +138,11 @@ function fitsOfMatcher(matcher: string, word: string, words: readonly string[], 
       // A host with a star, or otherwise than requests have it, is a condition that no route has.
       const host = word.toLowerCase().replace(/\.$/, '')
       return [isHostName(host) ? { host, besides: [] } : { besides: [`Host(${word.slice(0, 60)})`] }]
+    }
+    case 'HostRegexp': {
+      const [, name = ''] = BELOW_HOST.exec(word) ?? []
+      const host = `*.${name.replaceAll('\\.', '.')}`
+      return isRouteHost(host) ? [{ host, besides: [] }] : [{ besides: [`HostRegexp(${word.slice(0, 60)})`] }]
     }
     case 'PathRegexp':
       return literalsOf(word).map(one => ({ ...one, besides: ['PathRegexp'] }))

@@ -1,18 +1,20 @@
 /** Traefik's configuration: routers, services, what guards them, rateLimit and inFlightReq (doc.traefik.io). */
 import type { Migration } from './migration.js'
-import { type MatchedPlace, wholeSegments } from './places.js'
-import { plain, readTraefik, TraefikFiles } from './traefik-files.js'
+import { isPartOfSegments, isWildcard, type MatchedPlace, wholeSegments } from './places.js'
 import {
+  basedOn,
+  changesOf,
   elsewhereOf,
-  guardOf,
-  isLimiter,
-  type LimitedRequests,
-  limitBy,
   redirectOf,
   reportFields,
+  reportStripped,
+  rewriteIn,
   type TraefikRedirect,
-} from './traefik-middlewares.js'
+} from './traefik-changes.js'
+import { readTraefik, TraefikFiles } from './traefik-files.js'
+import { guardOf, isLimiter, type LimitedRequests, limitBy } from './traefik-middlewares.js'
 import { fitsOf, isNegated, patternOf, placeOf, RuleFault, type RuleFit } from './traefik-rule.js'
+import { plain, type ServiceTarget } from './traefik-services.js'
 import { listUnder, type Section, type SourceFile, words } from './yaml.js'
 
 const ROUTER = words('rule service middlewares entryPoints tls priority ruleSyntax observability parentRefs')
@@ -31,9 +33,9 @@ interface TraefikRouter {
   /** Its entry points; none: all. */
   readonly points: readonly string[]
   readonly middlewares: readonly (Section | undefined)[]
-  /** The name of its service, and the upstream of that, if there is one. */
+  /** The name of its service, and what that is, if it leads anywhere. */
   readonly service: string
-  readonly upstream: string | undefined
+  readonly target: ServiceTarget | undefined
   /** How it is guarded, in words. */
   readonly guards: readonly string[]
 }
@@ -82,18 +84,19 @@ class TraefikImport {
       ...this.#ownGuards(section, points),
     ]
     const service = plain(section.text('service') ?? '')
-    const upstream = services.get(service)
-    if (upstream === undefined)
+    const target = services.get(service)
+    if (target === undefined && service !== 'noop@internal')
       this.#into.leftOut(section.at(), `the route to "${service}". This file names no address of it.`)
-    const router = { name, section, points, middlewares, service, upstream, guards }
+    const router = { name, section, points, middlewares, service, target, guards }
     const rank = [section.number('priority') || Buffer.byteLength(section.text('rule') ?? '')]
     const open = fits.filter(fit => this.#opens(router, fit, placeOf(fit, rank)))
     if (open.length > 0) for (const one of middlewares) reportFields(one, this.#into)
+    if (open.some(({ host }) => host !== undefined && isWildcard(host)) && middlewares.some(isLimiter))
+      this.#into.changedOnce(section.at('rule'), 'limits of a router with HostRegexp hold on every host.')
     for (const requests of this.#byProjects(name, open, section)) {
       this.#into.place(requests.match, requests.projects)
       for (const [i, one] of middlewares.entries()) {
         limitBy(names[i] ?? '', one, requests, this.#into, entryPoints.knowsClients)
-        this.#limitBodies(one, upstream)
       }
     }
   }
@@ -143,7 +146,7 @@ class TraefikImport {
 
   /** Opens or closes the place of a fit, or leaves it to other routers. @returns whether it is open */
   #opens(router: TraefikRouter, fit: RuleFit, place: MatchedPlace): boolean {
-    const { name, section, middlewares, guards, service, upstream } = router
+    const { name, section, middlewares, guards, service, target } = router
     const at = section.at()
     const [besides] = fit.besides
     if (guards.length > 0) {
@@ -151,30 +154,39 @@ class TraefikImport {
       this.#into.close(place, [...new Set(whats)].slice(0, 4).join(', '), at)
       return false
     }
-    const redirect = this.#redirectOf(router, fit.host)
+    const redirect = this.#redirectOf(router, isNamed(fit) ? fit.host : undefined)
     if (redirect?.isToHttps) {
       // The routers of https take these requests by ranks of their own.
-      const sentence = `the router "${name}". It redirects to ${redirect.to}.`
-      this.#into.leftOut(at, sentence, `redirect ${name}`)
+      const sentence = `the router "${name}". It redirects to ${redirect.to}. Where that is https, it is listen.redirectHttp in gateway.yaml.`
+      this.#into.elsewhere(at, sentence, `redirect ${name}`)
       return false
     }
     if (besides !== undefined) {
       this.#leaveBesides(router, fit, place, besides)
       return false
     }
-    const [elsewhere] = middlewares.flatMap(one => elsewhereOf(one, place) ?? [])
+    if (isPartOfSegments(place)) this.#into.changedOnce(section.at('rule'), wholeSegments(place.path))
+    const patterns = [patternOf(fit)]
+    const rewrite = rewriteIn(middlewares, place, target?.base ?? '')
+    const isPlain = rewrite !== undefined && Object.keys(rewrite).length === 0
+    if (redirect?.route !== undefined && isPlain) {
+      const route = { ...redirect.route, ...changesOf(middlewares) }
+      const isOpen = this.#into.open({ ...place, patterns, route }, at)
+      if (!isOpen || isPartOfSegments(place)) this.#into.divert(place, `redirected to ${redirect.to}`, at)
+      return true
+    }
+    const confined = rewrite === undefined ? basedOn(middlewares, target?.base ?? '') : undefined
+    const [elsewhere = confined] = middlewares.flatMap(one => elsewhereOf(one) ?? [])
     const sent = redirect === undefined ? elsewhere : `redirected to ${redirect.to}`
-    if (upstream === undefined || sent !== undefined) {
+    if (target === undefined || sent !== undefined) {
       this.#into.divert(place, sent ?? `sent to "${service}"`, at)
       if (sent !== undefined)
         this.#into.leftOut(at, `the router "${name}", whose requests were ${sent}.`, `sent ${name}`)
       return false
     }
-    const { path = '/', kind, method } = fit
-    if (kind === 'prefix' && !path.endsWith('/'))
-      this.#into.changedOnce(section.at('rule'), wholeSegments(path))
-    const methods = method === undefined ? {} : { methods: [method] }
-    this.#into.open({ ...place, patterns: [patternOf(fit)], upstream, ...methods }, at)
+    if (rewrite === undefined) reportStripped(middlewares, this.#into)
+    const changes = { ...rewrite, ...changesOf(middlewares), settings: bodyLimitOf(middlewares) }
+    this.#into.open({ ...place, patterns, route: { upstream: target.upstream, ...changes } }, at)
     return true
   }
 
@@ -204,7 +216,7 @@ class TraefikImport {
   /** Groups patterns by host: those for all hosts, then those of named hosts; hosts with the same patterns share one. */
   #byProjects(name: string, fits: readonly RuleFit[], router: Section): LimitedRequests[] {
     const groups = new Map<string, string[]>()
-    for (const fit of fits) listUnder(groups, fit.host ?? '', patternOf(fit))
+    for (const fit of fits) listUnder(groups, isNamed(fit) ? fit.host : '', patternOf(fit))
     const everybody = groups.get('')
     const hostsOf = new Map<string, string[]>()
     for (const [host, match] of groups) {
@@ -217,13 +229,15 @@ class TraefikImport {
     })
     return [...(everybody === undefined ? [] : [{ name, projects: [], match: everybody }]), ...named]
   }
-
-  #limitBodies(middleware: Section | undefined, upstream: string | undefined): void {
-    const buffering = middleware?.section('buffering')
-    const maxBody = buffering?.number('maxRequestBodyBytes') ?? 0
-    if (buffering === undefined || upstream === undefined || !Number.isInteger(maxBody) || maxBody < 1) return
-    this.#into.upstreams.limitBody(upstream, maxBody)
-    const sentence = `maxBody is of the whole upstream "${upstream}", for all routers that lead there.`
-    this.#into.changedOnce(buffering.at(), sentence)
-  }
 }
+
+/** The smallest body that `buffering` allows. */
+function bodyLimitOf(middlewares: readonly (Section | undefined)[]): { maxBody?: number } {
+  const sizes = middlewares.map(one => one?.section('buffering').number('maxRequestBodyBytes') ?? 0)
+  const limits = sizes.filter(size => Number.isInteger(size) && size > 0)
+  return limits.length === 0 ? {} : { maxBody: Math.min(...limits) }
+}
+
+/** True for a combination for one host, of which there can be a project. */
+const isNamed = (fit: RuleFit): fit is RuleFit & { readonly host: string } =>
+  fit.host !== undefined && !isWildcard(fit.host)

@@ -9,13 +9,29 @@ export interface ImportedSettings {
   readonly timeouts?: { readonly connect?: number; readonly head?: number; readonly idle?: number }
 }
 
+export interface WeightedAddress {
+  readonly url: string
+  readonly weight: number
+}
+
+/** Active checks of each address; times in milliseconds. */
+export interface ImportedHealth {
+  readonly path: string
+  readonly every: number
+  readonly timeout: number
+  readonly healthy: number
+  readonly unhealthy: number
+}
+
 interface ImportedUpstream {
   readonly at: Origin
-  readonly origins: readonly string[]
-  settings: ImportedSettings | undefined
+  readonly urls: readonly (string | WeightedAddress)[]
+  settings: ImportedSettings
+  health: object | undefined
 }
 
 const MOST_ADDRESSES = 64
+const MOST_WEIGHT = 100
 export const LONGEST_TIMEOUT_MS = 86_400_000
 
 export class ImportedUpstreams {
@@ -35,14 +51,36 @@ export class ImportedUpstreams {
   }
 
   /** Adds an upstream by its addresses and returns its name; undefined when none can be used. */
-  add(name: string, addresses: readonly string[], at: Origin): string | undefined {
-    const origins = [...new Set(addresses.flatMap(address => this.#originOf(address, at)))]
-    if (origins.length === 0) return undefined
-    if (origins.length > MOST_ADDRESSES)
+  add(name: string, addresses: readonly (string | WeightedAddress)[], at: Origin): string | undefined {
+    const weights = new Map<string, number>()
+    for (const one of addresses) {
+      const { url, weight } = typeof one === 'string' ? { url: one, weight: 1 } : one
+      // An address with a weight of 0 got no requests.
+      if (weight === 0) continue
+      const origin = this.#originOf(url, at)
+      if (origin !== undefined) weights.set(origin, (weights.get(origin) ?? 0) + weight)
+    }
+    if (weights.size === 0) return undefined
+    if (weights.size > MOST_ADDRESSES)
       this.#into.leftOut(at, 'the addresses after the 64th. An upstream has at most 64.')
     const unique = this.#into.nameFor('upstream', name.replace(/^.*@/, ''))
-    this.#upstreams.set(unique, { at, origins: origins.slice(0, MOST_ADDRESSES), settings: undefined })
+    const urls = this.#shared([...weights].slice(0, MOST_ADDRESSES), at)
+    this.#upstreams.set(unique, { at, urls, settings: {}, health: undefined })
     return unique
+  }
+
+  /** Addresses with weights in their lowest terms, or without where all have the same. */
+  #shared(
+    weights: readonly (readonly [url: string, weight: number])[],
+    at: Origin,
+  ): (string | WeightedAddress)[] {
+    const divisor = weights.map(([, weight]) => weight).reduce(commonDivisor)
+    const lowest = weights.map(([url, weight]) => ({ url, weight: weight / divisor }))
+    const isFine = lowest.every(
+      ({ weight }) => Number.isInteger(weight) && weight > 0 && weight <= MOST_WEIGHT,
+    )
+    if (!isFine) this.#into.leftOut(at, 'the weights of addresses. They are whole numbers of at most 100.')
+    return isFine && lowest.some(({ weight }) => weight > 1) ? lowest : weights.map(([url]) => url)
   }
 
   /** Adds an upstream for a file that names none. */
@@ -52,7 +90,7 @@ export class ImportedUpstreams {
     return this.add('app', ['http://127.0.0.1:3000'], start) ?? ''
   }
 
-  #originOf(address: string, at: Origin): string[] {
+  #originOf(address: string, at: Origin): string | undefined {
     const url = URL.canParse(address) ? new URL(address) : undefined
     const isUsable =
       url !== undefined &&
@@ -61,54 +99,35 @@ export class ImportedUpstreams {
     const shown = withoutSecret(address)
     if (!isUsable) {
       this.#into.leftOut(at, `"${shown}" is not an http:// or https:// address.`)
-      return []
+      return undefined
     }
     if (url.username !== '' || url.password !== '')
       this.#into.leftOut(at, `the user and password of ${url.origin}. Let the clients send them.`)
     if (url.pathname !== '/' || url.search !== '')
       this.#into.leftOut(at, `the path of ${shown}. ${PATH_STAYS}`)
-    return [url.origin]
+    return url.origin
   }
 
-  /** Sets limits and timeouts; where its routes differ, the smallest body and the longest times hold. */
-  set(name: string, settings: ImportedSettings, at: Origin): void {
+  /** Sets limits and timeouts that hold for all of its routes. */
+  set(name: string, settings: ImportedSettings): void {
     const entry = this.#upstreams.get(name)
-    if (entry === undefined) return
-    const present = entry.settings
-    if (present === undefined) {
-      entry.settings = settings
-      return
-    }
-    if (JSON.stringify(present) !== JSON.stringify(settings)) {
-      this.#into.changedOnce(
-        at,
-        `"${name}" has one maxBody and one set of timeouts, where these locations differ: the smallest body and the longest times hold for all.`,
-      )
-    }
-    const times = [present.timeouts ?? {}, settings.timeouts ?? {}] as Record<string, number>[]
-    const keys = Object.keys({ ...times[0], ...times[1] })
-    const bodies = [present.maxBody, settings.maxBody].filter(one => one !== undefined)
-    entry.settings = {
-      ...(bodies.length > 0 && { maxBody: Math.min(...bodies) }),
-      ...(keys.length > 0 && {
-        timeouts: Object.fromEntries(keys.map(key => [key, Math.max(...times.map(one => one[key] ?? 0))])),
-      }),
-    }
+    if (entry !== undefined) entry.settings = { ...entry.settings, ...settings }
   }
 
-  limitBody(name: string, maxBody: number): void {
+  /** Adds active checks, if gateway.yaml can have them; reports it otherwise. */
+  check(name: string, { every, timeout, ...rest }: ImportedHealth, at: Origin): void {
     const entry = this.#upstreams.get(name)
-    if (entry !== undefined) entry.settings = { ...entry.settings, maxBody }
+    const health = { ...rest, every: durationText(every), timeout: durationText(timeout) }
+    if (entry !== undefined && this.#into.isSound('health', health, at)) entry.health = health
   }
 
   document(): object {
-    const entries = [...this.#upstreams].map(([name, { at, origins, settings = {} }]) => {
-      const [url] = origins
-      const timeouts = Object.entries(settings.timeouts ?? {}).map(([key, ms]) => [key, durationText(ms)])
+    const entries = [...this.#upstreams].map(([name, { at, urls, settings, health }]) => {
+      const [url] = urls
       const entry = {
-        ...(origins.length === 1 ? { url } : { urls: origins }),
-        ...(settings.maxBody !== undefined && { maxBody: settings.maxBody }),
-        ...(timeouts.length > 0 && { timeouts: Object.fromEntries(timeouts) }),
+        ...(urls.length === 1 ? { url } : { urls }),
+        ...(health !== undefined && { health }),
+        ...settingsText(settings),
       }
       return [name, new From(this.#into.placeOf(at), entry)]
     })
@@ -116,7 +135,18 @@ export class ImportedUpstreams {
   }
 }
 
+const commonDivisor = (a: number, b: number): number => (b > 0 ? commonDivisor(b, a % b) : a)
+
 const durationText = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`)
+
+/** Limits and timeouts as gateway.yaml has them. */
+export function settingsText({ maxBody, timeouts = {} }: ImportedSettings): object {
+  const texts = Object.entries(timeouts).map(([key, ms]) => [key, durationText(ms)])
+  return {
+    ...(maxBody !== undefined && { maxBody }),
+    ...(texts.length > 0 && { timeouts: Object.fromEntries(texts) }),
+  }
+}
 
 /** What becomes of other paths of an upstream. */
 export const PATH_STAYS = 'Requests reach the upstream with the path they came with.'
