@@ -27,6 +27,8 @@ export const NO_CALL: Calls = { name: UNREADABLE, count: 1, isBatch: false, ids:
 
 /** The beginning of a list, also in UTF-16, and behind a byte order mark. */
 const LIKE_LIST = /^[\s\0\uFEFF\uFFFD]*\[/
+/** As much as may come before it. */
+const BEFORE_LIST = /^[\s\0\uFEFF\uFFFD]*$/
 const LIKE_JSON = /^[ \t\r\n]*[{[]/
 /** Some upstreams end a text at NUL, leave out control characters, or replace half of a surrogate pair. */
 const ODD = /[\p{Cc}\p{Cs}\uFFFD]/u
@@ -43,8 +45,10 @@ export function callsIn(facts: Facts, prefix: Buffer, isLate: boolean): Calls {
   const isEncoded = isUnreadable(facts, prefix)
   const text = prefix.toString('utf8')
   // Nobody knows how many calls there are in what cannot be read, so it costs as much as the largest batch.
-  const unread = isEncoded || LIKE_LIST.test(text) ? unreadable(MOST_CALLS) : NO_CALL
-  if (isEncoded || isLate || prefix.length >= PEEK_BYTES || !isUtf8(prefix)) return unread
+  const isCut = isLate || prefix.length >= PEEK_BYTES
+  const mayBeList = isEncoded || LIKE_LIST.test(text) || (isCut && BEFORE_LIST.test(text))
+  const unread = mayBeList ? unreadable(MOST_CALLS) : NO_CALL
+  if (isEncoded || isCut || !isUtf8(prefix)) return unread
   // Before the parser, for which deep nesting is expensive.
   if (!LIKE_JSON.test(text) || isDeeperThan(text, DEEPEST) || !isJson(text)) return unread
   const value = text.trim()

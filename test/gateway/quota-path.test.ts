@@ -12,6 +12,7 @@ buckets:
   writes: ["POST /**"]
   health: ["/health"]
   search: { match: ["/search"], key: [client-ip] }
+  calls: { match: ["POST /rpc"], key: [project, json-rpc] }
   all: ["*"]
 limits:
   - for: [{}]
@@ -19,6 +20,7 @@ limits:
       writes: { sustained: 3 }
       health: unlimited
       search: { sustained: 5 }
+      calls: { sustained: 5 }
       all: { burst: 100, sustained: 1000, trial: { burst: 1 } }
 `
 const WATCHED = `version: 1
