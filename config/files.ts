@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { markOf, passesUnseen, policyNames } from './marks.js'
-import { isReadOnce, readSecret, type Secret } from './secret-file.js'
+import { isReadOnce, PATIENCE_MS, readSecret, type Secret } from './secret-file.js'
 
 const MAX_FILE_BYTES = 1024 * 1024
 
@@ -45,12 +45,18 @@ export class ConfigFiles {
   readonly #texts: Map<string, Content>
   readonly #secrets: Map<string, Secret>
   readonly #folders: Map<string, readonly string[]>
+  readonly #patienceMs: number
   /** True once something failed in a way that may pass although no file changes. */
   mayPass = false
   /** What was read from the disk, each with its mark from just before: a change during the read is noticed. */
   readonly sources = new Map<string, string>()
 
-  constructor({ texts, secrets, folders }: FileContents = { texts: [], secrets: [], folders: [] }) {
+  /** @param isServing true for a process that others wait for: it does not wait long for the writer of a pipe */
+  constructor(
+    { texts, secrets, folders }: FileContents = { texts: [], secrets: [], folders: [] },
+    isServing = false,
+  ) {
+    this.#patienceMs = isServing ? PATIENCE_MS.serving : PATIENCE_MS.starting
     this.#texts = new Map(texts)
     this.#secrets = new Map(secrets)
     this.#folders = new Map(folders)
@@ -67,7 +73,7 @@ export class ConfigFiles {
 
   /** A file that a variable names. */
   secret(file: string): Secret {
-    const secret = this.#once(this.#secrets, file, readSecret)
+    const secret = this.#once(this.#secrets, file, path => readSecret(path, this.#patienceMs))
     // To read a pipe changes its mark.
     if (isReadOnce(file)) this.sources.delete(file)
     return secret

@@ -4,8 +4,8 @@ import { closeSync, constants, openSync, readFileSync, readSync, type Stats, sta
 import { passesUnseen } from './marks.js'
 
 const MAX_BYTES = 64 * 1024
-/** How long after its start a process waits for what writes into a pipe, and how long later, when others wait for it. */
-const PATIENCE_MS = { atStart: 30_000, later: 1_000 }
+/** How long what writes into a pipe is waited for: by who starts, and by who serves others meanwhile. */
+export const PATIENCE_MS = { starting: 30_000, serving: 200 }
 
 /** The secret without the line break at its end; or the end of a sentence that says why there is none. */
 export type Secret = { readonly text: string } | { readonly fault: string; readonly passes?: boolean }
@@ -17,14 +17,14 @@ const readOnce = new Map<string, Secret>()
 export const isReadOnce = (file: string): boolean => readOnce.has(file)
 
 /** Waits for the writer of a pipe, but not for ever, and not when it was read before. Never throws. */
-export function readSecret(file: string): Secret {
+export function readSecret(file: string, patienceMs = PATIENCE_MS.starting): Secret {
   try {
     const info = statSync(file, { throwIfNoEntry: false })
     if (info?.isFile()) readOnce.delete(file)
     const known = readOnce.get(file)
     if (known !== undefined) return known
     const found = info ?? statSync(file)
-    const secret = secretIn(file, found)
+    const secret = secretIn(file, found, patienceMs)
     if (!found.isFile() && 'text' in secret) readOnce.set(file, secret)
     return secret
   } catch (error) {
@@ -34,8 +34,8 @@ export function readSecret(file: string): Secret {
 }
 
 /** Throws the file system's error. */
-function secretIn(file: string, info: Stats): Secret {
-  const bytes = info.isFile() && info.size <= MAX_BYTES ? readFileSync(file) : readStream(file)
+function secretIn(file: string, info: Stats, patienceMs: number): Secret {
+  const bytes = info.isFile() && info.size <= MAX_BYTES ? readFileSync(file) : readStream(file, patienceMs)
   if (bytes === undefined) return { fault: 'is a pipe into which nobody writes' }
   if (bytes.length > MAX_BYTES) return { fault: 'is larger than 64 KiB' }
   if (!isUtf8(bytes) || bytes.includes(0)) return { fault: 'is not a text file' }
@@ -45,8 +45,8 @@ function secretIn(file: string, info: Stats): Secret {
 }
 
 /** Up to one byte more than a secret may have; undefined if nothing comes in time. To open a pipe would wait without end. */
-function readStream(file: string): Buffer | undefined {
-  const ends = Math.max(PATIENCE_MS.atStart, performance.now() + PATIENCE_MS.later)
+function readStream(file: string, patienceMs: number): Buffer | undefined {
+  const ends = performance.now() + patienceMs
   const bytes = Buffer.alloc(MAX_BYTES + 1)
   const open = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   try {

@@ -48,7 +48,7 @@ export async function load(
   log: Log,
   { running, policies, contents }: LoadOptions = {},
 ): Promise<Configuration | InvalidConfiguration> {
-  const disk = new ConfigFiles(contents)
+  const disk = new ConfigFiles(contents, running !== undefined)
   const { plugins, problems: missing } = running
     ? { plugins: running, problems: [] }
     : await loadPlugins(path, env, disk)
@@ -57,7 +57,7 @@ export async function load(
   const loaded = loadConfig(path, { env, plugins: plugins.schemas, policies, files: disk })
   const sources = new Map([...loaded.sources, ...files])
   if ('problems' in loaded) {
-    const problems = [...missing, ...loaded.problems, ...hint(path, env, running)]
+    const problems = [...missing, ...loaded.problems, ...hint(path, env, running, disk)]
     return { problems, sources, isFinal: missing.length === 0 && !disk.mayPass }
   }
   const compiled = compile(loaded.config, plugins, log)
@@ -73,8 +73,13 @@ export async function load(
 }
 
 /** A changed list of plugins may be the cause: the running process does not know the new ones. */
-function hint(path: string, env: NodeJS.ProcessEnv, running: LoadedPlugins | undefined): Problem[] {
-  const list = running && readPluginList(path, env)
+function hint(
+  path: string,
+  env: NodeJS.ProcessEnv,
+  running: LoadedPlugins | undefined,
+  disk: ConfigFiles,
+): Problem[] {
+  const list = running && readPluginList(path, env, disk)
   if (!list?.isRead || isDeepStrictEqual(list.names, running?.names)) return []
   return [list.problem('The list of plugins has changed. That needs a restart.')]
 }

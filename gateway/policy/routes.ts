@@ -117,7 +117,8 @@ export class Routes {
     }
     const inAnyCase = this.#inAnyCase.find(host, method, folded)
     const isWritten = inAnyCase?.route.toLowerCase() === found?.route.toLowerCase()
-    return inAnyCase === undefined || isWritten || !this.#ignoresCase(inAnyCase.value) ? found : inAnyCase
+    if (inAnyCase !== undefined && !isWritten && this.#ignoresCase(inAnyCase.value)) return inAnyCase
+    return found ?? this.#folded.find(host, method, folded)
   }
 
   #readingOf({ upstream }: Route): UpstreamReading | undefined {

@@ -57,18 +57,12 @@ t.test(
   },
 )
 
-t.test('a pipe into which nobody writes does not hold up a process for long', t => {
+t.test('a pipe into which nobody writes does not hold up a running gateway for long', t => {
   const pipe = join(t.testdir(), 'pipe')
   execFileSync('mkfifo', [pipe])
-  const { now } = performance
-  t.teardown(() => {
-    performance.now = now
-  })
-  // Long after the start, where a pipe is waited for.
-  performance.now = () => now.call(performance) + 60_000
   const before = Date.now()
-  t.match(new ConfigFiles().secret(pipe), { fault: /is a pipe into which nobody writes/ })
-  t.ok(Date.now() - before < 5_000)
+  t.match(new ConfigFiles(undefined, true).secret(pipe), { fault: /is a pipe into which nobody writes/ })
+  t.ok(Date.now() - before < 3_000)
   const slow = spawn('sh', ['-c', `exec 3> ${pipe}; sleep 0.3; printf hun >&3; sleep 0.3; echo ter2 >&3`])
   t.teardown(() => slow.kill())
   t.same(new ConfigFiles().secret(pipe), { text: 'hunter2' })

@@ -213,6 +213,7 @@ t.test(
         '{ path: /Admin/**, upstream: app, auth: required }',
         '{ path: /shop/**, upstream: app }',
         '{ path: /SHOP/**, upstream: plain }',
+        '{ path: /shop/Own, upstream: plain }',
         '{ host: acme.localhost, path: GET /**, upstream: plain }',
         '{ path: POST /Only, upstream: app }',
       ],
@@ -225,6 +226,7 @@ t.test(
     t.equal(await ask('/ADMIN/X', 'POST'), 401)
     t.equal(await ask('/shop/a', 'POST'), 'ignoring')
     t.equal(await ask('/SHOP/a', 'POST'), 'plain', 'as it is written')
+    t.equal(await ask('/Shop/OWN', 'POST'), 'ignoring', 'unlike any other route')
     t.equal(await ask('/only', 'POST'), 'ignoring', 'without another route')
     t.equal(await ask('/other', 'POST'), 404)
     t.equal(await ask('/ADMIN/X'), 'plain', 'the host is more specific than any path')
