@@ -105,7 +105,9 @@ rules: [{ id: streams, match: [POST /test.Echo/*], key: [project], max: 1, mode:
 kind: in-flight
 rules: [{ id: calls, match: [POST /test.Echo/*], key: [project], max: 1, mode: enforce }]
 `
-    const scene = await grpcScene(t, { policies: { 'calls.yaml': policy } })
+    // Longer than the test waits: no timeout of the upstream may end the calls in its place.
+    const timeouts = '{ connect: 2s, head: 60s, idle: 60s }'
+    const scene = await grpcScene(t, { timeouts, policies: { 'calls.yaml': policy } })
     const answered = () => unary(scene.client, HELLO).then(Boolean, () => false)
     const stream = scene.client.makeServerStreamRequest(ECHO.count.path, same, same, Buffer.from('endless'))
     stream.on('error', () => {})
