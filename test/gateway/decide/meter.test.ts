@@ -310,12 +310,14 @@ t.test(
 t.test('whole seconds stay whole seconds, at whatever time of the clock', async () => {
   fc.assert(
     fc.property(
-      fc.double({ min: 0, max: 1e9, noNaN: true }),
+      fc.integer({ min: 0, max: 100_000_000 }).map(n => n / 997),
       fc.integer({ min: 1, max: 3600 }),
       (now, seconds) => {
         const [answer] = new MemoryStore(() => now).take([meter('{a}', per(seconds, 5))])
         return countOf(answer as Answer).resetMs === seconds * 1000
       },
     ),
+    // Few sums of floating-point numbers are off.
+    { numRuns: 5_000 },
   )
 })

@@ -216,6 +216,7 @@ t.test(
         '{ path: /shop/Own, upstream: plain }',
         '{ host: acme.localhost, path: GET /**, upstream: plain }',
         '{ path: POST /Only, upstream: app }',
+        '{ path: PUT /**, upstream: plain }',
       ],
     })
     const ask = async (path: string, method = 'GET') => {
@@ -224,6 +225,8 @@ t.test(
     }
     t.equal(await ask('/Admin/x', 'POST'), 401)
     t.equal(await ask('/ADMIN/X', 'POST'), 401)
+    t.equal(await ask('/ADMIN/X', 'PUT'), 401, 'though a wider route leads elsewhere')
+    t.equal(await ask('/x', 'PUT'), 'plain')
     t.equal(await ask('/shop/a', 'POST'), 'ignoring')
     t.equal(await ask('/SHOP/a', 'POST'), 'plain', 'as it is written')
     t.equal(await ask('/Shop/OWN', 'POST'), 'ignoring', 'unlike any other route')
