@@ -89,7 +89,8 @@ export class Upload implements BodyReader, Timed {
       this.#events.onFailure('body-too-large')
       return
     }
-    const isBlocked = this.#kept?.reduce((_, chunk) => !connection.send(chunk), false)
+    let isBlocked = false
+    for (const chunk of this.#kept ?? []) isBlocked = !connection.send(chunk)
     if (this.#trailers !== undefined) this.#end(this.#trailers)
     else {
       this.#deadlines.add(this)
