@@ -13,7 +13,7 @@ import { isOutdated } from '../configured/third-party/load.js'
 import { Failure } from '../errors.js'
 import { movedCounters } from '../explain/difference/sentences.js'
 import type { Log } from '../types.js'
-import { Retries } from './retries.js'
+import { ReloadRetries } from './reload-retries.js'
 
 /** What caused a reload; `retry`: the last one was refused. */
 export type Trigger = 'SIGHUP' | 'watch' | 'admin' | 'retry'
@@ -78,7 +78,7 @@ export class Reloader {
   #running: Promise<unknown> = Promise.resolve()
   #next: Promise<Reloaded> | undefined
   /** A refusal may have other causes than `sources`: a file of keys, a worker, a service. */
-  readonly #retries = new Retries(() => this.#retry())
+  readonly #retries = new ReloadRetries(() => this.#retry())
 
   constructor(options: ReloaderOptions) {
     this.#options = options

@@ -2,7 +2,7 @@
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { Retries } from '../../../gateway/run/retries.js'
+import { ReloadRetries } from '../../../gateway/run/reload-retries.js'
 import { send } from '../../helpers/http.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { limits, start } from './reloading.js'
@@ -47,7 +47,7 @@ t.test('pauses between attempts grow to a minute, and begin anew after a success
       return { unref: () => undefined }
     },
   })
-  const retries = new Retries(() => undefined)
+  const retries = new ReloadRetries(() => undefined)
   for (let i = 0; i < 7; i += 1) retries.schedule()
   retries.reset()
   retries.schedule()

@@ -1,9 +1,9 @@
-/** Tries again what was refused, with pauses that grow. */
+/** Tries a refused reload again, with pauses that grow. */
 
 const FIRST_PAUSE_MS = 2000
 const LONGEST_PAUSE_MS = 60_000
 
-export class Retries {
+export class ReloadRetries {
   readonly #attempt: () => void
   #pauseMs = FIRST_PAUSE_MS
   #timer: NodeJS.Timeout | undefined
