@@ -1,30 +1,40 @@
 /** docs/recipes.md: each recipe, as the page has it, does what it is for. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { newKey, startIssuer, token } from '../gateway/identify/jwt/issuer.js'
+import { sluice } from '../helpers/command.js'
 import { serveProcess } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
-import { temporaryFolder } from '../helpers/scope.js'
+import { inProject } from '../helpers/root.js'
+import { type Scope, temporaryFolder } from '../helpers/scope.js'
 import { filesOf } from './blocks.js'
+
+const id = 'https://id.example.com/'
+
+/** Writes the files of one recipe into a folder, and returns it. Upstream and issuer are those of the test. */
+function written(t: Scope, recipe: string, upstream: string, keySet = ''): string {
+  const folder = temporaryFolder(t, 'recipe')
+  for (const { file, text } of filesOf('docs/recipes.md')) {
+    if (!file.startsWith(`${recipe}/`)) continue
+    const local = text
+      .replace('http://127.0.0.1:3000', upstream)
+      .replace(/port: 808\d/g, 'port: 0')
+      .replace(/^ +jwks: "https:.*"$/m, `    jwks: "${keySet}"\n    allowPrivate: true`)
+    mkdirSync(dirname(join(folder, file)), { recursive: true })
+    writeFileSync(join(folder, file), local)
+  }
+  return join(folder, recipe)
+}
 
 t.test('an MCP server is limited by tool and user', async t => {
   const key = await newKey('one', 'RS256')
   const issuer = await startIssuer(t, [key])
   const upstream = await startApp(t, (req, res) => req.resume().on('end', () => res.end('{}')))
-  const folder = temporaryFolder(t, 'recipe')
-  for (const { file, text } of filesOf('docs/recipes.md')) {
-    const local = text
-      .replace('http://127.0.0.1:3000', upstream)
-      .replace(/port: 808\d/g, 'port: 0')
-      .replace(/^ +jwks: "https:.*"$/m, `    jwks: "${issuer.url}"\n    allowPrivate: true`)
-    mkdirSync(dirname(join(folder, file)), { recursive: true })
-    writeFileSync(join(folder, file), local)
-  }
-  const { url } = await serveProcess(t, ['--config', join(folder, 'mcp')])
+  const { url } = await serveProcess(t, ['--config', written(t, 'mcp', upstream, issuer.url)])
   const audience = 'https://mcp.example.com/mcp'
   const bearer = async (sub: string) =>
-    `Bearer ${await token(key, { issuer: 'https://id.example.com/', audience, claims: { sub } })}`
+    `Bearer ${await token(key, { issuer: id, audience, claims: { sub } })}`
   const [alice, bob] = [await bearer('alice'), await bearer('bob')]
   const call = (user: string, name: string, id = 1) =>
     send(`${url}/mcp`, {
@@ -43,4 +53,120 @@ t.test('an MCP server is limited by tool and user', async t => {
   t.equal((await call(alice, 'fetch')).status, 200, 'another tool has its own counter')
   t.equal((await call(bob, 'search')).status, 200, 'and so has another user')
   t.equal((await call('', 'search')).status, 401)
+})
+
+t.test('guessing at a login', async t => {
+  const upstream = await startApp(t, (req, res) => {
+    let body = ''
+    req.on('data', part => {
+      body += part
+    })
+    req.on('end', () => {
+      res.statusCode = body.includes('password=right') ? 200 : 401
+      res.end()
+    })
+  })
+  const { url } = await serveProcess(t, ['--config', written(t, 'login', upstream)])
+  const login = async (client: string, email: string, password: string) => {
+    const headers = { 'x-forwarded-for': client, 'content-type': 'application/x-www-form-urlencoded' }
+    const body = `email=${encodeURIComponent(email)}&password=${password}`
+    return (await send(`${url}/login`, { method: 'POST', headers, body })).status
+  }
+
+  for (let i = 0; i < 10; i += 1) t.equal(await login('203.0.113.1', `user${i}@example.com`, 'wrong'), 401)
+  t.equal(
+    await login('203.0.113.1', 'someone@example.com', 'right'),
+    429,
+    'an address that guessed is blocked',
+  )
+  t.equal(await login('203.0.113.2', 'user1@example.com', 'right'), 200, 'the account is not')
+
+  for (let i = 0; i < 20; i += 1) t.equal(await login(`198.51.100.${i}`, 'alice@example.com', 'wrong'), 401)
+  t.equal(
+    await login('198.51.100.99', 'Alice@example.com', 'wrong'),
+    429,
+    'many addresses guess at one account',
+  )
+  t.equal(await login('198.51.100.99', 'bob@example.com', 'right'), 200)
+
+  for (let i = 0; i < 40; i += 1) t.equal(await login('192.0.2.1', 'carol@example.com', 'right'), 200)
+})
+
+t.test('free and paid tiers, by API key or token', async t => {
+  const key = await newKey('one', 'RS256')
+  const issuer = await startIssuer(t, [key])
+  const seen: (string | undefined)[] = []
+  const upstream = await startApp(t, (req, res) => {
+    seen.push(req.headers['x-api-key'] as string | undefined)
+    res.end()
+  })
+  const folder = written(t, 'tiers', upstream, issuer.url)
+  const made = await sluice(['keys', 'add', '--config', folder, '--project', 'acme', '--name', 'ci'])
+  const apiKey = made.out.trim()
+  const { url } = await serveProcess(t, ['--config', folder])
+  const audience = 'https://api.example.com'
+  const user = async (sub: string, plan?: string) => {
+    const claims = { sub, ...(plan && { plan }) }
+    return { authorization: `Bearer ${await token(key, { issuer: id, audience, claims })}` }
+  }
+  const admitted = async (headers: Record<string, string>, requests: number) => {
+    const all = await Promise.all(Array.from({ length: requests }, () => send(`${url}/things`, { headers })))
+    return all.filter(({ status }) => status === 200).length
+  }
+  t.equal(await admitted(await user('ann', 'free'), 12), 2)
+  t.equal(await admitted(await user('ben', 'pro'), 25), 20)
+  t.equal(await admitted(await user('cyd', 'gold'), 12), 2, 'a plan that is none of ours is the free one')
+  t.equal(await admitted(await user('dan'), 12), 2)
+  t.equal(await admitted({ 'x-api-key': apiKey }, 25), 20)
+  t.same(new Set(seen), new Set([undefined]), 'the upstream does not see the key')
+  t.equal((await send(`${url}/things`)).status, 401)
+
+  const quota = await send(`${url}/.well-known/quota`, { headers: { 'x-api-key': apiKey } })
+  t.match(quota.json(), { project: 'acme', plan: 'pro' })
+  t.match((quota.json() as { buckets: { windows: object[] }[] }).buckets[0]?.windows[1], {
+    window: 'month',
+    quota: 100_000,
+    used: 20,
+  })
+})
+
+t.test('exports are limited by their rows, one at a time', async t => {
+  let running = 0
+  let most = 0
+  const upstream = await startApp(t, (_req, res) => {
+    running += 1
+    most = Math.max(most, running)
+    setTimeout(() => {
+      running -= 1
+      res.setHeader('x-rows', '20000').end('rows')
+    }, 20)
+  })
+  const { url } = await serveProcess(t, ['--config', written(t, 'exports', upstream)])
+  const get = (host: string) => send(`${url}/exports/orders`, { headers: { host } })
+  const together = await Promise.all(Array.from({ length: 5 }, () => get('acme.example.com')))
+  t.equal(together.filter(({ status }) => status === 200).length, 1)
+  t.equal(most, 1)
+  t.equal(together.find(({ status }) => status === 200)?.headers['x-rows'], undefined)
+  const later: number[] = []
+  for (let i = 0; i < 4; i += 1) later.push((await get('acme.example.com')).status)
+  t.same(later, [200, 200, 429, 429], '50,000 rows are three exports of 20,000')
+  t.equal((await get('globex.example.com')).status, 200)
+})
+
+t.test('GraphQL operations cost what the policy says', async t => {
+  const upstream = await startApp(t, (req, res) => req.resume().on('end', () => res.end('{}')))
+  const folder = written(t, 'graphql', upstream)
+  mkdirSync(join(folder, 'node_modules'))
+  symlinkSync(inProject('.'), join(folder, 'node_modules', 'sluicegate'))
+  const { url } = await serveProcess(t, ['--config', folder])
+  const run = (operation: string) => send(`${url}/graphql/${operation}`, { method: 'POST', body: '{}' })
+  const statuses = async (operation: string, times: number) => {
+    const all: number[] = []
+    for (let i = 0; i < times; i += 1) all.push((await run(operation)).status)
+    return all
+  }
+  t.same(await statuses('Search', 8), Array(8).fill(200), '80 of 100 points')
+  t.same(await statuses('constructor', 1), [200], 'an operation without a cost of its own costs 20')
+  t.same(await statuses('Viewer', 1), [429])
+  t.equal((await run('')).status, 404)
 })
