@@ -156,6 +156,8 @@ export interface Check<Config = unknown> {
   readonly facts: Facts
   /** How many calls the request makes, if the rule counts by them (`json-rpc`): it costs as many times more. */
   readonly calls?: number | undefined
+  /** What the request reserves, if its response tells what it costs. */
+  readonly reserve?: number | undefined
 }
 
 export interface Log {

@@ -58,8 +58,21 @@ export interface Verdict extends Judgement {
   answered(status: number, fields: AnswerFields): void
   /** The upgrade was accepted: releases the slots that are held for the handshake only. */
   upgraded(): void
-  /** Releases every slot; safe to call more than once. */
+  /** The request was sent to an upstream, whose part has ended. `tail` is the end of the response, if it was watched. */
+  ended(tail: AnswerTail | undefined): void
+  /** Releases every slot, and settles what was reserved: for nothing without `ended`. Safe to call more than once. */
   release(): void
+}
+
+/** The last bytes of a response, kept while it passes. */
+export interface AnswerTail {
+  add(chunk: Uint8Array): void
+  /** All of the response has passed. */
+  complete(): void
+  readonly isComplete: boolean
+  /** True if the tail is all of the response. */
+  readonly isWhole: boolean
+  text(): string
 }
 
 /** Where the client's response came from. */

@@ -1,13 +1,18 @@
 /** The shape of a bucket in YAML: a list of patterns, or a map that says what they cost. */
 import { Type } from 'typebox'
 import type { BucketEntry, PatternEntry } from '../words/bucket.js'
+import type { ReservedCost } from '../words/reserve.js'
 import { BUCKET_KEY_PARTS } from '../words/words.js'
 import { Strict, Word, when } from './fields.js'
+import { ReservedCostSchema } from './reserve.js'
 
 const MOST_PATTERNS = 1000
 const HELP = 'Requests that share one counter per project, or per key.'
 
 const Cost = (description: string) => Type.Integer({ minimum: 1, maximum: 1000, description })
+
+const { type: _fixed, ...fixedCost } = Cost('The same for every request.')
+const { type: _reserved, ...reservedCost } = ReservedCostSchema
 
 const pattern = { minLength: 1, maxLength: 1024, description: '"[METHOD ]/path/{id}/*/**", or "*".' }
 const { type: _pattern, ...costlyPattern } = Strict({
@@ -27,7 +32,14 @@ const patterns = {
 
 const { type: _bucket, ...bucketMap } = Strict({
   match: Type.Unsafe<readonly PatternEntry[]>({ type: 'array', ...patterns, description: HELP }),
-  cost: Type.Optional(Cost('What a request costs unless its pattern says so. Default: 1.')),
+  cost: Type.Optional(
+    Type.Unsafe<number | ReservedCost>({
+      type: ['integer', 'object'],
+      expected: 'a whole number from 1 to 1000, or a map with reserve and settle',
+      ...when({ type: 'object' }, reservedCost, fixedCost),
+      description: 'What a request costs unless its pattern says so. Default: 1.',
+    }),
+  ),
   key: Type.Optional(
     Type.Array(Word(BUCKET_KEY_PARTS, {}), {
       minItems: 1,

@@ -1,5 +1,6 @@
 /** A bucket: the requests that share its counter, and what each costs. Every folder may import it. */
 import type { Quota } from './quota.js'
+import { mostReserved, type ReservedCost } from './reserve.js'
 import type { BucketKeyPart } from './words.js'
 
 interface CostlyPattern {
@@ -13,7 +14,7 @@ export type BucketEntry =
   | readonly PatternEntry[]
   | {
       readonly match: readonly PatternEntry[]
-      readonly cost?: number
+      readonly cost?: number | ReservedCost
       readonly key?: readonly BucketKeyPart[]
     }
 
@@ -21,7 +22,9 @@ export type BucketEntry =
 export interface BucketPattern {
   readonly text: string
   readonly path: readonly (string | number)[]
+  /** What a request costs, or may reserve at most. */
   readonly cost: number
+  readonly reserved: ReservedCost | undefined
   /** Where the cost of the pattern, or else of its bucket, is written; undefined if neither gives one. */
   readonly costPath: readonly (string | number)[] | undefined
 }
@@ -38,9 +41,11 @@ export function isUnlimited({ kind, config }: { readonly kind: string; readonly 
 /** The kind of the policy files that declare buckets, and of their rules. */
 export const PROJECT_LIMITS = 'project-limits'
 
-interface Costs {
+export interface Costs {
   /** Costs by pattern, for requests that cost more than one. */
-  readonly costs?: Readonly<Record<string, number>>
+  readonly costs?: Readonly<Record<string, number>> | undefined
+  /** By pattern, for requests whose cost their responses tell. */
+  readonly reserved?: Readonly<Record<string, ReservedCost>> | undefined
 }
 
 /** The parts of a bucket's key; by default it counts per project. */
@@ -54,9 +59,12 @@ export function patternsOf(bucket: BucketEntry, path: readonly (string | number)
   const { match, cost } = isList ? { match: bucket, cost: undefined } : bucket
   const list = isList ? path : [...path, 'match']
   const usual = cost === undefined ? undefined : [...path, 'cost']
+  const reserved = typeof cost === 'object' ? cost : undefined
+  const fixed = typeof cost === 'object' ? mostReserved(cost) : (cost ?? 1)
   return match.map((entry, i): BucketPattern => {
     const at = [...list, i]
-    if (typeof entry === 'string') return { text: entry, path: at, cost: cost ?? 1, costPath: usual }
-    return { text: entry.pattern, path: [...at, 'pattern'], cost: entry.cost, costPath: [...at, 'cost'] }
+    if (typeof entry === 'string') return { text: entry, path: at, cost: fixed, reserved, costPath: usual }
+    const own = { cost: entry.cost, reserved: undefined, costPath: [...at, 'cost'] }
+    return { text: entry.pattern, path: [...at, 'pattern'], ...own }
   })
 }

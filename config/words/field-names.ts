@@ -27,3 +27,9 @@ export function isFieldOfGateway(name: string, of: 'request' | 'response'): bool
   const names = of === 'request' ? OF_REQUESTS : OF_RESPONSES
   return names.has(letters) || BEGINNINGS[of].some(beginning => letters.startsWith(lettersOf(beginning)))
 }
+
+/** A field of responses that says what a request has cost. */
+export const ANSWER_HEADER = {
+  pattern: "^[a-z0-9!#$%&'*+.^_`|~-]+$",
+  expected: 'a header name in lowercase, such as x-tokens-used',
+} as const

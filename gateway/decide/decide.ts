@@ -9,7 +9,7 @@ import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
 import { type DecideRequest, outcomeOf, type Question, type Questions } from './question.js'
 import { isSkipped } from './store/groups.js'
-import { type Answer, type CounterStore, isChargedLater } from './store/store.js'
+import { type Answer, type Ask, type CounterStore, costOf, isChargedLater } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
 
 export interface DeciderParts {
@@ -160,6 +160,7 @@ export class Decider {
       if (!answer.granted) continue
       const { release, onLost } = answer
       if (isChargedLater(demand)) this.#chargeLater(question, verdict)
+      if (question.reserved !== undefined) this.#settleLater(question, answer, verdict)
       if (release !== undefined) verdict.hold(rule, release, { key, route, demand, onLost })
     }
   }
@@ -169,6 +170,18 @@ export class Decider {
     verdict.onAnswer(answer => {
       const units = this.#parts.questions.lateUnits(question, answer)
       if (units >= 1) this.#parts.store.charge([{ ask: question, units }])
+    })
+  }
+
+  /** Charges or gives back the difference between what the request has reserved and what it has cost, once it has ended. */
+  #settleLater(question: Question, answer: Answer, verdict: GatheredVerdict): void {
+    const { questions, store } = this.#parts
+    verdict.onSettle(ended => {
+      const over = questions.settledUnits(question, ended) - costOf(question.demand)
+      if (over > 0) store.charge([{ ask: question, units: over }])
+      if (over >= 0) return
+      store.giveBack([ofCost(question, -over)], [answer])
+      this.#denials.forget(question.key)
     })
   }
 
@@ -200,6 +213,11 @@ export class Decider {
     }
     return denied
   }
+}
+
+/** The same ask for a part of what it has cost. */
+function ofCost(ask: Ask, cost: number): Ask {
+  return ask.demand.kind === 'slots' ? ask : { ...ask, demand: { ...ask.demand, cost } }
 }
 
 /** Requests in flight in this process that a report-only in-flight rule would have refused. */

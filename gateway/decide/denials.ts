@@ -16,6 +16,9 @@ interface Denial {
 /** Redis is asked again at least this often, because a counter may have been reset there. */
 const LONGEST_MS = 60_000
 
+/** The same where another gateway may have given back what its requests had reserved. */
+const REFUNDABLE_MS = 1000
+
 /** Bounds memory under a flood of keys: Redis is asked again about refusals that were forgotten. */
 const MOST = 10_000
 
@@ -58,11 +61,12 @@ export class Denials {
    * Keeps a refusal by Redis that only time can end. Slots may be given back at any moment, and so may reserved tokens:
    * a meter whose refusal is final has passed its quota.
    */
-  remember({ key, demand }: Ask, answer: Answer): void {
+  remember({ key, demand, isRefundable }: Ask, answer: Answer): void {
     if (demand.kind === 'slots' || answer.granted || answer.unavailable || answer.store !== 'redis') return
     if (demand.kind === 'meter' && answer.counts.every(({ quota, used = 0 }) => used <= quota)) return
     // Never longer than the Retry-After that the client got.
-    const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? LONGEST_MS, LONGEST_MS)
+    const longestMs = isRefundable ? REFUNDABLE_MS : LONGEST_MS
+    const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? longestMs, longestMs)
     if (forMs <= 0) return
     const at = this.#now()
     const cost = costOf(demand)

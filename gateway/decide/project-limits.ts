@@ -26,6 +26,9 @@ export function demandOf(quota: Quota): Windows {
   return compiledDemand({ kind: 'windows', windows, lease: quota.lease })
 }
 
+/** Costs of a rule whose demands are kept: clients may choose what they reserve. */
+const MOST_COSTS = 256
+
 const UTC = 'UTC'
 
 function windowOf({ name, requests, per, timezone = UTC, algorithm }: QuotaWindow, quota: Quota): Window {
@@ -42,10 +45,12 @@ const demandOfRule = ruleDemand<CountedBucket, Windows>(demandOf)
 function bucketDemand(check: Check<CountedBucket>): Demand {
   const { config, made = {} } = check.rule
   const demand = demandOfRule(check)
-  const cost = (config.costs?.[check.route] ?? 1) * (check.calls ?? 1)
+  const cost = (check.reserve ?? config.costs?.[check.route] ?? 1) * (check.calls ?? 1)
   if (cost === 1) return demand
   made.demandsByCost ??= new Map()
-  const known = made.demandsByCost.get(cost) ?? compiledDemand({ ...demand, cost })
-  made.demandsByCost.set(cost, known)
-  return known
+  const known = made.demandsByCost.get(cost)
+  if (known !== undefined) return known
+  const costly = compiledDemand({ ...demand, cost })
+  if (made.demandsByCost.size < MOST_COSTS) made.demandsByCost.set(cost, costly)
+  return costly
 }

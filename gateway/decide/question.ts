@@ -2,6 +2,7 @@
  * What one request asks of its rules: each rule with the key it counts by and what is to be counted; and what the answer
  * to that means for the rule.
  */
+import type { ReservedCost } from '../../config/words/reserve.js'
 import { isInside } from '../../config/words/share.js'
 import { compiledRule } from '../compiled-rule.js'
 import type { Demand, UpstreamAnswer, Window } from '../demand.js'
@@ -12,7 +13,9 @@ import { MOST_UNITS } from './after-answer.js'
 import { emailOrFlow } from './email-or-flow.js'
 import { NO_CALL } from './json-rpc.js'
 import { counterKey, type Keyed, shownParts } from './key.js'
-import type { Answer, Ask, Count } from './store/store.js'
+import { isRefundable, reservedCostOf, reserveOf } from './reserve/reserved.js'
+import { type EndedAnswer, spentBy } from './reserve/settle.js'
+import { type Answer, type Ask, type Count, costOf } from './store/store.js'
 import { lengthAt } from './windows/calendar.js'
 
 export interface DecideRequest {
@@ -33,6 +36,8 @@ export interface DecideRequest {
 export interface Question extends Ask {
   readonly rule: Rule
   readonly route: string
+  /** What the request costs is known only with its response. */
+  readonly reserved?: ReservedCost | undefined
 }
 
 /** Group of all enforced asks, which are granted together or not at all; each report-only rule is its own group. */
@@ -74,8 +79,11 @@ export class Questions {
       if (key === undefined)
         return rule.missing === 'deny' ? outcomeWithout({ rule, route }, 'limited') : 'skip'
       const group = rule.mode === 'enforce' ? ENFORCED : number + 1
-      const demand = limiter.demand({ rule, key, route, facts, calls: keyed.calls?.count })
-      return { rule, route, key, demand, group, onStoreError: rule.onStoreError }
+      const reserved = reservedCostOf(matched)
+      const reserve = reserved && reserveOf(reserved, facts, request)
+      const demand = limiter.demand({ rule, key, route, facts, calls: keyed.calls?.count, reserve })
+      const { onStoreError } = rule
+      return { rule, route, key, demand, group, onStoreError, reserved, isRefundable: isRefundable(rule) }
     } catch (error) {
       this.#failed(rule, error)
       return outcomeWithout({ rule, route }, rule.onStoreError === 'closed' ? 'unavailable' : 'allowed')
@@ -94,6 +102,14 @@ export class Questions {
       this.#failed(rule, error)
       return 1
     }
+  }
+
+  /** What a request has cost that reserved `question.demand`, in units. Nothing if it was sent to no upstream. */
+  settledUnits({ reserved, demand }: Question, answer: EndedAnswer | undefined): number {
+    if (answer === undefined) return 0
+    const spent = reserved && spentBy(reserved, answer)
+    if (spent !== undefined) return Math.min(MOST_UNITS, spent)
+    return reserved?.unknown === 'free' ? 0 : costOf(demand)
   }
 
   /** The parts of the rule's key, safe to show. */

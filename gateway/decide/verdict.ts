@@ -2,8 +2,9 @@
 
 import type { AnswerFields, UpstreamAnswer } from '../demand.js'
 import type { Rule } from '../types.js'
-import type { Outcome, Verdict } from '../verdict.js'
+import type { AnswerTail, Outcome, Verdict } from '../verdict.js'
 import { Hold, type OnSlots, type SlotTerms } from './hold.js'
+import type { EndedAnswer } from './reserve/settle.js'
 
 /** Shared by the many requests that hold no slots. */
 const NONE: readonly never[] = []
@@ -20,6 +21,9 @@ export class GatheredVerdict implements Verdict {
   #charges: readonly ((answer: UpstreamAnswer) => void)[] = NONE
   #status: number | undefined
   #fields: AnswerFields | undefined
+  #settlements: readonly ((answer: EndedAnswer | undefined) => void)[] = NONE
+  /** Undefined as long as no upstream is known to have dealt with the request. */
+  #answer: EndedAnswer | undefined
   #upgraded = false
   #released = false
 
@@ -82,6 +86,16 @@ export class GatheredVerdict implements Verdict {
     this.#charges = NONE
   }
 
+  /** Calls `settle` once, when the request has ended: with the response, or undefined if it was sent to no upstream. */
+  onSettle(settle: (answer: EndedAnswer | undefined) => void): void {
+    if (this.#released) settle(this.#answer)
+    else this.#settlements = [...this.#settlements, settle]
+  }
+
+  ended(tail: AnswerTail | undefined): void {
+    this.#answer ??= { status: this.#status ?? 0, header: name => this.#fields?.get(name), tail }
+  }
+
   upgraded(): void {
     this.#upgraded = true
     for (const hold of this.#held) if (!hold.lifetime) hold.end('given-back')
@@ -91,6 +105,8 @@ export class GatheredVerdict implements Verdict {
     this.#released = true
     for (const leave of this.#leaving) leave()
     this.#leaving = NONE
+    for (const settle of this.#settlements) settle(this.#answer)
+    this.#settlements = NONE
     for (const hold of this.#held) hold.end('given-back')
   }
 }

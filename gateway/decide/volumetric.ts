@@ -3,6 +3,7 @@
  * 'Volumetric limits').
  */
 import { type Static, Type } from 'typebox'
+import { ANSWER_HEADER } from '../../config/words/field-names.js'
 import { ruleDemand } from '../compiled-rule.js'
 import type { MeterDemand } from '../demand.js'
 import { Duration, definePlugin } from '../plugin.js'
@@ -12,9 +13,8 @@ const COST = 'a whole number from 1 to 1000, or a map with answerHeader'
 const STATUS = 'a status from 100 to 599, or a class of them such as 4xx'
 
 const HeaderName = Type.String({
-  pattern: "^[a-z0-9!#$%&'*+.^_`|~-]+$",
+  ...ANSWER_HEADER,
   maxLength: 128,
-  expected: 'a header name in lowercase, such as x-tokens-used',
   description: 'The field of the answer; where it is missing or not a number, the request costs 1.',
 })
 const Status = Type.Unsafe<number | string>({

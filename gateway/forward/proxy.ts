@@ -159,6 +159,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     }
     this.#connection = connection
     this.#reused = connection.requests > 0
+    this.#exchange.onSent?.()
     connection.ask(this, this.#exchange.req.method, this.#request.head, this.#request.framing)
     this.#upload?.start(connection)
   }
@@ -191,6 +192,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
   }
 
   onData(chunk: Buffer): void {
+    this.#exchange.tail?.add(chunk)
     if (this.#clientLeft) {
       // Do not discard an endless stream for ever: once the slot is released, there is no reason to read on.
       if (!this.#exchange.keepUpstream) this.#withdraw()
@@ -208,6 +210,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
 
   onEnd(trailers: readonly string[]): void {
     const relay = this.#clientLeft ? undefined : this.#relay
+    this.#exchange.tail?.complete()
     this.#finish()
     relay?.end(trailers)
   }

@@ -5,6 +5,7 @@ import type { Address } from '../http1/connector.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { RouteChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
+import type { AnswerTail } from '../verdict.js'
 import type { HealthSettings } from './health-check.js'
 import type { RetrySettings } from './retries.js'
 
@@ -31,6 +32,10 @@ export interface Exchange {
    * upstream's response is read and discarded until its end, the idle limit, or until this becomes false.
    */
   readonly keepUpstream: boolean
+  /** Gets the response's body while it passes, if somebody asked for its end. */
+  readonly tail?: AnswerTail | undefined
+  /** Called when the request is written to an upstream, so that its outcome is up to that. */
+  onSent?(): void
   /** Called before each attempt, with the address of the backend (scheme, host and port). */
   onAttempt(address: string): void
   /** Called at most once, with the head of the upstream's response, even if the client has left meanwhile. */

@@ -4,7 +4,7 @@
  */
 
 import type { AnswerFields } from '../demand.js'
-import type { Finished, Judgement } from '../verdict.js'
+import type { Finished, Judgement, Verdict } from '../verdict.js'
 import { judgementWith } from './access.js'
 import type { PipelineParts } from './parts.js'
 import type { RequestContext } from './request-context.js'
@@ -29,11 +29,17 @@ export function upstreamEnded(context: RequestContext, parts: EndParts): void {
   context.upstreamPart = 'ended'
   // A client that leaves before the response has still used the upstream.
   if (upstreamPart === 'running' && context.res.closed) upstreamAnswered(context, 0, NO_FIELDS)
-  context.verdict?.release()
-  context.beside?.then(verdict => verdict.release()).catch(() => {})
+  if (context.verdict !== undefined) endVerdict(context, context.verdict)
+  context.beside?.then(verdict => endVerdict(context, verdict)).catch(() => {})
   if (upstreamPart === 'ahead') return
   if (tunnel !== undefined) responseEnded(context, parts)
   else if (context.isRecorded) parts.ended()
+}
+
+/** Settles what the request has reserved, and releases its slots. */
+export function endVerdict({ isSent, tail }: RequestContext, verdict: Verdict): void {
+  if (isSent) verdict.ended(tail)
+  verdict.release()
 }
 
 /**

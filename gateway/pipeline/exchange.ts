@@ -6,6 +6,7 @@ import type { Exchange } from '../forward/transport.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
 import type { RouteChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
+import type { AnswerTail } from '../verdict.js'
 import { upstreamAnswered, upstreamEnded } from './end.js'
 import type { Routed } from './enter.js'
 import type { PipelineParts } from './parts.js'
@@ -30,6 +31,7 @@ export class UpstreamExchange implements Exchange {
   readonly answerFields: readonly string[]
   readonly removedFields: readonly string[] | undefined
   readonly addedFields: readonly string[] | undefined
+  readonly tail: AnswerTail | undefined
   readonly #context: RequestContext
   readonly #parts: PipelineParts
   readonly #refuse: Refuse
@@ -47,6 +49,7 @@ export class UpstreamExchange implements Exchange {
     this.changes = route.changes
     this.strippedFields = caller?.stripped.length === 0 ? undefined : caller?.stripped
     this.body = context.body
+    this.tail = context.tail
     const { answerFields, removedFields = NONE, routeFields } = context
     this.answerFields = routeFields === undefined ? answerFields : [...routeFields.set, ...answerFields]
     this.removedFields =
@@ -69,9 +72,14 @@ export class UpstreamExchange implements Exchange {
     this.#context.address = address
   }
 
+  onSent(): void {
+    this.#context.isSent = true
+  }
+
   onAnswer(status: number, fields: Fields): void {
     const context = this.#context
     context.source = 'upstream'
+    context.isSent = true
     context.upstreamMs = performance.now() - context.judgedAt
     upstreamAnswered(context, status, fields)
   }

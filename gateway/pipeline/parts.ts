@@ -6,7 +6,7 @@ import type { Peeked } from '../listen/peek-body.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse, RequestHead, Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
 import type { Calls, Facts, Log, Matched } from '../types.js'
-import type { Finished, Verdict } from '../verdict.js'
+import type { AnswerTail, Finished, Verdict } from '../verdict.js'
 import type { AnswerSettings } from './answer.js'
 import type { Routed, Walk } from './enter.js'
 
@@ -38,6 +38,8 @@ export interface PipelineParts {
   answersCalls(matched: readonly Matched[]): boolean
   /** The JSON-RPC calls in a body, of which `prefix` is the beginning. */
   callsIn(facts: Facts, prefix: Buffer, isLate: boolean): Calls
+  /** Watches the end of the response, if a rule settles by it. */
+  answerTail(matched: readonly Matched[]): AnswerTail | undefined
   /** Waits for the first bytes of the body, but not for long; the returned `body` yields all of it. */
   peekBody(body: IncomingBody, facts: Facts): Promise<Peeked>
   /** Reports the first bytes of the body while it streams on. */

@@ -18,7 +18,7 @@ import type { RouteAnswer } from '../route.js'
 import type { Facts, Matched } from '../types.js'
 import type { Verdict } from '../verdict.js'
 import { answer, OPTIONS_ANSWER, refusal } from './answer.js'
-import { NO_FIELDS, responseEnded, upstreamAnswered, upstreamEnded } from './end.js'
+import { endVerdict, NO_FIELDS, responseEnded, upstreamAnswered, upstreamEnded } from './end.js'
 import { type Entered, enter, isRouted, type Routed } from './enter.js'
 import { ANSWER_CUT, UpstreamExchange } from './exchange.js'
 import type { PipelineParts } from './parts.js'
@@ -233,6 +233,7 @@ class PipelineRequest implements ResponseWatcher {
     if (trace !== undefined) context.req = { ...context.req, fields: trace.forward(context.req.fields) }
     if (context.observing.length > 0) this.#observeBody(routed)
     context.upstreamPart = 'running'
+    context.tail = this.#parts.answerTail(routed.matched)
     const exchange = new UpstreamExchange(context, routed, this.#parts, (rejection, cause) =>
       this.#refuse(rejection, cause),
     )
@@ -259,7 +260,7 @@ class PipelineRequest implements ResponseWatcher {
       const calls = matched.some(countsCalls) ? callsIn(facts, bodyPrefix, false) : undefined
       const decide = async () => judge({ facts, project, matched, bodyPrefix, calls })
       context.beside = decide().then(verdict => {
-        if (context.upstreamPart === 'ended') verdict.release()
+        if (context.upstreamPart === 'ended') endVerdict(context, verdict)
         return verdict
       })
       context.beside.catch(error => this.#parts.log.error({ err: error, id: req.id }, 'report-only'))

@@ -2,7 +2,7 @@
 import type { IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
 import type { Calls, Facts, Matched } from '../types.js'
-import type { AnswerSource, Verdict } from '../verdict.js'
+import type { AnswerSource, AnswerTail, Verdict } from '../verdict.js'
 import { answerFieldsOf } from './answer.js'
 import type { Entered } from './enter.js'
 import type { Upstream } from './parts.js'
@@ -58,6 +58,10 @@ export class RequestContext {
   removedFields: readonly string[] | undefined
   /** The route's own fields of the response; undefined if it has none. */
   routeFields: RouteFields | undefined
+  /** The end of the upstream's response, if a rule settles by it. */
+  tail: AnswerTail | undefined
+  /** True once the request was on its way to an upstream. */
+  isSent = false
   /** The backend it was last sent to; '' before. */
   address = ''
   /** Milliseconds from the verdict to the upstream's response head. */

@@ -1,7 +1,7 @@
 /** Reads the declared buckets: their patterns, none of which may tie, and what requests of each pattern cost. */
 
 import type { ProjectLimitsPolicy } from '../../config/types.js'
-import { type BucketPattern, keyOf, patternsOf } from '../../config/words/bucket.js'
+import { type BucketPattern, type Costs, keyOf, patternsOf } from '../../config/words/bucket.js'
 import { windowsOf } from '../../config/words/quota.js'
 import { MODES } from '../../config/words/words.js'
 import type { Mode, Rule } from '../types.js'
@@ -15,8 +15,7 @@ export interface KnownBucket {
   readonly file: string
   readonly patterns: readonly Pattern[]
   readonly written: readonly BucketPattern[]
-  /** By pattern; undefined where each request costs one. */
-  readonly costs: Readonly<Record<string, number>> | undefined
+  readonly costs: Costs
   readonly key: Rule['key']
 }
 export type KnownBuckets = ReadonlyMap<string, KnownBucket>
@@ -59,15 +58,24 @@ function modesOf(files: readonly ProjectLimitsPolicy[]): Map<string, Set<Mode>> 
   return modes
 }
 
-function costsOf(entries: readonly BucketPattern[]): Record<string, number> | undefined {
-  const costly = entries.filter(({ cost }) => cost > 1)
-  return costly.length === 0 ? undefined : Object.fromEntries(costly.map(({ text, cost }) => [text, cost]))
+/** Empty where each request costs one. */
+function costsOf(entries: readonly BucketPattern[]): Costs {
+  const fixed = entries.flatMap(({ text, cost, reserved }) =>
+    cost > 1 && reserved === undefined ? [[text, cost] as const] : [],
+  )
+  const settled = entries.flatMap(({ text, reserved }) =>
+    reserved === undefined ? [] : [[text, reserved] as const],
+  )
+  return {
+    ...(fixed.length > 0 && { costs: Object.fromEntries(fixed) }),
+    ...(settled.length > 0 && { reserved: Object.fromEntries(settled) }),
+  }
 }
 
 /** Reports costs that exceed a quota: such a request could never pass. */
 export function checkCosts(tables: readonly Table[], buckets: KnownBuckets, faults: Fault[]): void {
-  for (const [name, { costs, file, written }] of buckets) {
-    if (costs === undefined) continue
+  for (const [name, { file, written }] of buckets) {
+    if (written.every(({ cost }) => cost === 1)) continue
     const least = leastOf(tables.map(({ rules }) => rules.get(name)))
     if (least === undefined) continue
     const { policy, requests, source } = least

@@ -103,7 +103,7 @@ export class NegotiatedLimits {
 function quotaOf(config: BucketConfig | undefined): QuotaEntry | undefined {
   if (config === undefined) return undefined
   if ('unlimited' in config) return UNLIMITED
-  const { costs, ...quota } = config
+  const { costs, reserved, ...quota } = config
   return quota
 }
 
@@ -140,5 +140,5 @@ export function bucketRule(
 
 function configOf(quota: QuotaEntry, bucket: KnownBucket | undefined): BucketConfig {
   if (quota === UNLIMITED) return { unlimited: true }
-  return bucket?.costs === undefined ? quota : { ...quota, costs: bucket.costs }
+  return { ...quota, ...bucket?.costs }
 }

@@ -44,8 +44,8 @@ export function* variantsOf(table: Table): Generator<Table> {
 /** The quota that a trial counts by. A trial never leases tokens. */
 export function triedQuota(config: BucketConfig): CountedBucket | undefined {
   if ('unlimited' in config || config.trial === undefined) return undefined
-  const { trial, algorithm, costs } = config
-  return { algorithm, ...trial, lease: false, ...(costs && { costs }) }
+  const { trial, algorithm, costs, reserved } = config
+  return { algorithm, ...trial, lease: false, ...(costs && { costs }), ...(reserved && { reserved }) }
 }
 
 function trialsOf({ rules }: Table): Map<string, BucketRule> | undefined {

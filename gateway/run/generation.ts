@@ -6,6 +6,8 @@ import { answersCalls, countsCalls, needsBody } from '../decide/body-parts.js'
 import type { Decider } from '../decide/decide.js'
 import type { Counters } from '../decide/dry-run.js'
 import { callsIn } from '../decide/json-rpc.js'
+import { LastBytes } from '../decide/reserve/answer-tail.js'
+import { watchesAnswer } from '../decide/reserve/reserved.js'
 import { ownQuota } from '../explain/own-quota.js'
 import { sendRejection } from '../forward/reject.js'
 import type { UnknownHosts } from '../identify/unknown.js'
@@ -167,6 +169,7 @@ export class Generation implements InForce {
       answersCalls,
       callsIn,
       peekBody: (body, { network }) => peekBody(body, PEEK_BYTES, PEEK_MS, memoryOf(network)),
+      answerTail: matched => (watchesAnswer(matched) ? new LastBytes() : undefined),
       tapBody: (body, onPrefix) => tapBody(body, PEEK_BYTES, onPrefix),
       decide: request => decider.decide(request),
       refuseUnread: request => decider.refuseUnread(request),

@@ -86,7 +86,13 @@ export class MemoryStore implements CounterStore {
   charge(charges: readonly LateCharge[]): void {
     const now = this.#now()
     for (const { ask, units } of charges) {
-      if (ask.demand.kind === 'meter') this.#meters.chargeLate(ask.key, ask.demand, units, now)
+      const { key, demand } = ask
+      if (demand.kind === 'meter') this.#meters.chargeLate(key, demand, units, now)
+      if (demand.kind !== 'windows') continue
+      const state = this.#states.read(key, demand.windows, now)
+      for (const [i, window] of demand.windows.entries())
+        algorithmOf(window).spend(state[i] as Spent, window, now, units, this.#wallClock)
+      this.#states.write(key, demand.windows, state)
     }
   }
 

@@ -18,6 +18,8 @@ export interface Ask {
   readonly onStoreError: OnStoreError
   /** For a meter in another Cluster slot: its charge may be cancelled, and starts no block until it is confirmed. */
   readonly reserves?: boolean | undefined
+  /** Requests of the rule may give tokens back when their responses have ended. */
+  readonly isRefundable?: boolean | undefined
 }
 
 /** The state of one window, or of the slots. */
@@ -94,8 +96,8 @@ export interface CounterStore {
    */
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void
   /**
-   * Charges meters after the fact, even if they are full, but never beyond their quota. No request waits for
-   * it.
+   * Charges what became known after the fact, whether there is room or not: meters never beyond their quota. No request
+   * waits for it.
    */
   charge(charges: readonly LateCharge[]): void
   close(): Promise<void>

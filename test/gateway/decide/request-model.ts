@@ -170,6 +170,7 @@ export class Model {
     countsCalls: () => false,
     answersCalls: () => false,
     callsIn: () => NO_CALL,
+    answerTail: () => undefined,
     decide: request => this.#decider.decide(request),
     refuseUnread: request => this.#decider.refuseUnread(request),
     countWrongCredential: async () => undefined,

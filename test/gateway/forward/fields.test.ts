@@ -52,6 +52,7 @@ function verdict(...outcomes: [Rule, Outcome['result'], ...Reading[]][]): Verdic
     settled: undefined,
     holdsSlot: false,
     answered() {},
+    ended() {},
     upgraded() {},
     release() {},
   }

@@ -61,6 +61,7 @@ export function finished({
     settled: undefined,
     holdsSlot: false,
     answered: () => {},
+    ended: () => {},
     upgraded: () => {},
     release: () => {},
   }

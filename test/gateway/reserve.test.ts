@@ -1,0 +1,183 @@
+/** Reserve and settle, through the whole gateway: what is known only with the response never exceeds a window. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { testGateway } from '../helpers/gateway.js'
+import { send, startApp } from '../helpers/http.js'
+import { redisUrl } from '../helpers/redis.js'
+import { waitUntil } from '../helpers/wait.js'
+
+const QUOTA = 10_000
+const policies = (unknown = 'keep', quota = 'windows: [{ name: hour, requests: 10000, per: 1h }]') => ({
+  'tokens.yaml': `version: 1
+kind: project-limits
+buckets:
+  tokens:
+    match: [POST /chat, { pattern: POST /embed, cost: 10 }]
+    cost:
+      reserve: { default: 1000, jsonBody: max_tokens, atMost: 4000 }
+      settle: { answerHeader: x-tokens, jsonBody: usage.total_tokens, sse: usage.total_tokens }
+      unknown: ${unknown}
+  rest: ["*"]
+limits:
+  - for: [{}]
+    quotas:
+      tokens: { ${quota} }
+      rest: unlimited
+`,
+})
+
+/** What the upstream does with a request, by its query: `tokens` used, and `as` how it says so. */
+function model(req: IncomingMessage, res: ServerResponse): void {
+  const { searchParams: asked } = new URL(req.url ?? '', 'http://model')
+  const tokens = Number(asked.get('tokens'))
+  const as = asked.get('as') ?? 'json'
+  const wait = Number(asked.get('ms') ?? 0)
+  const usage = { usage: { total_tokens: tokens } }
+  req.resume().on('end', () => {
+    if (as === 'silence') return
+    setTimeout(() => {
+      if (as === 'dies') res.destroy()
+      else if (as === 'header') res.setHeader('x-tokens', String(tokens)).end('ok')
+      else if (as === 'nothing') res.end('{}')
+      else if (as === 'cut') {
+        res.setHeader('content-length', '1000').write(JSON.stringify(usage))
+        setTimeout(() => res.destroy(), 5)
+      } else if (as === 'gzip') res.setHeader('content-encoding', 'gzip').end(JSON.stringify(usage))
+      else if (as === 'stream') {
+        res.setHeader('content-type', 'text/event-stream')
+        res.write(`data: {"usage":null}\n\n`.repeat(2000))
+        res.write(`data: ${JSON.stringify(usage)}\n\n`)
+        res.end('data: [DONE]\n\n')
+      } else
+        res
+          .setHeader('content-type', 'application/json')
+          .end(JSON.stringify({ text: 'x'.repeat(40_000), ...usage }))
+    }, wait)
+  })
+}
+
+interface Scene {
+  /** Sends a request to one of the gateways. */
+  chat(query: string, body?: object | string, gateway?: number): Promise<{ readonly status: number }>
+  /** What is counted now, by every gateway. */
+  used(): Promise<number[]>
+}
+
+async function scene(
+  t: Test,
+  gateways: number,
+  unknown?: string,
+  quota?: string,
+): Promise<Scene | undefined> {
+  const redis = gateways > 1 ? await redisUrl(t) : undefined
+  if (gateways > 1 && redis === undefined) return undefined
+  const upstream = await startApp(t, model)
+  const settings = redis === undefined ? '' : `redis: ${redis}\nstore: { deadline: 5s, onError: closed }`
+  const all = await Promise.all(
+    Array.from({ length: gateways }, () =>
+      testGateway(t, {
+        upstream,
+        policies: policies(unknown, quota),
+        settings: `retryJitter: 0%\n${settings}`,
+      }),
+    ),
+  )
+  return {
+    chat: (query, body = {}, gateway = 0) =>
+      send(`${all[gateway % all.length]?.url}/chat?${query}`, {
+        method: 'POST',
+        headers: { host: 'acme.localhost', 'content-type': 'application/json' },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      }),
+    used: () =>
+      Promise.all(
+        all.map(async ({ url }) => {
+          const seen = await send(`${url}/embed`, { method: 'POST', headers: { host: 'acme.localhost' } })
+          embedded += 10
+          const left = Number(/;r=(\d+)/.exec(String(seen.headers.ratelimit))?.[1])
+          return QUOTA - left - embedded
+        }),
+      ),
+  }
+}
+let embedded = 0
+
+for (const gateways of [1, 2]) {
+  const where = gateways === 1 ? 'in process' : 'on two gateways and Redis'
+
+  t.test(`${where}, a request costs what its response says`, async t => {
+    embedded = 0
+    const at = await scene(t, gateways)
+    if (at === undefined) return
+    let spent = 0
+    const costs = async (query: string, body: object | string, expected: number) => {
+      const { status } = await at.chat(query, body)
+      t.ok(status === 200 || status === 502, `${query} ${status}`)
+      spent += expected
+      await waitUntil(`${query} ${JSON.stringify(body)} to cost ${expected}`, async () => {
+        const [used] = await at.used()
+        return used === spent
+      })
+    }
+    await costs('tokens=120', {}, 120)
+    await costs('tokens=130&as=stream', { max_tokens: 400 }, 130)
+    await costs('tokens=140&as=header', {}, 140)
+    await costs('tokens=0', {}, 0)
+    await costs('tokens=1500', { max_tokens: 200 }, 1500)
+    await costs('tokens=10&as=nothing', { max_tokens: 300 }, 300)
+    await costs('tokens=10&as=gzip', { max_tokens: 310 }, 310)
+    await costs('tokens=10&as=dies', { max_tokens: 320 }, 320)
+    await costs('tokens=10&as=nothing', '{"max_tokens":5,"max_tokens":50,"MAX_TOKENS":40}', 50)
+    await costs('tokens=10&as=nothing', { max_tokens: '60' }, 1000)
+    await costs('tokens=10&as=nothing', '{"max_tokens":7', 4000)
+  })
+
+  t.test(`${where}, parallel requests never spend more than the quota, and all of it`, async t => {
+    const aRequest = fc.record({
+      reserve: fc.integer({ min: 1, max: 4000 }),
+      part: fc.integer({ min: 0, max: 100 }),
+      as: fc.constantFrom('json', 'stream', 'header', 'nothing', 'dies'),
+      ms: fc.nat(8),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(aRequest, { minLength: 5, maxLength: 25 }), async requests => {
+        embedded = 0
+        const at = await scene(t, gateways)
+        if (at === undefined) return
+        let spent = 0
+        const refused: number[] = []
+        await Promise.all(
+          requests.map(async ({ reserve, part, as, ms }, i) => {
+            const actual = Math.floor((reserve * part) / 100)
+            const { status } = await at.chat(`tokens=${actual}&as=${as}&ms=${ms}`, { max_tokens: reserve }, i)
+            if (status === 429) refused.push(reserve)
+            else spent += as === 'nothing' || as === 'dies' ? reserve : actual
+          }),
+        )
+        t.ok(spent <= QUOTA, `${spent}`)
+        // The windows end at what was spent, so the next request has all of the rest.
+        if (spent > QUOTA - 100) return
+        await waitUntil(`${spent} to be counted`, async () => (await at.used()).every(used => used === spent))
+        const rest = Math.min(4000, QUOTA - spent - embedded)
+        await waitUntil(`${rest} to be left`, async () => {
+          const { status } = await at.chat(`tokens=0`, { max_tokens: Math.min(rest, 4000) })
+          return status === 200
+        })
+      }),
+      { numRuns: gateways === 1 ? 15 : 6 },
+    )
+  })
+}
+
+t.test('what was never sent costs nothing, nor does what has no number with unknown: free', async t => {
+  embedded = 0
+  const at = await scene(t, 1, 'free')
+  for (const as of ['nothing', 'dies', 'cut', 'gzip']) await at?.chat(`tokens=5&as=${as}`).catch(() => {})
+  await waitUntil('all to be given back', async () => (await at?.used())?.[0] === 0)
+
+  embedded = 0
+  const gone = await testGateway(t, { upstream: 'http://127.0.0.1:1', policies: policies() })
+  const options = { method: 'POST', headers: { host: 'acme.localhost' } }
+  for (let i = 0; i < 15; i += 1) t.equal((await send(`${gone.url}/chat`, options)).status, 502)
+})
