@@ -7,6 +7,7 @@ import { Strict, Word, when } from './fields.js'
 import { ReservedCostSchema } from './reserve.js'
 
 const MOST_PATTERNS = 1000
+const COST = 'a whole number from 1 to 1000, or a map with reserve and settle'
 const HELP = 'Requests that share one counter per project, or per key.'
 
 const Cost = (description: string) => Type.Integer({ minimum: 1, maximum: 1000, description })
@@ -35,8 +36,8 @@ const { type: _bucket, ...bucketMap } = Strict({
   cost: Type.Optional(
     Type.Unsafe<number | ReservedCost>({
       type: ['integer', 'object'],
-      expected: 'a whole number from 1 to 1000, or a map with reserve and settle',
-      ...when({ type: 'object' }, reservedCost, fixedCost),
+      expected: COST,
+      ...when({ type: 'object' }, reservedCost, { ...fixedCost, expected: COST }),
       description: 'What a request costs unless its pattern says so. Default: 1.',
     }),
   ),

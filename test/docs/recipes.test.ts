@@ -170,3 +170,49 @@ t.test('GraphQL operations cost what the policy says', async t => {
   t.same(await statuses('Viewer', 1), [429])
   t.equal((await run('')).status, 404)
 })
+
+t.test('a budget of tokens by user and model, with streaming', async t => {
+  const key = await newKey('one', 'RS256')
+  const issuer = await startIssuer(t, [key])
+  const encodings = new Set<unknown>()
+  const upstream = await startApp(t, (req, res) => {
+    encodings.add(req.headers['accept-encoding'])
+    const chunk = (usage: object | null) =>
+      `data: ${JSON.stringify({ choices: [{ delta: 'hi' }], usage })}\n\n`
+    req.resume().on('end', () => {
+      if (req.url?.includes('/small/')) {
+        res.setHeader('content-type', 'application/json').end(JSON.stringify({ usage: { total_tokens: 50 } }))
+        return
+      }
+      res.setHeader('content-type', 'text/event-stream').write(chunk(null).repeat(1000))
+      setTimeout(() => res.end(`${chunk({ total_tokens: 1000 })}data: [DONE]\n\n`), 10)
+    })
+  })
+  const { url } = await serveProcess(t, ['--config', written(t, 'tokens', upstream, issuer.url)])
+  const bearer = async (sub: string) => {
+    const audience = 'https://models.example.com'
+    return `Bearer ${await token(key, { issuer: id, audience, claims: { sub } })}`
+  }
+  const [ann, ben] = [await bearer('ann'), await bearer('ben')]
+  const chat = async (authorization: string, model: string) => {
+    const headers = { authorization, 'content-type': 'application/json', 'accept-encoding': 'gzip' }
+    const body = JSON.stringify({ max_completion_tokens: 4000, stream: true })
+    return (await send(`${url}/deployments/${model}/chat/completions`, { method: 'POST', headers, body }))
+      .status
+  }
+  const together = await Promise.all(Array.from({ length: 6 }, () => chat(ann, 'large')))
+  t.equal(together.filter(status => status === 200).length, 2, 'two reserve 8000 of 10000')
+  const later: number[] = []
+  for (let i = 0; i < 10; i += 1) {
+    await new Promise(resolve => setTimeout(resolve, 20))
+    later.push(await chat(ann, 'large'))
+  }
+  t.same(
+    later,
+    [200, 200, 200, 200, 200, 429, 429, 429, 429, 429],
+    'there is room for 4000 until 7000 were spent',
+  )
+  t.equal(await chat(ann, 'small'), 200)
+  t.equal(await chat(ben, 'large'), 200)
+  t.same(encodings, new Set([undefined]))
+})

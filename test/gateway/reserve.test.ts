@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { testGateway } from '../helpers/gateway.js'
 import { send, startApp } from '../helpers/http.js'
-import { redisUrl } from '../helpers/redis.js'
+import { redisCommand, redisUrl, startRedis } from '../helpers/redis.js'
 import { waitUntil } from '../helpers/wait.js'
 
 const QUOTA = 10_000
@@ -180,4 +180,31 @@ t.test('what was never sent costs nothing, nor does what has no number with unkn
   const gone = await testGateway(t, { upstream: 'http://127.0.0.1:1', policies: policies() })
   const options = { method: 'POST', headers: { host: 'acme.localhost' } }
   for (let i = 0; i < 15; i += 1) t.equal((await send(`${gone.url}/chat`, options)).status, 502)
+})
+
+t.test('a settling that Redis cannot hear is told later', async t => {
+  if (redisCommand(t) === undefined) return
+  embedded = 0
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const upstream = await startApp(t, model)
+  const settings = `retryJitter: 0%\nredis: ${redis.url}\nstore: { deadline: 250ms, onError: closed }`
+  const { url } = await testGateway(t, { upstream, policies: policies(), settings })
+  const chat = (query: string) =>
+    send(`${url}/chat?${query}`, { method: 'POST', headers: { host: 'acme.localhost' } })
+  await waitUntil('Redis to count', async () => (await chat('tokens=0')).status === 200)
+  const both = [chat('tokens=300&ms=1500'), chat('tokens=1700&ms=1500')]
+  await waitUntil('both to be under way', async () => (await left()) === 8000 - embedded)
+  redis.pause()
+  await waitUntil('Redis to be away', async () => (await chat('tokens=0')).status === 503)
+  for (const one of both) t.equal((await one).status, 200)
+  redis.resume()
+  await waitUntil('both to be settled', async () => (await left()) === 8000 - embedded)
+
+  async function left(): Promise<number> {
+    const { headers } = await send(`${url}/embed`, { method: 'POST', headers: { host: 'acme.localhost' } })
+    const rest = /;r=(\d+)/.exec(String(headers.ratelimit))?.[1]
+    if (rest !== undefined) embedded += 10
+    return Number(rest)
+  }
 })

@@ -17,6 +17,7 @@ import { CoalescedCalls } from './coalesced-calls.js'
 import type { Guard } from './guard.js'
 import type { LastAnswers } from './last-answers.js'
 import { localAnswer, shareOf } from './local-share.js'
+import type { Refunds } from './refunds.js'
 
 export interface ResilientOptions {
   readonly remote: RemoteStore
@@ -30,6 +31,8 @@ export interface ResilientOptions {
   readonly lastAnswers: LastAnswers
   /** What was admitted here and has not been sent to Redis yet. */
   readonly backlog: Backlog
+  /** What could not be given back to Redis yet. */
+  readonly refunds: Refunds
   /** Called when an answer came too late: what it had granted is given back. */
   onLate(): void
 }
@@ -62,10 +65,20 @@ export class FallbackStore implements CounterStore {
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
-    const { backlog, remote, local } = this.#options
-    giveBackOf('redis', remote, asks, answers)
+    const { backlog, guard, remote, local } = this.#options
+    if (guard.isAway(keyOf(asks))) this.#giveBackLater(asks, answers)
+    else giveBackOf('redis', remote, asks, answers)
     giveBackOf('local', local, asks, answers)
     backlog.forgive(asks, answers)
+  }
+
+  #giveBackLater(asks: readonly Ask[], answers: readonly Answer[]): void {
+    for (const [i, answer] of answers.entries()) {
+      const ask = asks[i] as Ask
+      if (answer.store !== 'redis') continue
+      if (ask.demand.kind === 'slots') answer.release?.()
+      else if (answer.granted) this.#options.refunds.add({ ask, answer })
+    }
   }
 
   /** Confirms what reserving asks were charged. */
@@ -109,9 +122,10 @@ export class FallbackStore implements CounterStore {
 
   /** Sends Redis what was admitted here in its place, before it is asked for more. */
   settle(asks: readonly Ask[]): void {
-    const { backlog, remote } = this.#options
+    const { backlog, refunds, remote } = this.#options
     const due = backlog.settle(asks)
     if (due.length > 0) remote.settle(due).catch(() => backlog.restore(due))
+    for (const { ask, answer } of refunds.take(asks)) remote.giveBack([ask], [answer])
   }
 
   /**

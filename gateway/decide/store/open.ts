@@ -5,6 +5,7 @@ import type { StoreOp } from '../fallback/breaker.js'
 import { FallbackStore } from '../fallback/fallback-store.js'
 import { Guard } from '../fallback/guard.js'
 import { LastAnswers } from '../fallback/last-answers.js'
+import { Refunds } from '../fallback/refunds.js'
 import type { LeaseAnswer, LeaseCall, LeaseClient } from '../leases/lease-client.js'
 import { type Behind, LeasedStore } from '../leases/leased-store.js'
 import { RedisLeaseClient } from '../leases/redis-lease-client.js'
@@ -103,7 +104,17 @@ export async function openStore(
   const local = new MemoryStore(now, 'local', key => remote.slotsHeld(key), dates)
   const lastAnswers = new LastAnswers(now)
   const backlog = new Backlog(now)
-  const resilient = new FallbackStore({ remote, guard, local, instances, lastAnswers, backlog, onLate })
+  const refunds = new Refunds()
+  const resilient = new FallbackStore({
+    remote,
+    guard,
+    local,
+    instances,
+    lastAnswers,
+    backlog,
+    refunds,
+    onLate,
+  })
   const leases = leaseClientOf(remote, guard, resilient, onLate)
   const split = new ClusterStore(resilient, () => hasSlots(remote.connection))
   const behind: Behind = Object.assign(split, { countLocally: resilient.countLocally.bind(resilient) })
@@ -114,6 +125,7 @@ export async function openStore(
     local.forget(key)
     lastAnswers.forget(key)
     backlog.forget(key)
+    refunds.forget(key)
   }
   return { store, forget, suspect }
 }

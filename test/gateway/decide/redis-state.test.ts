@@ -5,6 +5,7 @@ import { Backlog } from '../../../gateway/decide/fallback/backlog.js'
 import { FallbackStore } from '../../../gateway/decide/fallback/fallback-store.js'
 import { Guard } from '../../../gateway/decide/fallback/guard.js'
 import { LastAnswers } from '../../../gateway/decide/fallback/last-answers.js'
+import { Refunds } from '../../../gateway/decide/fallback/refunds.js'
 import { ClusterStore } from '../../../gateway/decide/redis/cluster-store.js'
 import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
@@ -43,6 +44,7 @@ async function storeOn(t: Test, url: string, clock?: { at: number }) {
     onChange: () => {},
   })
   const store = new FallbackStore({
+    refunds: new Refunds(),
     remote,
     guard,
     local: new MemoryStore(() => 0, 'local'),

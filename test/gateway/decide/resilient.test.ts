@@ -7,6 +7,7 @@ import { Backlog } from '../../../gateway/decide/fallback/backlog.js'
 import { FallbackStore } from '../../../gateway/decide/fallback/fallback-store.js'
 import { Guard } from '../../../gateway/decide/fallback/guard.js'
 import { LastAnswers } from '../../../gateway/decide/fallback/last-answers.js'
+import { Refunds } from '../../../gateway/decide/fallback/refunds.js'
 import { hashSlot, hashTag } from '../../../gateway/decide/redis/hash-slot.js'
 import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
@@ -47,7 +48,16 @@ async function bench(t: Test, instances = 1) {
   }
   const lastAnswers = new LastAnswers(() => performance.now())
   const debts = new Backlog(() => performance.now())
-  const store = new FallbackStore({ remote, guard, local, instances, lastAnswers, backlog: debts, onLate })
+  const store = new FallbackStore({
+    remote,
+    guard,
+    local,
+    instances,
+    lastAnswers,
+    backlog: debts,
+    refunds: new Refunds(),
+    onLate,
+  })
   t.teardown(async () => {
     await store.close()
     await redis.stop()
@@ -421,6 +431,7 @@ t.test('a slot whose grant was lost on the way is freed once Redis is back', asy
   const lastAnswers = new LastAnswers(() => performance.now())
   const debts = new Backlog(() => performance.now())
   const store = new FallbackStore({
+    refunds: new Refunds(),
     remote,
     guard,
     local,
