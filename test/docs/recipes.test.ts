@@ -185,7 +185,7 @@ t.test('a budget of tokens by user and model, with streaming', async t => {
         return
       }
       res.setHeader('content-type', 'text/event-stream').write(chunk(null).repeat(1000))
-      setTimeout(() => res.end(`${chunk({ total_tokens: 1000 })}data: [DONE]\n\n`), 10)
+      setTimeout(() => res.end(`${chunk({ total_tokens: 1000 })}data: [DONE]\n\n`), 200)
     })
   })
   const { url } = await serveProcess(t, ['--config', written(t, 'tokens', upstream, issuer.url)])
