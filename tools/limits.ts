@@ -210,11 +210,12 @@ function unlimitedText({ mode }: Unlimited): string {
 
 /** Whatever differs from the defaults. */
 function notesOf(limit: BucketLimit): string {
-  const { bucket, key, algorithm, lease, mode, enforceFor, windows = [], costs } = limit
+  const { bucket, key, algorithm, lease, mode, enforceFor, windows = [] } = limit
+  const costs = costTexts(limit)
   const isTrial = bucketOfTrial(bucket) !== undefined
   const notes = [
     ...windows.map(windowText),
-    ...(costs === undefined ? [] : [`costs ${costTexts(costs).join(', ')}`]),
+    costs.length === 0 ? '' : `costs ${costs.join(', ')}`,
     key === undefined ? '' : `by ${key.join(' + ')}`,
     isTrial ? 'trial' : mode === 'report-only' ? mode : '',
     enforceFor === undefined ? '' : `for ${enforceFor} of projects`,

@@ -19,6 +19,9 @@ const LONGEST_MS = 60_000
 /** The same where another gateway may have given back what its requests had reserved. */
 const REFUNDABLE_MS = 1000
 
+/** Costs of one key, of which clients may choose their own. */
+const MOST_COSTS = 16
+
 /** Bounds memory under a flood of keys: Redis is asked again about refusals that were forgotten. */
 const MOST = 10_000
 
@@ -73,7 +76,7 @@ export class Denials {
     const others = (this.#denials.get(key) ?? []).filter(
       one => one.until > at && costOf(one.demand) !== cost && sameQuota(one.demand, demand),
     )
-    this.#denials.set(key, [...others, { demand, answer, at, until: at + forMs }])
+    this.#denials.set(key, [...others.slice(1 - MOST_COSTS), { demand, answer, at, until: at + forMs }])
   }
 }
 

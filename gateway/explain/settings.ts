@@ -1,6 +1,8 @@
 /** Settings of the built-in kinds of rules as text. */
 import { listed } from '../../config/problem.js'
+import type { Costs } from '../../config/words/bucket.js'
 import type { QuotaWindow } from '../../config/words/quota.js'
+import type { ReservedCost } from '../../config/words/reserve.js'
 import type { volumetric } from '../decide/volumetric.js'
 import { grouped, perText } from '../forward/units.js'
 import type { Static } from '../plugin.js'
@@ -21,9 +23,20 @@ export function windowText({ requests, per, timezone = 'UTC', algorithm }: Quota
   return `${grouped(requests)} ${perText(ms, calendar)}${way}`
 }
 
-/** `10 for GET /a`, one for each pattern. */
-export function costTexts(costs: Readonly<Record<string, number>>): string[] {
-  return Object.entries(costs).map(([pattern, cost]) => `${cost} for ${pattern}`)
+/** `10 for GET /a`, one for each pattern; empty if each request costs one. */
+export function costTexts({ costs = {}, reserved = {} }: Costs): string[] {
+  const fixed = Object.entries(costs).map(([pattern, cost]) => `${cost} for ${pattern}`)
+  const settled = Object.entries(reserved).map(([pattern, cost]) => `${reservedText(cost)} for ${pattern}`)
+  return [...fixed, ...settled]
+}
+
+/** `what x-tokens of the answer says (reserved: 2,000, or max_tokens up to 8,000; unknown: keep)`. */
+function reservedText({ reserve, settle, unknown = 'keep' }: ReservedCost): string {
+  const { default: usual, jsonBody, atMost = usual } = reserve
+  const asked = jsonBody === undefined ? '' : `, or ${jsonBody} up to ${grouped(atMost)}`
+  const places = [settle.answerHeader, settle.jsonBody, settle.sse && `the event’s ${settle.sse}`]
+  const said = listed([...new Set(places.filter(place => place !== undefined))], 'or')
+  return `what ${said} of the answer says (reserved: ${grouped(usual)}${asked}; unknown: ${unknown})`
 }
 
 /** Milliseconds as `1.5 s`. */

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { testGateway } from '../helpers/gateway.js'
 import { send, startApp } from '../helpers/http.js'
-import { redisCommand, redisUrl, startRedis } from '../helpers/redis.js'
+import { redisCommand, redisUrl, startCluster, startRedis } from '../helpers/redis.js'
 import { waitUntil } from '../helpers/wait.js'
 
 const QUOTA = 10_000
@@ -64,14 +64,50 @@ interface Scene {
   used(): Promise<number[]>
 }
 
-async function scene(
-  t: Test,
-  gateways: number,
-  unknown?: string,
-  quota?: string,
-): Promise<Scene | undefined> {
-  const redis = gateways > 1 ? await redisUrl(t) : undefined
-  if (gateways > 1 && redis === undefined) return undefined
+/** Where it is counted: in the process if `open` gives no address, on two gateways otherwise. */
+interface Place {
+  readonly name: string
+  /** Null if it cannot be had here. */
+  open(t: Test): Promise<string | undefined | null>
+  readonly quota?: string
+  /** Of the property. */
+  readonly runs: number
+}
+
+const onRedis = async (t: Test) => (await redisUrl(t)) ?? null
+const PLACES: readonly Place[] = [
+  { name: 'in process', open: async () => undefined, runs: 15 },
+  { name: 'on two gateways and Redis', open: onRedis, runs: 5 },
+  {
+    name: 'on two gateways and a Cluster',
+    runs: 1,
+    async open(t) {
+      if (redisCommand(t) === undefined) return null
+      const cluster = await startCluster()
+      t.teardown(() => cluster.stop())
+      return cluster.url
+    },
+  },
+  {
+    name: 'on two gateways, in a month',
+    runs: 3,
+    open: onRedis,
+    quota:
+      'windows: [{ name: month, requests: 10000, per: month }, { name: hour, requests: 20000, per: 1h }]',
+  },
+  {
+    name: 'on two gateways that lease tokens',
+    runs: 3,
+    open: onRedis,
+    quota: 'lease: true, windows: [{ name: hour, requests: 10000, per: 1h }]',
+  },
+]
+const [IN_PROCESS] = PLACES as [Place]
+
+async function scene(t: Test, { open, quota }: Place, unknown?: string): Promise<Scene | undefined> {
+  const redis = await open(t)
+  if (redis === null) return undefined
+  const gateways = redis === undefined ? 1 : 2
   const upstream = await startApp(t, model)
   const settings = redis === undefined ? '' : `redis: ${redis}\nstore: { deadline: 5s, onError: closed }`
   const all = await Promise.all(
@@ -103,12 +139,12 @@ async function scene(
 }
 let embedded = 0
 
-for (const gateways of [1, 2]) {
-  const where = gateways === 1 ? 'in process' : 'on two gateways and Redis'
+for (const place of PLACES) {
+  const isLeased = place.quota?.includes('lease') === true
 
-  t.test(`${where}, a request costs what its response says`, async t => {
+  t.test(`${place.name}, a request costs what its response says`, async t => {
     embedded = 0
-    const at = await scene(t, gateways)
+    const at = await scene(t, place)
     if (at === undefined) return
     let spent = 0
     const costs = async (query: string, body: object | string, expected: number) => {
@@ -116,8 +152,8 @@ for (const gateways of [1, 2]) {
       t.ok(status === 200 || status === 502, `${query} ${status}`)
       spent += expected
       await waitUntil(`${query} ${JSON.stringify(body)} to cost ${expected}`, async () => {
-        const [used] = await at.used()
-        return used === spent
+        const [used = 0] = await at.used()
+        return isLeased ? used >= spent : used === spent
       })
     }
     await costs('tokens=120', {}, 120)
@@ -133,7 +169,7 @@ for (const gateways of [1, 2]) {
     await costs('tokens=10&as=nothing', '{"max_tokens":7', 4000)
   })
 
-  t.test(`${where}, parallel requests never spend more than the quota, and all of it`, async t => {
+  t.test(`${place.name}, parallel requests never spend more than the quota, and all of it`, async t => {
     const aRequest = fc.record({
       reserve: fc.integer({ min: 1, max: 4000 }),
       part: fc.integer({ min: 0, max: 100 }),
@@ -143,7 +179,7 @@ for (const gateways of [1, 2]) {
     await fc.assert(
       fc.asyncProperty(fc.array(aRequest, { minLength: 5, maxLength: 25 }), async requests => {
         embedded = 0
-        const at = await scene(t, gateways)
+        const at = await scene(t, place)
         if (at === undefined) return
         let spent = 0
         const refused: number[] = []
@@ -157,7 +193,7 @@ for (const gateways of [1, 2]) {
         )
         t.ok(spent <= QUOTA, `${spent}`)
         // The windows end at what was spent, so the next request has all of the rest.
-        if (spent > QUOTA - 100) return
+        if (spent > QUOTA - 100 || isLeased) return
         await waitUntil(`${spent} to be counted`, async () => (await at.used()).every(used => used === spent))
         const rest = Math.min(4000, QUOTA - spent - embedded)
         await waitUntil(`${rest} to be left`, async () => {
@@ -165,14 +201,14 @@ for (const gateways of [1, 2]) {
           return status === 200
         })
       }),
-      { numRuns: gateways === 1 ? 15 : 6 },
+      { numRuns: place.runs, endOnFailure: true },
     )
   })
 }
 
 t.test('what was never sent costs nothing, nor does what has no number with unknown: free', async t => {
   embedded = 0
-  const at = await scene(t, 1, 'free')
+  const at = await scene(t, IN_PROCESS, 'free')
   for (const as of ['nothing', 'dies', 'cut', 'gzip']) await at?.chat(`tokens=5&as=${as}`).catch(() => {})
   await waitUntil('all to be given back', async () => (await at?.used())?.[0] === 0)
 

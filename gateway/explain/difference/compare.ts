@@ -121,12 +121,13 @@ function bucketFields(rule: BucketRule | undefined): FieldValues {
 
 function quotaFields(config: BucketConfig): FieldValues {
   if ('unlimited' in config) return { unlimited: true }
-  const { burst, sustained, windows = [], algorithm, lease, costs } = config
+  const { burst, sustained, windows = [], algorithm, lease } = config
+  const costs = costTexts(config)
   return {
     ...(burst !== undefined && { burst }),
     ...(sustained !== undefined && { sustained }),
     ...Object.fromEntries(windows.map(window => [`window ${window.name}`, windowText(window)])),
-    ...(costs !== undefined && { costs: costTexts(costs) }),
+    ...(costs.length > 0 && { costs }),
     algorithm,
     lease,
   }
