@@ -8,6 +8,7 @@ import { serveProcess } from '../helpers/gateway-process.js'
 import { send, startApp } from '../helpers/http.js'
 import { inProject } from '../helpers/root.js'
 import { type Scope, temporaryFolder } from '../helpers/scope.js'
+import { waitUntil } from '../helpers/wait.js'
 import { filesOf } from './blocks.js'
 
 const id = 'https://id.example.com/'
@@ -25,6 +26,23 @@ function written(t: Scope, recipe: string, upstream: string, keySet = ''): strin
     writeFileSync(join(folder, file), local)
   }
   return join(folder, recipe)
+}
+
+/** Opens when `count` requests have been refused, so that the others are under way until then. */
+function untilRefused(count: number) {
+  let open = () => {}
+  let refused = 0
+  const opened = new Promise<void>(resolve => {
+    open = resolve
+  })
+  return {
+    opened,
+    saw<R extends { readonly status: number }>(response: R): R {
+      if (response.status === 429) refused += 1
+      if (refused >= count) open()
+      return response
+    },
+  }
 }
 
 t.test('an MCP server is limited by tool and user', async t => {
@@ -131,22 +149,18 @@ t.test('free and paid tiers, by API key or token', async t => {
 })
 
 t.test('exports are limited by their rows, one at a time', async t => {
-  let running = 0
-  let most = 0
-  const upstream = await startApp(t, (_req, res) => {
-    running += 1
-    most = Math.max(most, running)
-    setTimeout(() => {
-      running -= 1
-      res.setHeader('x-rows', '20000').end('rows')
-    }, 20)
+  const gate = untilRefused(4)
+  const upstream = await startApp(t, async (_req, res) => {
+    await gate.opened
+    res.setHeader('x-rows', '20000').end('rows')
   })
   const { url } = await serveProcess(t, ['--config', written(t, 'exports', upstream)])
   const get = (host: string) => send(`${url}/exports/orders`, { headers: { host } })
-  const together = await Promise.all(Array.from({ length: 5 }, () => get('acme.example.com')))
-  t.equal(together.filter(({ status }) => status === 200).length, 1)
-  t.equal(most, 1)
-  t.equal(together.find(({ status }) => status === 200)?.headers['x-rows'], undefined)
+  const together = await Promise.all(
+    Array.from({ length: 5 }, async () => gate.saw(await get('acme.example.com'))),
+  )
+  const [first, ...others] = together.filter(({ status }) => status === 200)
+  t.same([first?.headers['x-rows'], others], [undefined, []])
   const later: number[] = []
   for (let i = 0; i < 4; i += 1) later.push((await get('acme.example.com')).status)
   t.same(later, [200, 200, 429, 429], '50,000 rows are three exports of 20,000')
@@ -175,6 +189,7 @@ t.test('a budget of tokens by user and model, with streaming', async t => {
   const key = await newKey('one', 'RS256')
   const issuer = await startIssuer(t, [key])
   const encodings = new Set<unknown>()
+  const gate = untilRefused(4)
   const upstream = await startApp(t, (req, res) => {
     encodings.add(req.headers['accept-encoding'])
     const chunk = (usage: object | null) =>
@@ -185,10 +200,10 @@ t.test('a budget of tokens by user and model, with streaming', async t => {
         return
       }
       res.setHeader('content-type', 'text/event-stream').write(chunk(null).repeat(1000))
-      setTimeout(() => res.end(`${chunk({ total_tokens: 1000 })}data: [DONE]\n\n`), 200)
+      gate.opened.then(() => res.end(`${chunk({ total_tokens: 1000 })}data: [DONE]\n\n`))
     })
   })
-  const { url } = await serveProcess(t, ['--config', written(t, 'tokens', upstream, issuer.url)])
+  const gateway = await serveProcess(t, ['--config', written(t, 'tokens', upstream, issuer.url)])
   const bearer = async (sub: string) => {
     const audience = 'https://models.example.com'
     return `Bearer ${await token(key, { issuer: id, audience, claims: { sub } })}`
@@ -197,21 +212,17 @@ t.test('a budget of tokens by user and model, with streaming', async t => {
   const chat = async (authorization: string, model: string) => {
     const headers = { authorization, 'content-type': 'application/json', 'accept-encoding': 'gzip' }
     const body = JSON.stringify({ max_completion_tokens: 4000, stream: true })
-    return (await send(`${url}/deployments/${model}/chat/completions`, { method: 'POST', headers, body }))
-      .status
+    const url = `${gateway.url}/deployments/${model}/chat/completions`
+    return gate.saw(await send(url, { method: 'POST', headers, body })).status
   }
   const together = await Promise.all(Array.from({ length: 6 }, () => chat(ann, 'large')))
   t.equal(together.filter(status => status === 200).length, 2, 'two reserve 8000 of 10000')
-  const later: number[] = []
-  for (let i = 0; i < 10; i += 1) {
-    await new Promise(resolve => setTimeout(resolve, 20))
-    later.push(await chat(ann, 'large'))
+  // What was reserved comes back just after the response has ended.
+  for (let spent = 2000; spent <= 6000; spent += 1000) {
+    await waitUntil(`room after ${spent}`, async () => (await chat(ann, 'large')) === 200)
   }
-  t.same(
-    later,
-    [200, 200, 200, 200, 200, 429, 429, 429, 429, 429],
-    'there is room for 4000 until 7000 were spent',
-  )
+  await new Promise(resolve => setTimeout(resolve, 500))
+  t.equal(await chat(ann, 'large'), 429, '7000 of 10000 were spent: there is no room for 4000')
   t.equal(await chat(ann, 'small'), 200)
   t.equal(await chat(ben, 'large'), 200)
   t.same(encodings, new Set([undefined]))
