@@ -126,15 +126,17 @@ async function scene(t: Test, { open, quota }: Place, unknown?: string): Promise
         headers: { host: 'acme.localhost', 'content-type': 'application/json' },
         body: typeof body === 'string' ? body : JSON.stringify(body),
       }),
-    used: () =>
-      Promise.all(
-        all.map(async ({ url }) => {
-          const seen = await send(`${url}/embed`, { method: 'POST', headers: { host: 'acme.localhost' } })
-          embedded += 10
-          const left = Number(/;r=(\d+)/.exec(String(seen.headers.ratelimit))?.[1])
-          return QUOTA - left - embedded
-        }),
-      ),
+    async used() {
+      const counted: number[] = []
+      // One after another, because asking costs something, too.
+      for (const { url } of all) {
+        const seen = await send(`${url}/embed`, { method: 'POST', headers: { host: 'acme.localhost' } })
+        embedded += 10
+        const left = Number(/;r=(\d+)/.exec(String(seen.headers.ratelimit))?.[1])
+        counted.push(QUOTA - left - embedded)
+      }
+      return counted
+    },
   }
 }
 let embedded = 0
@@ -182,13 +184,13 @@ for (const place of PLACES) {
         const at = await scene(t, place)
         if (at === undefined) return
         let spent = 0
-        const refused: number[] = []
         await Promise.all(
           requests.map(async ({ reserve, part, as, ms }, i) => {
             const actual = Math.floor((reserve * part) / 100)
             const { status } = await at.chat(`tokens=${actual}&as=${as}&ms=${ms}`, { max_tokens: reserve }, i)
-            if (status === 429) refused.push(reserve)
-            else spent += as === 'nothing' || as === 'dies' ? reserve : actual
+            // On a busy machine Redis may answer too late: then nothing is admitted, and nothing counted.
+            if (status === 200 || status === 502)
+              spent += as === 'nothing' || as === 'dies' ? reserve : actual
           }),
         )
         t.ok(spent <= QUOTA, `${spent}`)
