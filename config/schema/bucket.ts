@@ -4,6 +4,7 @@ import type { BucketEntry, PatternEntry } from '../words/bucket.js'
 import type { ReservedCost } from '../words/reserve.js'
 import { BUCKET_KEY_PARTS } from '../words/words.js'
 import { Strict, Word, when } from './fields.js'
+import { RefuseSchema } from './refuse.js'
 import { ReservedCostSchema } from './reserve.js'
 
 const MOST_PATTERNS = 1000
@@ -48,11 +49,12 @@ const { type: _bucket, ...bucketMap } = Strict({
       description: 'What requests are counted by. Default: [project].',
     }),
   ),
+  refuse: Type.Optional(RefuseSchema),
 })
 
 export const BucketSchema = Type.Unsafe<BucketEntry>({
   type: ['array', 'object'],
-  expected: 'a list of patterns, or a map with match, cost and key',
+  expected: 'a list of patterns, or a map with match, cost, key and refuse',
   description: HELP,
   ...when({ type: 'array' }, patterns, bucketMap),
 })

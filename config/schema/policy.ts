@@ -26,6 +26,7 @@ import {
 } from './fields.js'
 import { Percent } from './percent.js'
 import { QuotaSchema } from './quota.js'
+import { RefuseSchema } from './refuse.js'
 
 /** Key parts that a request may lack. */
 const ABSENT_PART = '^(header:.*|ja3|ja4|email-or-flow)$'
@@ -162,9 +163,10 @@ const commonProperties = {
       'When a part of the key is absent: skip the rule, count together with all others that lack it (shared), or refuse (deny).',
   }),
   onStoreError: optionalOnStoreError,
+  refuse: Type.Optional(RefuseSchema),
 } satisfies Record<CommonRuleKey, TSchema>
 
-const OPTIONAL = new Set(['enforceFor', 'since', 'onStoreError', 'when', 'reads'])
+const OPTIONAL = new Set(['enforceFor', 'since', 'onStoreError', 'when', 'reads', 'refuse'])
 
 /** The common keys of a rule together with those of its plugin. */
 export type RuleEntry = Static<TObject<typeof commonProperties>> & { readonly [key: string]: unknown }

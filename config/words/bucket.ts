@@ -1,7 +1,7 @@
 /** A bucket: the requests that share its counter, and what each costs. Every folder may import it. */
 import type { Quota } from './quota.js'
 import { mostReserved, type ReservedCost } from './reserve.js'
-import type { BucketKeyPart } from './words.js'
+import type { BucketKeyPart, RefuseSetting } from './words.js'
 
 interface CostlyPattern {
   readonly pattern: string
@@ -16,6 +16,7 @@ export type BucketEntry =
       readonly match: readonly PatternEntry[]
       readonly cost?: number | ReservedCost
       readonly key?: readonly BucketKeyPart[]
+      readonly refuse?: RefuseSetting
     }
 
 /** One pattern of a bucket, and where it and its cost are written. */
@@ -51,6 +52,11 @@ export interface Costs {
 /** The parts of a bucket's key; by default it counts per project. */
 export function keyOf(bucket: BucketEntry): readonly BucketKeyPart[] {
   return ('length' in bucket ? undefined : bucket.key) ?? ['project']
+}
+
+/** True when clients are not told the numbers of the bucket. */
+export function hidesNumbers(bucket: BucketEntry): boolean {
+  return !('length' in bucket) && bucket.refuse !== undefined
 }
 
 /** The patterns of the bucket written at `path`, in their order. */

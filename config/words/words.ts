@@ -124,8 +124,14 @@ export const COMMON_RULE_KEYS = [
   'since',
   'missing',
   'onStoreError',
+  'refuse',
 ] as const
 export type CommonRuleKey = (typeof COMMON_RULE_KEYS)[number]
+
+/** What a refusal shows of a bucket or rule. */
+export interface RefuseSetting {
+  readonly fields: 'none'
+}
 
 /** The keys of a rule that belong to its plugin. */
 export function pluginConfig(rule: object): Record<string, unknown> {

@@ -38,12 +38,13 @@ export async function ownQuota(routed: Routed, policy: Policy, counters: Counter
 /** Parts of a key that are found in bodies. */
 const BODY_PARTS: readonly string[] = ['json-rpc', 'email-or-flow']
 
-/** Undefined for a bucket that is not enforced for this caller, or whose counter this request cannot name. */
+/** Undefined for a bucket that hides its numbers or is not enforced for this caller, or whose counter this request cannot name. */
 async function ownBucket(
   rule: BucketRule,
   { facts, project, ruling }: Routed,
   counters: Counters,
 ): Promise<OwnBucket | undefined> {
+  if (rule.hidesNumbers) return undefined
   // What is in the body of other requests is not known here.
   if (rule.mode !== 'enforce' || rule.key.some(part => BODY_PARTS.includes(part))) return undefined
   if (isUnlimited(rule) || isExempt(ruling)) return { bucket: rule.id, unlimited: true }

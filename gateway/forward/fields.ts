@@ -60,10 +60,11 @@ export function exposedFields(): string[] {
   return ['Access-Control-Expose-Headers', EXPOSED]
 }
 
-/** Windows of the enforced rules, and slots that caused a refusal; never hidden readings. */
+/** Windows of the enforced rules, and slots that caused a refusal; never hidden readings, nor of rules that hide theirs. */
 function shownReadings(verdict: Verdict): Reading[] {
   const shown: Reading[] = []
-  for (const { readings } of verdict.outcomes) {
+  for (const { rule, readings } of verdict.outcomes) {
+    if (rule.hidesNumbers) continue
     for (const reading of readings) {
       if (reading.hidden) continue
       if (reading.windowMs !== undefined || reading.violated) shown.push(reading)

@@ -57,8 +57,18 @@ function textOf(rule: Rule, violated: readonly Reading[]): string {
   return violated.map(reading => sentenceOf(rule, reading)).join(' ')
 }
 
-function sentenceOf({ id, key }: Rule, { quota, windowMs, calendar, cost = 1, hidden }: Reading): string {
+function sentenceOf(
+  { id, key, hidesNumbers }: Rule,
+  { quota, windowMs, calendar, cost = 1, hidden }: Reading,
+): string {
   if (hidden) return `Rule ${id} has seen too many requests from this source.`
+  if (hidesNumbers) {
+    if (windowMs === undefined)
+      return `Rule ${id} admits no more requests to this resource while others are in flight.`
+    if (neverFits({ key }, { quota, cost }))
+      return `Bucket ${id} admits no batch of this size. Send fewer calls at a time.`
+    return `Bucket ${id} admits no more requests for now.`
+  }
   if (windowMs !== undefined) {
     const whose = key.includes('client-ip') ? ' from each client address' : ''
     const admits = `Bucket ${id} admits ${quota} request${quota === 1 ? '' : 's'} ${perText(windowMs, calendar)}${whose}`

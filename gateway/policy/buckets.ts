@@ -1,7 +1,7 @@
 /** Reads the declared buckets: their patterns, none of which may tie, and what requests of each pattern cost. */
 
 import type { ProjectLimitsPolicy } from '../../config/types.js'
-import { type BucketPattern, type Costs, keyOf, patternsOf } from '../../config/words/bucket.js'
+import { type BucketPattern, type Costs, hidesNumbers, keyOf, patternsOf } from '../../config/words/bucket.js'
 import { windowsOf } from '../../config/words/quota.js'
 import { MODES } from '../../config/words/words.js'
 import type { Mode, Rule } from '../types.js'
@@ -17,6 +17,7 @@ export interface KnownBucket {
   readonly written: readonly BucketPattern[]
   readonly costs: Costs
   readonly key: Rule['key']
+  readonly hidesNumbers: boolean
 }
 export type KnownBuckets = ReadonlyMap<string, KnownBucket>
 
@@ -39,7 +40,8 @@ export function readBuckets(files: readonly ProjectLimitsPolicy[], faults: Fault
         }
         patterns.push(pattern)
       }
-      buckets.set(name, { file, patterns, written: entries, costs: costsOf(entries), key: keyOf(entry) })
+      const known = { file, patterns, written: entries, costs: costsOf(entries), key: keyOf(entry) }
+      buckets.set(name, { ...known, hidesNumbers: hidesNumbers(entry) })
     }
   }
   return buckets

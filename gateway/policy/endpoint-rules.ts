@@ -32,6 +32,7 @@ export function compileEndpointRules(
         source: sourceIn(config, file, ['rules', i]),
         when: when && compileWhen(when),
         reads: limitsReads.has(kind) || entry.reads,
+        hidesNumbers: entry.refuse !== undefined,
       })
       all.push({ rule, match, when })
       for (const [j, text] of match.entries()) {

@@ -135,6 +135,7 @@ export function bucketRule(
     share,
     config: configOf(quota, bucket),
     source,
+    hidesNumbers: bucket?.hidesNumbers,
   })
 }
 
