@@ -1,4 +1,4 @@
-/** What a request reserves whose cost only its response tells (design, 'Reserve and settle'). */
+/** What a request reserves whose cost only its response tells (docs/policies.md, 'Reserve and settle'). */
 import { type CountedBucket, PROJECT_LIMITS } from '../../../config/words/bucket.js'
 import { mostReserved, type ReservedCost } from '../../../config/words/reserve.js'
 import type { Facts, Matched, Rule } from '../../types.js'
