@@ -76,8 +76,8 @@ interface Place {
 
 const onRedis = async (t: Test) => (await redisUrl(t)) ?? null
 const PLACES: readonly Place[] = [
-  { name: 'in process', open: async () => undefined, runs: 15 },
-  { name: 'on two gateways and Redis', open: onRedis, runs: 5 },
+  { name: 'in process', open: async () => undefined, runs: 8 },
+  { name: 'on two gateways and Redis', open: onRedis, runs: 3 },
   {
     name: 'on two gateways and a Cluster',
     runs: 1,
@@ -90,14 +90,14 @@ const PLACES: readonly Place[] = [
   },
   {
     name: 'on two gateways, in a month',
-    runs: 3,
+    runs: 2,
     open: onRedis,
     quota:
       'windows: [{ name: month, requests: 10000, per: month }, { name: hour, requests: 20000, per: 1h }]',
   },
   {
     name: 'on two gateways that lease tokens',
-    runs: 3,
+    runs: 2,
     open: onRedis,
     quota: 'lease: true, windows: [{ name: hour, requests: 10000, per: 1h }]',
   },
