@@ -23,5 +23,5 @@ export const UNKNOWN_COSTS = ['keep', 'free'] as const
 
 /** The most that one request reserves. */
 export function mostReserved({ reserve }: ReservedCost): number {
-  return reserve.atMost ?? reserve.default
+  return Math.max(reserve.default, reserve.atMost ?? 0)
 }
