@@ -2,10 +2,10 @@
  * The key part of JSON-RPC requests (https://www.jsonrpc.org/specification), Model Context Protocol among them: which
  * method is called, or which tool, and how often.
  */
-import { isUtf8 } from 'node:buffer'
 import type { Calls, Facts } from '../types.js'
-import { isUnreadable, PEEK_BYTES } from './body-kind.js'
-import { elementsOf, isDeeperThan, type Member, membersOf, textOf } from './json-text.js'
+import { isUnreadable } from './body-kind.js'
+import { isCut, jsonIn } from './json-body.js'
+import { elementsOf, membersOf, textOf, valuesOf } from './json-text.js'
 
 /** A batch of more is not read. */
 export const MOST_CALLS = 1000
@@ -13,7 +13,6 @@ export const MOST_CALLS = 1000
 const LONGEST_NAME = 256
 /** A longer id is answered with null. */
 const LONGEST_ID = 256
-const DEEPEST = 100
 
 const BATCH = '(batch)'
 const UNREADABLE = '(unreadable)'
@@ -29,7 +28,6 @@ export const NO_CALL: Calls = { name: UNREADABLE, count: 1, isBatch: false, ids:
 const LIKE_LIST = /^[\s\0\uFEFF\uFFFD]*\[/
 /** As much as may come before it. */
 const BEFORE_LIST = /^[\s\0\uFEFF\uFFFD]*$/
-const LIKE_JSON = /^[ \t\r\n]*[{[]/
 /** Some upstreams end a text at NUL, leave out control characters, or replace half of a surrogate pair. */
 const ODD = /[\p{Cc}\p{Cs}\uFFFD]/u
 
@@ -42,20 +40,19 @@ const ODD = /[\p{Cc}\p{Cs}\uFFFD]/u
  * @param isLate true if the rest of the body had not arrived in time
  */
 export function callsIn(facts: Facts, prefix: Buffer, isLate: boolean): Calls {
-  const isEncoded = isUnreadable(facts, prefix)
-  const text = prefix.toString('utf8')
+  const value = jsonIn(facts, prefix, isLate)
   // Nobody knows how many calls there are in what cannot be read, so it costs as much as the largest batch.
-  const isCut = isLate || prefix.length >= PEEK_BYTES
-  const mayBeList = isEncoded || LIKE_LIST.test(text) || (isCut && BEFORE_LIST.test(text))
-  const unread = mayBeList ? unreadable(MOST_CALLS) : NO_CALL
-  if (isEncoded || isCut || !isUtf8(prefix)) return unread
-  // Before the parser, for which deep nesting is expensive.
-  if (!LIKE_JSON.test(text) || isDeeperThan(text, DEEPEST) || !isJson(text)) return unread
-  const value = text.trim()
+  if (value === undefined) return mayBeList(facts, prefix, isLate) ? unreadable(MOST_CALLS) : NO_CALL
   if (value.startsWith('[')) return batchOf(value)
   const call = callOf(value)
   if (call === undefined) return NO_CALL
   return { name: call.name, count: 1, isBatch: false, ids: call.id === undefined ? [] : [call.id] }
+}
+
+function mayBeList(facts: Facts, prefix: Buffer, isLate: boolean): boolean {
+  if (isUnreadable(facts, prefix)) return true
+  const text = prefix.toString('utf8')
+  return LIKE_LIST.test(text) || (isCut(prefix, isLate) && BEFORE_LIST.test(text))
 }
 
 /** What an operator names: a method, or a method and its tool, as `explain` shows it. */
@@ -101,16 +98,6 @@ function callOf(object: string): Call | undefined {
   return tool === undefined ? undefined : { name: `${TOOL_CALL}:${tool}`, id }
 }
 
-/** All values of a name, in any letter case: upstreams differ in which one they take, and some ignore the case. */
-function valuesOf(members: readonly Member[], name: string): string[] {
-  return members.filter(one => isAlike(one.name, name)).map(({ value }) => value)
-}
-
-/** True for names that are equal to an upstream that ignores case: Go takes ſ for s, too. */
-function isAlike(one: string, name: string): boolean {
-  return one === name || (one.length === name.length && one.toUpperCase() === name.toUpperCase())
-}
-
 /** The text that all of the values are; undefined if one is no text, or another. */
 function sameName(values: readonly string[]): string | undefined {
   let found: string | undefined
@@ -134,13 +121,4 @@ function idOf(values: readonly string[]): string | undefined {
   const isClear = values.length === 1 && id.length <= LONGEST_ID && !/^[{[tf]/.test(id)
   // A copy, as part of a text keeps all of it in memory.
   return isClear ? Buffer.from(id).toString() : NULL
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }

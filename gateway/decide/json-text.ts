@@ -19,6 +19,16 @@ export function membersOf(object: string): Member[] {
   return members
 }
 
+/** All values of a name, in any letter case: upstreams differ in which one they take, and some ignore the case. */
+export function valuesOf(members: readonly Member[], name: string): string[] {
+  return members.filter(one => isAlike(one.name, name)).map(({ value }) => value)
+}
+
+/** True for names that are equal to an upstream that ignores case: Go takes ſ for s, too. */
+function isAlike(one: string, name: string): boolean {
+  return one === name || (one.length === name.length && one.toUpperCase() === name.toUpperCase())
+}
+
 /** The elements of a list, as written: `most` at most, and the number of all. Linear in its length. */
 export function elementsOf(list: string, most: number): { elements: string[]; length: number } {
   const elements: string[] = []
@@ -56,8 +66,8 @@ export function endOfText(text: string, from: number): number {
   return i
 }
 
-const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a]
-const [BRACE, BRACE_END, BRACKET, BRACKET_END] = [0x7b, 0x7d, 0x5b, 0x5d]
+export const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a]
+export const [BRACE, BRACE_END, BRACKET, BRACKET_END] = [0x7b, 0x7d, 0x5b, 0x5d]
 const SPACE = 0x20
 
 /** Index of what follows blanks, and the comma or colon among them. */

@@ -1,6 +1,16 @@
 /** Finds a number by its path in the last bytes of a response: in its JSON, or in its last server-sent event. */
 
-import { endOfText } from '../json-text.js'
+import {
+  BACKSLASH,
+  BRACE,
+  BRACE_END,
+  BRACKET,
+  BRACKET_END,
+  COLON,
+  COMMA,
+  endOfText,
+  QUOTE,
+} from '../json-text.js'
 
 /** The end of a text, and whether that is all of it. */
 export interface Tail {
@@ -59,9 +69,6 @@ function parsed(json: string): unknown {
     return undefined
   }
 }
-
-const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a]
-const [BRACE, BRACE_END, BRACKET, BRACKET_END] = [0x7b, 0x7d, 0x5b, 0x5d]
 
 /**
  * The text of the last member called `name` of the outermost object, which the tail ends; undefined if it is not in the

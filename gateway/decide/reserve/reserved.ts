@@ -2,8 +2,9 @@
 import { type CountedBucket, PROJECT_LIMITS } from '../../../config/words/bucket.js'
 import { mostReserved, type ReservedCost } from '../../../config/words/reserve.js'
 import type { Facts, Matched, Rule } from '../../types.js'
-import { bodyKind, isUnreadable, PEEK_BYTES } from '../body-kind.js'
-import { isDeeperThan, membersOf } from '../json-text.js'
+import { bodyKind } from '../body-kind.js'
+import { jsonIn } from '../json-body.js'
+import { membersOf, valuesOf } from '../json-text.js'
 import { settlesByBody } from './settle.js'
 
 /** The beginning of a request's body, as far as rules may read it. */
@@ -41,38 +42,32 @@ export function reservesByBody(matched: Matched, facts: Facts): boolean {
  * What a request reserves. Numbers that are no whole number from 1 are not taken, and of repeated members the largest
  * is. A body that upstreams may read in another way than the gateway reserves the most.
  */
-export function reserveOf(cost: ReservedCost, facts: Facts, { bodyPrefix, isBodyLate }: BodyStart): number {
+export function reserveOf(
+  cost: ReservedCost,
+  facts: Facts,
+  { bodyPrefix, isBodyLate = false }: BodyStart,
+): number {
   const { default: usual, jsonBody } = cost.reserve
   if (jsonBody === undefined || bodyPrefix === undefined || bodyPrefix.length === 0) return usual
-  const most = mostReserved(cost)
-  if (isBodyLate || bodyPrefix.length >= PEEK_BYTES || isUnreadable(facts, bodyPrefix)) return most
-  const text = bodyPrefix.toString('utf8').replace(/^\uFEFF/, '')
-  if (isDeeperThan(text, DEEPEST)) return most
-  try {
-    JSON.parse(text)
-  } catch {
-    return most
-  }
-  const largest = largestAt(text.trim(), jsonBody.split('.'))
-  return largest === undefined ? usual : Math.min(most, largest)
+  const json = jsonIn(facts, bodyPrefix, isBodyLate)
+  if (json === undefined) return mostReserved(cost)
+  const largest = largestAt(json, jsonBody.split('.'))
+  return largest === undefined ? usual : Math.min(mostReserved(cost), largest)
 }
 
-const DEEPEST = 100
-
-/** The largest whole number from 1 at the path, among repeated members; upstreams may ignore the case of names. */
+/** The largest whole number from 1 at the path, among repeated members. */
 function largestAt(json: string, [name = '', ...rest]: readonly string[]): number | undefined {
   if (!json.startsWith('{')) return undefined
   let largest: number | undefined
-  for (const member of membersOf(json)) {
-    if (member.name.toLowerCase() !== name.toLowerCase()) continue
-    const value = rest.length === 0 ? wholeNumber(member.value) : largestAt(member.value, rest)
-    if (value !== undefined) largest = Math.max(largest ?? 0, value)
+  for (const value of valuesOf(membersOf(json), name)) {
+    const found = rest.length === 0 ? wholeNumber(value) : largestAt(value, rest)
+    if (found !== undefined) largest = Math.max(largest ?? 0, found)
   }
   return largest
 }
 
+/** A value as written in JSON: texts, lists and words are no numbers. */
 function wholeNumber(json: string): number | undefined {
-  const value = Number(json)
-  // Beyond what is exact, it is more than any quota.
-  return json !== '' && !json.startsWith('"') && Number.isInteger(value) && value >= 1 ? value : undefined
+  const value = json.startsWith('"') ? Number.NaN : Number(json)
+  return Number.isInteger(value) && value >= 1 ? value : undefined
 }
