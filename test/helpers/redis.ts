@@ -81,6 +81,14 @@ export interface RedisCluster {
   stop(): Promise<void>
 }
 
+/** The address of a Cluster for one test, or undefined as `redisUrl` is. */
+export async function clusterUrl(t: Test): Promise<string | undefined> {
+  if (redisCommand(t) === undefined) return undefined
+  const cluster = await startCluster()
+  t.teardown(() => cluster.stop())
+  return cluster.url
+}
+
 const SLOTS = 16_384
 
 /** A Cluster of one node: from outside, what a store is that hides its shards behind one address. */

@@ -6,7 +6,7 @@ import { openStore } from '../../../gateway/decide/store/open.js'
 import type { Answer, Ask, Count, LateCharge } from '../../../gateway/decide/store/store.js'
 import type { MeterDemand } from '../../../gateway/demand.js'
 import { faultProxy } from '../../helpers/faults.js'
-import { redisCommand, startCluster, startRedis } from '../../helpers/redis.js'
+import { clusterUrl, redisCommand, startRedis } from '../../helpers/redis.js'
 import { waitUntil } from '../../helpers/wait.js'
 import { freshKey, kinds } from './counting.js'
 
@@ -182,10 +182,9 @@ t.test('charges of one turn are sent together, one for each counter', async t =>
 })
 
 t.test('on a Cluster each counter is charged on its own node', async t => {
-  if (redisCommand(t) === undefined) return
-  const redis = await startCluster()
-  t.teardown(() => redis.stop())
-  const settings = { redis: redis.url, deadline: 1000, instances: 1, onError: 'closed' } as const
+  const redis = await clusterUrl(t)
+  if (redis === undefined) return
+  const settings = { redis, deadline: 1000, instances: 1, onError: 'closed' } as const
   const { store } = await openStore(settings, quiet, hooks)
   t.teardown(() => store.close())
   const asks = Array.from({ length: 12 }, (_, i) => later(`sluice:1:*:{volumetric:late:${i}}:e`))

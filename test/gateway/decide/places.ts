@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import type { Answer, Ask, CounterStore } from '../../../gateway/decide/store/store.js'
-import { redisCommand, redisUrl, startCluster } from '../../helpers/redis.js'
+import { clusterUrl, redisUrl } from '../../helpers/redis.js'
 import { START } from './admissions.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
@@ -42,12 +42,7 @@ export const places: readonly KindOfPlace[] = [
   {
     name: 'on a Cluster of three',
     runs: 10,
-    async open(t) {
-      if (redisCommand(t) === undefined) return undefined
-      const cluster = await startCluster()
-      t.teardown(() => cluster.stop())
-      return onRedis(t, cluster.url, 1)
-    },
+    open: async t => onRedis(t, await clusterUrl(t), 1),
   },
 ]
 

@@ -17,7 +17,7 @@ function tailOf(text: string, sizes: readonly number[] = [7, 1, 5000, 70_000]) {
   }
   return { text: tail.text(), isWhole: tail.isWhole }
 }
-const inJson = (text: string, sizes?: number[]) => numberInJson(tailOf(text, sizes), USAGE)
+const inJson = (text: string) => numberInJson(tailOf(text), USAGE)
 const inEvents = (text: string) => numberInEvents(tailOf(text), USAGE)
 
 t.test('the tail is the last bytes, in whatever pieces they came', async () => {
