@@ -113,27 +113,32 @@ async function scene(t: Test, { open, quota }: Place, unknown?: string): Promise
       }),
     ),
   )
-  return {
-    chat: (query, body = {}, gateway = 0) =>
-      send(`${all[gateway % all.length]?.url}/chat?${query}`, {
-        method: 'POST',
-        headers: { host: 'acme.localhost', 'content-type': 'application/json' },
-        body: typeof body === 'string' ? body : JSON.stringify(body),
-      }),
-    async used() {
-      const counted: number[] = []
-      // One after another, because asking costs something, too.
-      for (const { url } of all) {
-        const seen = await send(`${url}/embed`, { method: 'POST', headers: { host: 'acme.localhost' } })
-        embedded += 10
-        const left = Number(/;r=(\d+)/.exec(String(seen.headers.ratelimit))?.[1])
-        counted.push(QUOTA - left - embedded)
-      }
-      return counted
-    },
+  const chat: Scene['chat'] = (query, body = {}, gateway = 0) =>
+    send(`${all[gateway % all.length]?.url}/chat?${query}`, {
+      method: 'POST',
+      headers: { host: 'acme.localhost', 'content-type': 'application/json' },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+  const used = async () => {
+    const counted: number[] = []
+    // One after another, because asking costs something, too.
+    for (const { url } of all) counted.push(QUOTA - (await leftAt(url)) - embedded)
+    return counted
   }
+  await waitUntil('every gateway to reach its store', async () => (await used()).every(Number.isFinite))
+  return { chat, used }
 }
+
+/** What the requests cost with which tests ask how much is left. */
 let embedded = 0
+
+/** What a gateway says is left; not a number if its store did not answer, which costs nothing. */
+async function leftAt(url: string): Promise<number> {
+  const { headers } = await send(`${url}/embed`, { method: 'POST', headers: { host: 'acme.localhost' } })
+  const rest = /;r=(\d+)/.exec(String(headers.ratelimit))?.[1]
+  if (rest !== undefined) embedded += 10
+  return Number(rest)
+}
 
 for (const place of PLACES) {
   const isLeased = place.quota?.includes('lease') === true
@@ -227,17 +232,10 @@ t.test('a settling that Redis cannot hear is told later', async t => {
     send(`${url}/chat?${query}`, { method: 'POST', headers: { host: 'acme.localhost' } })
   await waitUntil('Redis to count', async () => (await chat('tokens=0')).status === 200)
   const both = [chat('tokens=300&ms=1500'), chat('tokens=1700&ms=1500')]
-  await waitUntil('both to be under way', async () => (await left()) === 8000 - embedded)
+  await waitUntil('both to be under way', async () => (await leftAt(url)) === 8000 - embedded)
   redis.pause()
   await waitUntil('Redis to be away', async () => (await chat('tokens=0')).status === 503)
   for (const one of both) t.equal((await one).status, 200)
   redis.resume()
-  await waitUntil('both to be settled', async () => (await left()) === 8000 - embedded)
-
-  async function left(): Promise<number> {
-    const { headers } = await send(`${url}/embed`, { method: 'POST', headers: { host: 'acme.localhost' } })
-    const rest = /;r=(\d+)/.exec(String(headers.ratelimit))?.[1]
-    if (rest !== undefined) embedded += 10
-    return Number(rest)
-  }
+  await waitUntil('both to be settled', async () => (await leftAt(url)) === 8000 - embedded)
 })
