@@ -41,7 +41,7 @@ export function expand(
   const value = text.replace(REFERENCE, (whole, inside: string, close: string) => {
     if (hasValues && /^[a-z]/.test(inside)) {
       if (isRequestValue(inside) && close === '}') return whole
-      faults.push(unknownValue(inside))
+      faults.push(close === '}' ? unknownValue(inside) : `"${whole}" has no closing brace.`)
       return ''
     }
     const reference = close === '}' ? NAME_AND_DEFAULT.exec(inside) : null

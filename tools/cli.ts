@@ -4,16 +4,14 @@ import { Failure } from '../gateway/errors.js'
 import { processIo } from './io.js'
 import { run } from './run.js'
 
-try {
-  const code = await run(process.argv.slice(2), processIo())
-  if (code !== undefined) {
-    await Promise.all([process.stdout, process.stderr].map(written))
-    // A plugin's module may hold a timer or a connection for as long as the process lives.
-    process.exit(code)
-  }
-} catch (error) {
-  process.stderr.write(`${sentenceOf(error as NodeJS.ErrnoException)}\n`)
-  process.exit(1)
+const code = await run(process.argv.slice(2), processIo()).catch((error: NodeJS.ErrnoException) => {
+  process.stderr.write(`${sentenceOf(error)}\n`)
+  return 1
+})
+if (code !== undefined) {
+  await Promise.all([process.stdout, process.stderr].map(written))
+  // A plugin's module may hold a timer or a connection for as long as the process lives.
+  process.exit(code)
 }
 
 /** Resolves once everything is written, or the reader has gone. */

@@ -43,7 +43,8 @@ function repeated(urls: readonly string[]): KeyFault[] {
 
 function healthFaults({ health }: ExternalUpstream): KeyFault[] {
   if (health === undefined || health.timeout <= health.every) return []
-  const message = 'A check must end before the next one is due: "timeout" must not be longer than "every".'
+  const message =
+    'A check must end before the next one is due: "timeout", 2s unless it is written, must not be longer than "every".'
   return [{ path: ['health', 'timeout'], message }]
 }
 

@@ -10,9 +10,12 @@ const OF_REQUESTS = new Set(
   [...HOP_BY_HOP_FIELDS, ...REPLACED_FIELDS, ...METHOD_OVERRIDE_FIELDS].map(lettersOf),
 )
 const OF_RESPONSES = new Set(
-  [...HOP_BY_HOP_FIELDS, 'content-length', 'date', 'ratelimit', 'ratelimit-policy', 'x-request-id'].map(
-    lettersOf,
-  ),
+  [
+    ...HOP_BY_HOP_FIELDS,
+    ...['content-length', 'date', 'ratelimit', 'ratelimit-policy', 'x-request-id'],
+    // How a gRPC call has ended, which the gateway says of those that it ends.
+    ...['grpc-status', 'grpc-message', 'grpc-status-details-bin'],
+  ].map(lettersOf),
 )
 /** `proxy` is the variable HTTP_PROXY of CGI programs (CVE-2016-5385). */
 const OF_GATEWAY = ['x-sluice-', 'proxy']

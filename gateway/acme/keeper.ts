@@ -241,11 +241,9 @@ export class CertificateKeeper {
     const retries = this.#postpone(reason)
     const expires = this.state.expires
     const { domains } = this.#options.settings
-    const consequence =
-      expires === null ? 'there is none: TLS connections are refused' : 'the previous one stays in use'
     this.#options.log.error(
       { domains, reason, expires, retries },
-      `No certificate was issued: ${consequence}`,
+      `No certificate was issued: ${consequenceOf(expires)}`,
     )
   }
 
@@ -265,4 +263,10 @@ function faultText(error: unknown, subject = ''): string {
   const { code, path, message } = error as NodeJS.ErrnoException
   if (code !== undefined && path !== undefined) return `${path} cannot be written: ${reasonOf(error)}.`
   return `${subject} ${message.replace(/[.]$/, '')}.`.trim()
+}
+
+function consequenceOf(expires: Date | null): string {
+  if (expires === null) return 'there is none: TLS connections are refused'
+  if (expires.getTime() > Date.now()) return 'the previous one stays in use'
+  return 'the previous one stays in use although it has ended, and clients that check it refuse to connect'
 }

@@ -131,9 +131,10 @@ class Explainer {
     this.#entered = entered
     this.#facts = read
     this.#upstream = upstream
-    // Who is denied, or nobody, is not asked about by any rule.
+    // No rule is asked about a request that is refused before, or has none.
     const isAnswered = entered.route?.answer !== undefined && isRouted(entered)
-    this.#isAsked = (upstream !== undefined || isAnswered) && entered.route?.ownRules === undefined
+    const leadsOn = refused === undefined && (upstream !== undefined || isAnswered)
+    this.#isAsked = leadsOn && entered.route?.ownRules === undefined
     this.#matched = matched
     this.#ruling = ruling
     if (refused !== undefined) throw refused

@@ -10,7 +10,7 @@ import { causeOf, codeOf } from './failure.js'
 import { type FramedRequest, framedRequest } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
-import { exchangeAnswerFields, interimFields } from './response-fields.js'
+import { exchangeAnswerFields, exchangeTrailers, interimFields } from './response-fields.js'
 import { RouteSettings } from './route-settings.js'
 import { Sendings } from './sendings.js'
 import type { Exchange, Timeouts, Transport, UpstreamSettings } from './transport.js'
@@ -212,7 +212,7 @@ class Forwarding implements ResponseHandler, ResponseWatcher, Attempting, Stalle
     const relay = this.#clientLeft ? undefined : this.#relay
     this.#exchange.tail?.complete()
     this.#finish()
-    relay?.end(trailers)
+    relay?.end(exchangeTrailers(this.#exchange, trailers))
   }
 
   onMostStalled(): void {

@@ -1,5 +1,4 @@
 import type { OutgoingResponse } from '../message.js'
-import { passedTrailers } from './trailers.js'
 
 /** Small pieces are collected up to this size: thousands may come at once, and a write for each would delay others. */
 const GATHERED = 4 * 1024
@@ -62,9 +61,10 @@ export class Relay {
     this.#res.limitReader(0)
   }
 
+  /** @param trailers the flat list of what the client gets behind the body */
   end(trailers: readonly string[]): void {
     this.#begin()
-    this.#res.end(this.#takeGathered(), passedTrailers(trailers))
+    this.#res.end(this.#takeGathered(), trailers)
     if (!this.#res.closed) this.#res.limitReader(this.#idleMs)
   }
 

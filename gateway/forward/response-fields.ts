@@ -5,6 +5,7 @@ import type { Fields } from '../message.js'
 import { toClientPaths } from './client-paths.js'
 import { authorityOf, namedByConnection } from './headers.js'
 import { INTERNAL } from './request-fields.js'
+import { passedTrailers } from './trailers.js'
 import type { Exchange } from './transport.js'
 
 const NOT_OF_ANSWERS = new Set<string>(HOP_BY_HOP_FIELDS)
@@ -51,6 +52,14 @@ export function exchangeAnswerFields(
   if (rewrite !== undefined) toClientPaths(fields, fields.length - own.length, rewrite, authorityOf(req))
   if (addedFields !== undefined) for (const part of addedFields) fields.push(part)
   return fields
+}
+
+/** The trailers of the response to an exchange: what is replaced or removed in its head does not come back behind the body. */
+export function exchangeTrailers(
+  { answerFields: own, removedFields }: Exchange,
+  trailers: readonly string[],
+): readonly string[] {
+  return passedTrailers(trailers, name => !isReplaced(name, own) && removedFields?.includes(name) !== true)
 }
 
 /** True when the flat list `own` replaces the upstream's field of this name. */

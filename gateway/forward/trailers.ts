@@ -18,9 +18,12 @@ const NOT_BEHIND = new Set(
 )
 const OURS = ['x-sluice-', 'x-forwarded-', 'x-ratelimit-', 'access-control-'].map(lettersOf)
 
-/** The response trailers that may be passed on, in their order, as a flat list. */
-export function passedTrailers(trailers: readonly string[]): readonly string[] {
-  return trailers.length === 0 ? trailers : chosen(trailers, mayPass)
+/** The response trailers that may be passed on, in their order, as a flat list; `isKept` is asked for lower-case names. */
+export function passedTrailers(
+  trailers: readonly string[],
+  isKept: (name: string) => boolean,
+): readonly string[] {
+  return trailers.length === 0 ? trailers : chosen(trailers, name => mayPass(name) && isKept(name))
 }
 
 /**

@@ -9,7 +9,7 @@ import { causeOf, codeOf } from './failure.js'
 import { requestLine, upstreamRequestFields } from './headers.js'
 import { Relay } from './relay.js'
 import { RequestFields } from './request-fields.js'
-import { exchangeAnswerFields } from './response-fields.js'
+import { exchangeAnswerFields, exchangeTrailers } from './response-fields.js'
 import { RouteSettings } from './route-settings.js'
 import type { Exchange, Timeouts, UpgradeTransport, UpstreamSettings } from './transport.js'
 import { Tunnel } from './tunnel.js'
@@ -159,7 +159,7 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
 
   onEnd(trailers: readonly string[]): void {
     this.#finish()
-    this.#relay?.end(trailers)
+    this.#relay?.end(exchangeTrailers(this.#exchange, trailers))
   }
 
   onFault(fault: ConnectionFault, error: Error, heard: boolean): void {

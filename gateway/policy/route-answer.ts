@@ -76,5 +76,13 @@ function faultOf(to: string): string | undefined {
   if (/[^.]\$\{host\}/.test(authority))
     return `"${to}" would lead to another host than the one that was asked for. Write \${host} alone, or behind a dot.`
   if (authority.includes('@')) return `"${to}" holds a user. Remove what stands before the "@".`
+  if (!isAuthority(authority.replace(/\$\{[a-z.]+\}/g, 'value')))
+    return `No client can follow "${to}": "${authority}" is not a host name or address, with a port from 1 to 65535 if it needs one.`
   return undefined
+}
+
+function isAuthority(text: string): boolean {
+  if (!URL.canParse(`https://${text}`)) return false
+  const url = new URL(`https://${text}`)
+  return url.port !== '0' && !url.hostname.replace(/\.$/, '').split('.').includes('')
 }

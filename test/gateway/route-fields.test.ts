@@ -82,6 +82,22 @@ t.test('every response has the fields of its route, a refusal those that suit it
   t.match(refused.headers['content-type'], 'application/problem+json')
 })
 
+t.test('what is set or removed in a response does not come back in its trailers', async t => {
+  const upstream = await startApp(t, (_req, res) => {
+    res.writeHead(200, { trailer: 'server, strict-transport-security, x-other' })
+    res.write('ok')
+    res.addTrailers({ server: 'app/1', 'strict-transport-security': 'max-age=9', 'x-other': '1' })
+    res.end()
+  })
+  const { url } = await testGateway(t, { upstream, routes: [`{ path: /**, upstream: app, ${RESPONSE} }`] })
+  const client = await rawClient(Number(new URL(url).port))
+  t.teardown(() => client.socket.destroy())
+  client.send(`GET /x HTTP/1.1\r\nHost: ${HOST}\r\nTE: trailers\r\n\r\n`)
+  await client.head()
+  await waitUntil('the end of the body', () => /\r\n0\r\n(?:.+\r\n)*\r\n$/.test(client.unread))
+  t.match(client.unread, /\r\n0\r\nx-other: 1\r\n\r\n$/i)
+})
+
 t.test('a failed request and a refused caller get them, too', async t => {
   const routes = [`{ path: /**, upstream: app, ${RESPONSE} }`]
   const { url } = await testGateway(t, {

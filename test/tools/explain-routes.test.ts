@@ -47,3 +47,25 @@ t.test('a preflight is explained as the gateway answers it', async t => {
   t.match(out, '204, by the gateway itself')
   t.match(out, 'access-control-allow-origin: https://app.test')
 })
+
+t.test('a request that is refused before any limit is compared with none', async t => {
+  const folder = t.testdir({
+    'gateway.yaml': GATEWAY.replace(
+      '"http://127.0.0.1:1"',
+      '"http://127.0.0.1:1", methodOverride: x-http-method',
+    ),
+    'projects.yaml': PROJECTS,
+    policies: {
+      'limits.yaml': `version: 1
+kind: project-limits
+buckets: { all: ["*"], v1: [/v1/**] }
+limits: [{ for: [{}], quotas: { all: { sustained: 3 }, v1: { sustained: 3 } } }]
+`,
+    },
+  })
+  const ask = ['explain', 'POST', '/v1/x', '--project', 'acme', '--config', folder]
+  t.match((await sluice(ask)).out, /not all \(\*\): less specific than \/v1\/\*\*/)
+  const { out } = await sluice([...ask, '--header', 'x-http-method: x x'])
+  t.match(out, /400/)
+  t.notMatch(out, 'specific')
+})

@@ -112,6 +112,26 @@ t.test('a missing key, a missing gateway and an invalid address are reported', a
   t.match(await sluice(['top', '--live', 'http://']), { code: 2 })
 })
 
+t.test('a certificate that has ended is not said to end', async t => {
+  const { adminUrl } = await start(t)
+  const snapshot = JSON.parse((await sluice(['top', '--json', '--live', adminUrl])).out)
+  const failing = { domains: ['a.test'], renews: null, failure: 'The authority is away.', retries: null }
+  const saying = async (expires: string) => {
+    const certificate = { ...failing, expires }
+    const server = await startApp(t, (_req, res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      for (let i = 0; i < 2; i += 1)
+        res.write(`event: live\ndata: ${JSON.stringify({ ...snapshot, certificate })}\n\n`)
+    })
+    return (await sluice(['top', '--once', '--live', server])).out
+  }
+  t.match(
+    await saying('2020-01-02T12:00:00.000Z'),
+    /Certificate ENDED 2020-01-02 \d\d:.*: The authority is away/,
+  )
+  t.match(await saying('2999-01-02T12:00:00.000Z'), /Certificate ends 2999-01-02/)
+})
+
 t.test('data of a gateway cannot send control characters to the terminal', async t => {
   const { url, adminUrl } = await start(t)
   await send(`${url}/a`, { headers: { host: 'unheard-of.test' } })

@@ -55,7 +55,8 @@ function headLines(snapshot: LiveSnapshot, origin: string, { columns, style }: C
   }
   if (certificate && (certificate.expires === null || certificate.failure !== null)) {
     const { expires, failure } = certificate
-    const state = expires === null ? 'missing' : `ends ${expires.slice(0, 'YYYY-MM-DD'.length)}`
+    const state =
+      expires === null ? 'missing' : `${expires <= snapshot.at ? 'ENDED' : 'ends'} ${timeOf(expires)}`
     lines.push(line(`Certificate ${state}: ${failure ?? 'it is being ordered'}`, 'red'))
   }
   if (reload?.result === 'refused') {

@@ -228,6 +228,22 @@ if (canMakeCertificates(t)) {
     },
   )
 
+  t.test('one that has ended serves on while there is no other, and the log says that it has', async t => {
+    const issue = issuer(t, DOMAINS)
+    let to = Date.now() + 3_000
+    const authority = await fakeAuthority(t, csr => issue(csr, { from: daysAgo(9), to: new Date(to) }))
+    const folder = temporaryFolder(t, 'shared')
+    const first = await keep(t, authority, { folder, times: { ...TIMES, look: HOUR } })
+    await waitUntil('a certificate', () => first.installed.length === 1)
+    to = Number(first.keeper.state.expires)
+    await first.keeper.close()
+    authority.lies = { directory: (_req, res) => res.destroy() }
+    const kept = await keep(t, authority, { folder })
+    t.same(kept.stored, first.installed[0])
+    await waitUntil('its end', () => Date.now() > to)
+    await waitUntil('an attempt after it', () => /it has ended/.test(kept.lines.at(-1)?.message ?? ''))
+  })
+
   t.test('of gateways that share a folder one orders, and all serve what it gets', async t => {
     const issue = issuer(t, DOMAINS)
     const authority = await fakeAuthority(t, issue)
