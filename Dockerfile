@@ -9,6 +9,7 @@ COPY config config
 COPY services services
 COPY gateway gateway
 COPY tools tools
+COPY webhooks webhooks
 # What runs needs no development tools, scripts, types or source maps.
 RUN node scripts/build.mjs \
   && npm prune --omit=dev \

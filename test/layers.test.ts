@@ -126,6 +126,8 @@ const PLACES: Record<string, Row> = {
   },
 
   config: {},
+  // Calls of webhooks, signed and sent: used by the directory and the gateway, and knows neither.
+  webhooks: {},
   // What the settings and databases of both services have in common.
   'services/environment.ts': {},
   'services/login-names.ts': {},
@@ -135,7 +137,7 @@ const PLACES: Record<string, Row> = {
   'services/log.ts': {},
   // The HTTP edge of all: who is believed, how bodies are read and errors answered, what pages look like.
   'services/http': { types: ['services/log.ts'] },
-  'services/directory': { value: SHARED_BY_SERVICES },
+  'services/directory': { value: [...SHARED_BY_SERVICES, 'webhooks'] },
   'services/identity': { value: SHARED_BY_SERVICES },
   'services/welcome': { value: ['services/http'] },
 }
@@ -146,7 +148,7 @@ const OTEL = ['api', 'core', 'exporter-trace-otlp-http', 'resources', 'sdk-trace
 const HOMES: Record<string, readonly string[]> = {
   'acme-client': ['gateway/acme/authority.ts'],
   jose: ['gateway/identify/jwt/token.ts'],
-  'ipaddr.js': ['services/directory/events/target.ts'],
+  'ipaddr.js': ['webhooks/target.ts'],
   'read-tls-client-hello': ['gateway/listen/fingerprint.ts'],
   ioredis: ['gateway/decide/redis/connection.ts'],
   'rate-limiter-flexible': ['gateway/admin/wrong-keys.ts', 'services/http/wrong-keys.ts'],
@@ -219,7 +221,7 @@ function mayUse(path: string, { target, manner }: Import): boolean {
 
 /** Every file of the source folders, as paths from the project's root. */
 function listSources(): string[] {
-  return ['gateway', 'services', 'config', 'tools']
+  return ['gateway', 'services', 'config', 'tools', 'webhooks']
     .flatMap(folder => readdirSync(join(root, folder), { withFileTypes: true, recursive: true }))
     .filter(entry => entry.isFile())
     .map(entry => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))

@@ -6,7 +6,7 @@ import { ESCAPED } from '../services/identity/schema/pattern-syntax.js'
 import { regexpsOf, superLinear } from './helpers/regexps.js'
 import { projectFile, root } from './helpers/root.js'
 
-const FOLDERS = ['gateway', 'services', 'config', 'tools', 'scripts', 'examples']
+const FOLDERS = ['gateway', 'services', 'config', 'tools', 'webhooks', 'scripts', 'examples']
 
 /** Slow on purpose: the schema with which the bench shows that patterns are refused. */
 const ATTACKS = ['scripts/bench/directory/forms.ts']

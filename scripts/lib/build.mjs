@@ -15,7 +15,7 @@ import {
 import { dirname, join, relative } from 'node:path'
 import { inProject, root, runBin } from './run.mjs'
 
-const CODE = ['gateway', 'services', 'config', 'tools', 'test', 'scripts']
+const CODE = ['gateway', 'services', 'config', 'tools', 'webhooks', 'test', 'scripts']
 /** Folders whose other files (Lua scripts, the admin page) travel with the code. */
 const WITH_ASSETS = ['gateway', 'services']
 /** What runs in Node, and the admin port's page, which runs in a browser. */

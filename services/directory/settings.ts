@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
+import { type TargetRules, targetRules } from '../../webhooks/target.js'
 import { wholeNumber, withFiles } from '../environment.js'
 import { readEncryptionKeys, readKeys } from '../keys.js'
-import type { TargetRules } from './events/target.js'
 import { type ExternalSettings, readExternalSettings } from './external/settings.js'
 
 /** The validated settings. */
@@ -34,10 +34,7 @@ export function readSettings(given: NodeJS.ProcessEnv): Settings {
     dataDir: resolve(env.DATA_DIR || './data'),
     apiKeys: readKeys('API_KEYS', env.API_KEYS),
     encryptionKeys: readEncryptionKeys(env.ENCRYPTION_KEY).map(key => Buffer.from(key, 'base64')),
-    webhookTargets: {
-      allowPrivate: flag('WEBHOOK_ALLOW_PRIVATE', env.WEBHOOK_ALLOW_PRIVATE),
-      allowHttp: flag('WEBHOOK_ALLOW_HTTP', env.WEBHOOK_ALLOW_HTTP),
-    },
+    webhookTargets: targetRules(env),
     webhookBatch: webhookBatch(env),
     webhookLogTtlMs: logTtl(env.DSYNC_WEBHOOK_LOGS_TTL || '7d'),
     baseUrl: baseUrl(env.BASE_URL),
@@ -50,12 +47,6 @@ function mongodbUrl(text = ''): string {
     throw new Error('MONGODB_URL must begin with mongodb:// or mongodb+srv:// (empty: SQLite in DATA_DIR)')
   }
   return text
-}
-
-function flag(name: string, text: string | undefined): boolean {
-  if (text === undefined || text === '' || text === 'false') return false
-  if (text === 'true') return true
-  throw new Error(`${name} must be true or false`)
 }
 
 const largestBatch = 1000

@@ -44,7 +44,7 @@ t.test(
   async t => {
     const page = projectFile('docs/reference/environment.md')
     const names = new Set(
-      ['gateway', 'services', 'tools'].flatMap(sources).flatMap(text => {
+      ['gateway', 'services', 'tools', 'webhooks'].flatMap(sources).flatMap(text => {
         const read = text.matchAll(
           /\benv(?:\.|\[')([A-Z][A-Z_]+)|\b(?:env, |flag\(|whole\()'([A-Z][A-Z_]+)'/g,
         )

@@ -1,8 +1,8 @@
+import type { Poster } from '../../../webhooks/post.js'
+import { signatureHeaders } from '../../../webhooks/sign.js'
 import type { NamedWebhook } from '../model.js'
 import type { SecretBox } from '../secrets.js'
 import type { Message } from './message.js'
-import type { Poster } from './post.js'
-import { signatureHeaders } from './sign.js'
 import { openHeaders, signingSecrets } from './webhook.js'
 
 export interface CallResult {

@@ -1,9 +1,9 @@
 import { setInterval } from 'node:timers'
+import type { Poster } from '../../../webhooks/post.js'
 import type { Directory } from '../model.js'
 import { StoreFailed } from '../store/contract.js'
 import type { QueuedEvent } from '../store/event-contract.js'
 import { createDelivery, type DeliveryParts } from './deliver.js'
-import type { Poster } from './post.js'
 import { queueOf } from './queue.js'
 import { webhooksOf } from './webhook.js'
 

@@ -1,3 +1,4 @@
+import { backOff, isFinal } from '../../../webhooks/retry.js'
 import type { ServiceLog } from '../../log.js'
 import type { DirectoryMetrics } from '../metrics.js'
 import type { Directory, NamedWebhook } from '../model.js'
@@ -7,7 +8,7 @@ import type { CallResult, CallWebhook } from './call.js'
 import { keepLease, leaseMs } from './lease.js'
 import { type Message, toMessages } from './message.js'
 import { ownerOf, storedId } from './queue.js'
-import { backOff, isFinal, isStale } from './retry.js'
+import { isStale } from './retry.js'
 import { isOwed, webhookOf } from './webhook.js'
 
 /** Most events claimed at a time, and so repeated after a crash. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { refusedTarget } from '../../../webhooks/target.js'
 import type { DirectoryCore } from '../core.js'
-import { refusedTarget } from '../events/target.js'
 import { sealHeaders, sealWebhook, webhookOf, webhooksOf } from '../events/webhook.js'
 import {
   maxNameLength,

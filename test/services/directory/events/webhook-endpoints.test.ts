@@ -1,7 +1,7 @@
 /** Several webhooks of one directory: each with its events, headers, secret, retries and switch. */
 import t, { type Test } from 'tap'
-import { signatureHeaders } from '../../../../services/directory/events/sign.js'
 import { openSqlite } from '../../../../services/directory/store/sqlite/store.js'
+import { signatureHeaders } from '../../../../webhooks/sign.js'
 import { matchList } from '../../../helpers/lists.js'
 import { mongoUrl } from '../../../helpers/mongo.js'
 import { waitUntil } from '../../../helpers/wait.js'

@@ -21,6 +21,18 @@ export interface TargetRules {
   readonly allowHttp: boolean
 }
 
+/** The rules that the environment states. Throws an Error with a sentence. */
+export const targetRules = (env: NodeJS.ProcessEnv): TargetRules => ({
+  allowPrivate: flag('WEBHOOK_ALLOW_PRIVATE', env.WEBHOOK_ALLOW_PRIVATE),
+  allowHttp: flag('WEBHOOK_ALLOW_HTTP', env.WEBHOOK_ALLOW_HTTP),
+})
+
+function flag(name: string, text: string | undefined): boolean {
+  if (text === undefined || text === '' || text === 'false') return false
+  if (text === 'true') return true
+  throw new Error(`${name} must be true or false`)
+}
+
 /**
  * Refused ports from 1024 on: the "bad ports" of the Fetch standard, and those of databases and of Docker, which may
  * mistake an HTTP request for one of their own. Below 1024 only 80 and 443 are allowed.

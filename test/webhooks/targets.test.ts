@@ -2,14 +2,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { createPoster } from '../../../../services/directory/events/post.js'
-import {
-  isPublicAddress,
-  type ResolveHost,
-  refusedTarget,
-} from '../../../../services/directory/events/target.js'
-import { open } from '../../../../services/directory/index.js'
-import { startService } from '../harness.js'
+import { open } from '../../services/directory/index.js'
+import { createPoster } from '../../webhooks/post.js'
+import { isPublicAddress, type ResolveHost, refusedTarget } from '../../webhooks/target.js'
+import { startService } from '../services/directory/harness.js'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 const rules = { allowPrivate: true, allowHttp: true }
