@@ -41,6 +41,20 @@ export function isHttpsUrl(text: string): boolean {
   return /^https:\/\/[^\s#@]+$/i.test(text) && URL.canParse(text)
 }
 
+/** An http or https address without user and password, which would be sent along, and without a fragment. */
+export function isWebhookUrl(text: string): boolean {
+  if (!/^https?:\/\/[^\s#]+$/i.test(text) || !URL.canParse(text)) return false
+  const { username, password, hostname } = new URL(text)
+  return username === '' && password === '' && HOST.test(hostname)
+}
+
+/** Standard Webhooks: what follows `whsec_` is the key in base64. */
+export function isWebhookSecret(text: string): boolean {
+  if (!text.startsWith('whsec_')) return true
+  const base64 = text.slice('whsec_'.length)
+  return /^[A-Za-z0-9+/]+={0,2}$/.test(base64) && Buffer.from(base64, 'base64').length >= 16
+}
+
 /**
  * A redis(s) address: of a server, of a Cluster's nodes, or of Sentinels with the name of their master. Empty for none.
  */

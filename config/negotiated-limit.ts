@@ -29,10 +29,10 @@ export function readNegotiatedLimit(
 /** A quota as projects.yaml would have it, durations as text; it has been checked. */
 export type WrittenQuota = Readonly<Record<string, unknown>> | typeof UNLIMITED
 
-/** What `readNegotiatedLimit` would read as this quota. */
+/** What `readNegotiatedLimit` would read as this quota, without `notify`: its secret is shown to nobody. */
 export function writtenQuota(quota: QuotaOverride): WrittenQuota {
   if (quota === UNLIMITED) return quota
-  const { windows, trial, ...keys } = quota
+  const { windows, trial, notify: _, ...keys } = quota
   return {
     ...keys,
     ...(windows && { windows: windows.map(writtenWindow) }),

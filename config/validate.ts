@@ -17,6 +17,8 @@ import {
   isRedisUrl,
   isTimeZone,
   isTls12Cipher,
+  isWebhookSecret,
+  isWebhookUrl,
 } from './formats.js'
 import type { UnplacedProblem } from './problem.js'
 import { ACCESS, accessSchema } from './schema/access.js'
@@ -29,13 +31,14 @@ import { projectsSchema } from './schema/projects.js'
 import { parseSize } from './schema/size.js'
 import { faultOf, type VariablesOf } from './sentences.js'
 import { PROJECT_LIMITS } from './words/bucket.js'
+import { type HiddenAs, hidden } from './words/hidden.js'
 
 /** Maps by the word that abbreviates them. */
 type Shorthand = Readonly<Record<string, object>>
 
 /**
  * Reports all faults at once and changes `data`: defaults are filled in, durations become milliseconds, percentages
- * numbers, and a plugin's bare name becomes the map it is short for. `variablesOf` says which values come from the
+ * numbers, secrets are hidden, and a plugin's bare name becomes the map it is short for. `variablesOf` says which values come from the
  * environment.
  */
 export type Validator = (data: unknown, variablesOf: VariablesOf) => UnplacedProblem[]
@@ -108,6 +111,18 @@ function createAjv(): Ajv {
   ajv.addFormat('proxy-header', isProxyHeader)
   ajv.addFormat('day-or-instant', isDayOrInstant)
   ajv.addFormat('time-zone', isTimeZone)
+  ajv.addFormat('webhook-url', isWebhookUrl)
+  ajv.addFormat('webhook-secret', isWebhookSecret)
+  ajv.addKeyword({
+    keyword: 'hidden',
+    type: 'string',
+    modifying: true,
+    validate: (as: HiddenAs, text: string, _schema?: object, context?: DataValidationCxt) => {
+      // What its format refuses is reported for that.
+      if (as === 'secret' || isWebhookUrl(text)) replaceValue(context, hidden(text, as))
+      return true
+    },
+  })
   ajv.addKeyword({
     keyword: 'duration',
     type: 'string',

@@ -62,6 +62,8 @@ const PLACES: Record<string, Row> = {
   ...Object.fromEntries(ROOMS.map(room => [room, { value: WORDS }])),
   // Its plugins describe their settings, as those of others do, and watch files as the configuration does.
   'gateway/identify': { value: [...WORDS, 'config/schema', 'config/marks.ts'] },
+  // Its volumetric rules have quotas that buckets have, too.
+  'gateway/decide': { value: [...WORDS, 'config/schema/notify.ts'] },
   // Compiles the configuration as it was loaded.
   'gateway/policy': { value: WORDS, types: ['config/types.ts'] },
   // The two users of it: clients in one, upstreams in the other.
@@ -71,6 +73,12 @@ const PLACES: Record<string, Row> = {
   // Orders certificates; who serves them is injected.
   'gateway/acme': {
     value: [...WORDS, 'config/file-lock.ts', 'config/files.ts', 'config/checks/pem.ts'],
+  },
+
+  // Looks at the readings of verdicts; shares the store of decide, and the calls of webhooks.
+  'gateway/notify': {
+    value: [...WORDS, 'gateway/decide/redis', 'webhooks'],
+    types: ['config/types.ts'],
   },
 
   // Written against the rooms' types; their functions are injected, except those of forward that word a response.
@@ -99,11 +107,12 @@ const PLACES: Record<string, Row> = {
     value: [
       ...WORDS,
       ...ROOMS,
-      ...['acme', 'http1', 'pipeline', 'configured', 'overrides', 'explain', 'admin'].map(
+      ...['acme', 'http1', 'pipeline', 'configured', 'overrides', 'explain', 'admin', 'notify'].map(
         room => `gateway/${room}`,
       ),
       'config',
       'services/storage',
+      'webhooks',
     ],
     dynamic: [
       'services/directory/index.ts',
@@ -121,6 +130,7 @@ const PLACES: Record<string, Row> = {
       ...['plugins.ts', 'pipeline', 'configured', 'explain', 'admin', 'run'].map(room => `gateway/${room}`),
       'config',
       'services/storage',
+      'webhooks',
     ],
     dynamic: ['gateway/run/serve.ts', 'services/directory/index.ts', 'services/identity/index.ts'],
   },

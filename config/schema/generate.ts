@@ -17,6 +17,7 @@ interface Schema {
 const OWN_KEYWORDS = new Set([
   'expected',
   'secret',
+  'hidden',
   'whyRequired',
   'shorthand',
   'format',

@@ -12,6 +12,7 @@ import {
 } from '../words/quota.js'
 import { ALGORITHMS, CALENDAR_UNITS, UNLIMITED } from '../words/words.js'
 import { Requests, Strict, Word, when } from './fields.js'
+import { NotifySchema } from './notify.js'
 
 const PER = 'day, week or month, or whole seconds from 1s to 31d, such as 90s, 1h or 7d'
 const ALGORITHM_HELP =
@@ -82,6 +83,7 @@ const quotaProperties = {
   algorithm: Word(ALGORITHMS, { default: 'sliding-window', description: ALGORITHM_HELP }),
   lease: Type.Boolean({ default: false, description: LEASE_HELP }),
   trial: Trial,
+  notify: Type.Optional(NotifySchema),
 }
 
 const overrideProperties = {
@@ -89,6 +91,7 @@ const overrideProperties = {
   algorithm: Type.Optional(Word(ALGORITHMS, { description: ALGORITHM_HELP })),
   lease: Type.Optional(Type.Boolean({ description: LEASE_HELP })),
   trial: Trial,
+  notify: Type.Optional(NotifySchema),
 }
 
 /** An object with these keys, or the word `unlimited`. */

@@ -1,5 +1,6 @@
 /** A quota: its windows, and how they count. Depends only on the shared words, so every folder may import it. */
 import { isDeepStrictEqual } from 'node:util'
+import type { Notify } from './notify.js'
 import { type Algorithm, type CalendarUnit, UNLIMITED } from './words.js'
 
 /** One window: the spec's two, burst and sustained, take this form too. */
@@ -23,10 +24,12 @@ export interface Quota {
   readonly algorithm: Algorithm
   readonly lease: boolean
   readonly trial?: Trial
+  /** Whom to tell that a window is being used up. */
+  readonly notify?: Notify
 }
 
 /** A quota on trial beside the one in force; settings it leaves out are taken from that one. */
-export type Trial = Omit<Partial<Quota>, 'lease' | 'trial'>
+export type Trial = Omit<Partial<Quota>, 'lease' | 'trial' | 'notify'>
 
 export type QuotaEntry = Quota | typeof UNLIMITED
 /** A project's override; what it leaves out stays as in the row. */
@@ -77,9 +80,9 @@ function trialUnder(
   quota: Quota,
   tried: Trial | undefined,
   own: Trial | undefined,
-  { lease: _, ...fixed }: Partial<Quota>,
+  { lease: _lease, notify: _notify, ...fixed }: Partial<Quota>,
 ): Trial | undefined {
-  const { lease, ...present } = quota
+  const { lease, notify, ...present } = quota
   if (own !== undefined) return merged(present, own)
   const trial = tried && merged({ algorithm: quota.algorithm, ...tried }, fixed)
   return isDeepStrictEqual(trial, present) ? undefined : trial

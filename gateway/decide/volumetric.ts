@@ -3,6 +3,7 @@
  * 'Volumetric limits').
  */
 import { type Static, Type } from 'typebox'
+import { NotifySchema } from '../../config/schema/notify.js'
 import { ANSWER_HEADER } from '../../config/words/field-names.js'
 import { ruleDemand } from '../compiled-rule.js'
 import type { MeterDemand } from '../demand.js'
@@ -39,6 +40,7 @@ const schema = Type.Object({
         unit: '1s',
         description: 'Length of the window, which begins with the first request of a key.',
       }),
+      notify: Type.Optional(NotifySchema),
     },
     { additionalProperties: false, description: 'How many requests in which time.' },
   ),

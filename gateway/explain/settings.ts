@@ -1,6 +1,7 @@
 /** Settings of the built-in kinds of rules as text. */
 import { listed } from '../../config/problem.js'
 import type { Costs } from '../../config/words/bucket.js'
+import { notifyText } from '../../config/words/notify.js'
 import type { QuotaWindow } from '../../config/words/quota.js'
 import type { ReservedCost } from '../../config/words/reserve.js'
 import type { volumetric } from '../decide/volumetric.js'
@@ -11,9 +12,10 @@ import type { WrittenWhen } from '../policy/when.js'
 /** The config of a volumetric rule; times in ms. */
 export type VolumetricRule = Static<(typeof volumetric)['schema']>
 
-/** `1,000 per 60 s`. */
-export function quotaText({ requests, per }: VolumetricRule['quota']): string {
-  return `${grouped(requests)} per ${secondsText(per)}`
+/** `1,000 per 60 s`, `1,000 per 60 s (notifies at 80% to https://hooks.example.com/…)`. */
+export function quotaText({ requests, per, notify }: VolumetricRule['quota']): string {
+  const told = notify === undefined ? '' : ` (notifies at ${notifyText(notify)})`
+  return `${grouped(requests)} per ${secondsText(per)}${told}`
 }
 
 /** `100 per hour`, `20,000 per month (Europe/Berlin)`. */

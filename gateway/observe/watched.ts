@@ -60,6 +60,19 @@ export function watchKeys(series: Series, counts: () => Iterable<WrongKeyCount>)
   )
 }
 
+/** @param counts the totals so far, by result */
+export function watchNotifications(series: Series, counts: Readonly<Record<string, number>>): void {
+  series.counter(
+    'sluice_notifications_total',
+    'Notifications of quotas (notify) by what became of them: sent; failed, for each attempt; dropped, for those given up.',
+    ['result'],
+    function () {
+      this.reset()
+      for (const [result, times] of Object.entries(counts)) this.inc({ result }, times)
+    },
+  )
+}
+
 /** A certificate that this gateway orders itself. */
 export interface OrderedCertificate {
   readonly state: { readonly domains: readonly string[]; readonly expires: Date | null }

@@ -16,6 +16,8 @@ import { UnknownHosts } from '../identify/unknown.js'
 import type { CertificatePair } from '../listen/certificate.js'
 import { clientAddress, networkOf } from '../listen/client.js'
 import { LoopDelay } from '../listen/loop-delay.js'
+import { Crossings } from '../notify/crossings.js'
+import type { Notifications } from '../notify/notifications.js'
 import { Live, type StepCounts } from '../observe/live/live.js'
 import { boundedLog } from '../observe/log-limits.js'
 import { Metrics } from '../observe/metrics.js'
@@ -46,6 +48,8 @@ export interface CoreOptions {
   readonly reportForwarding?: (seen: UntrustedForwarding) => void
   /** Counts a wrong credential; the seconds that its sender has to wait. Never rejects. */
   readonly countWrongCredential: Lasting['countWrongCredential']
+  /** Claims and sends notifications. */
+  readonly notifications: Notifications
   /** The overrides of this process; `unanswered` is to be called for each look at Redis that fails. */
   openRuntime(unanswered: () => void): Promise<Runtime>
   readonly log: Log
@@ -125,8 +129,10 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     now,
     denials: new Denials(now),
   }
+  const crossings = new Crossings({ notifications: options.notifications, shown: redactor })
   const lasting: Lasting = {
     counters,
+    crossings,
     decider: new Decider({
       ...counters,
       onSlots: held.noting(slotReports((rule, change) => metrics.inflight(rule, change), log)),
@@ -221,6 +227,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
       await ports.drain(inForce.loaded.config.gateway.drain)
       await upstreams.close()
       await inForce.close()
+      await crossings.idle()
       await tracing?.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()

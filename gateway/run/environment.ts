@@ -1,6 +1,7 @@
 /** The embedded services, and what of the environment the gateway could not start with. */
 import { type Config, problemAt } from '../../config/load.js'
 import type { Path, Problem } from '../../config/problem.js'
+import { targetRules } from '../../webhooks/target.js'
 import { logLevel } from './process.js'
 import { secretFault } from './secret.js'
 
@@ -10,9 +11,12 @@ export async function environmentProblems(config: Config, env: NodeJS.ProcessEnv
   const embedded = Object.entries(config.gateway.upstreams).flatMap(([name, upstream]) =>
     'embedded' in upstream ? [{ name, service: upstream.embedded }] : [],
   )
-  const own = [parserFault(env), levelFault(env), secretFault(env, embedded.length > 0)].filter(
-    fault => fault !== undefined,
-  )
+  const own = [
+    parserFault(env),
+    faultOf(() => logLevel(env)),
+    faultOf(() => targetRules(env)),
+    secretFault(env, embedded.length > 0),
+  ].filter(fault => fault !== undefined)
   const services = embedded.map(async ({ name, service }) => {
     const fault = await settingsFault(service as keyof typeof EMBEDDED, env)
     // Both read ENCRYPTION_KEY, and what is wrong with it is said once.
@@ -29,9 +33,10 @@ function parserFault(env: NodeJS.ProcessEnv): string | undefined {
   return 'Sluice does not run with --insecure-http-parser: it would open the door to request smuggling.'
 }
 
-function levelFault(env: NodeJS.ProcessEnv): string | undefined {
+/** The message of the error that `read` throws. */
+function faultOf(read: () => unknown): string | undefined {
   try {
-    logLevel(env)
+    read()
     return undefined
   } catch (error) {
     return (error as Error).message

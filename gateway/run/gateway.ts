@@ -1,13 +1,15 @@
 /** Assembles a running gateway around what takes its requests: reload, admin port, drain. */
 
 import { urlOf } from '../../config/words/address.js'
+import type { TargetRules } from '../../webhooks/target.js'
 import type { CertificateKeeper } from '../acme/keeper.js'
 import { Health, startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { Configuration, InvalidConfiguration } from '../configured/load.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { listRoutes } from '../explain/route-list.js'
-import { watchCertificate, watchKeys } from '../observe/watched.js'
+import { NotificationSender } from '../notify/sender.js'
+import { watchCertificate, watchKeys, watchNotifications } from '../observe/watched.js'
 import { reportModes } from '../overrides/mode.js'
 import { reportQuotas } from '../overrides/quota.js'
 import { overrideRoutes } from '../overrides/routes.js'
@@ -19,7 +21,8 @@ import { joinUpstreams, standingOf } from './live/join-upstreams.js'
 import { liveData } from './live/live-data.js'
 import { Reloader } from './reload.js'
 
-export interface GatewayOptions extends Omit<HostOptions, 'countWrongCredential' | 'ordered'> {
+export interface GatewayOptions
+  extends Omit<HostOptions, 'countWrongCredential' | 'notifications' | 'ordered'> {
   /** Reads the configuration again. */
   load(): Promise<Configuration | InvalidConfiguration>
   /** The series of the embedded services, in the Prometheus text format. */
@@ -28,6 +31,8 @@ export interface GatewayOptions extends Omit<HostOptions, 'countWrongCredential'
   embeddedTroubles?(): string[]
   /** Counts wrong keys sent to the admin port and the embedded services, and wrong credentials of requests. */
   readonly wrongKeys: WrongKeys
+  /** Where notifications may be sent. */
+  readonly webhookTargets: TargetRules
 }
 
 export interface RunningGateway {
@@ -52,13 +57,20 @@ export async function startGateway(
     install: certificate => host.install(certificate),
     log,
   })
-  const host = await openHost({ ...options, countWrongCredential, ordered: await keeper?.stored() })
+  const notifications = new NotificationSender({ redis, targets: options.webhookTargets, log })
+  const host = await openHost({
+    ...options,
+    countWrongCredential,
+    notifications,
+    ordered: await keeper?.stored(),
+  })
   const { metrics, overrides } = host
   const { runtime } = overrides
   const health = new Health(() => host.trouble)
   metrics.policyLoaded(first.compiled.policy.revision)
   watchCertificate(metrics.series, keeper)
   watchKeys(metrics.series, () => wrongKeys.counts())
+  watchNotifications(metrics.series, notifications.counts)
   const reloader = new Reloader({
     first,
     load,
@@ -126,6 +138,7 @@ export async function startGateway(
       // The processes still know when keys were used.
       const listClosed = keys.close()
       await host.drain()
+      await notifications.close()
       await admin.close()
       await listClosed
       overrides.store.close()

@@ -16,6 +16,8 @@ import { Shares } from '../listen/client-shares.js'
 import { createCredentials } from '../listen/credentials.js'
 import { type FactsSettings, readFacts } from '../listen/facts.js'
 import { type Memory, peekBody, tapBody } from '../listen/peek-body.js'
+import type { Crossings } from '../notify/crossings.js'
+import { notifiesIn } from '../notify/notice.js'
 import { type AccessLog, accessLog, type UnreadRequest } from '../observe/access-log.js'
 import { decisionLog } from '../observe/decision-log.js'
 import { Redactor } from '../observe/redact.js'
@@ -35,6 +37,8 @@ export interface Lasting {
   readonly decider: Decider
   /** The counters that it decides by. */
   readonly counters: Counters
+  /** Looks at the verdicts of configurations with a `notify`. */
+  readonly crossings: Pick<Crossings, 'watch'>
   readonly upstreams: Upstreams
   readonly unknownHosts: UnknownHosts
   /** Entries, modes and negotiated limits set on the admin port. */
@@ -145,7 +149,7 @@ export class Generation implements InForce {
   }
 
   #parts(upstreams: ReadonlyMap<string, Upstream>, redactor: Redactor): PipelineParts {
-    const { counters, decider, observers, tracing, log } = this.#lasting
+    const { counters, observers, tracing, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -171,8 +175,7 @@ export class Generation implements InForce {
       peekBody: (body, { network }) => peekBody(body, PEEK_BYTES, PEEK_MS, memoryOf(network)),
       answerTail: matched => (watchesAnswer(matched) ? new LastBytes() : undefined),
       tapBody: (body, onPrefix) => tapBody(body, PEEK_BYTES, onPrefix),
-      decide: request => decider.decide(request),
-      refuseUnread: request => decider.refuseUnread(request),
+      ...this.#decide(),
       countWrongCredential: this.#lasting.countWrongCredential,
       quotaOf: routed => ownQuota(routed, this.current.compiled.policy, counters),
       sendRejection,
@@ -186,6 +189,20 @@ export class Generation implements InForce {
         this.#requests -= 1
         if (this.#isRetired && this.#requests === 0) this.#end()
       },
+    }
+  }
+
+  /** Verdicts are looked at only where somebody wants to be notified. */
+  #decide(): Pick<PipelineParts, 'decide' | 'refuseUnread'> {
+    const { decider, crossings } = this.#lasting
+    const plain: Pick<PipelineParts, 'decide' | 'refuseUnread'> = {
+      decide: request => decider.decide(request),
+      refuseUnread: request => decider.refuseUnread(request),
+    }
+    if (!notifiesIn(this.loaded.config)) return plain
+    return {
+      decide: request => crossings.watch(plain.decide(request), request.project),
+      refuseUnread: request => crossings.watch(plain.refuseUnread(request), request.project),
     }
   }
 

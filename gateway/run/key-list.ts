@@ -1,10 +1,9 @@
 /** The API keys as the admin port lists them. When each was last used is known to all gateways on one Redis. */
-import { once } from 'node:events'
 import { fileBeside } from '../../config/files.js'
 import type { KeyList, ListedKey } from '../admin/key-list.js'
 import type { Configuration } from '../configured/load.js'
-import { connectRedis, type RedisClient, reconnect } from '../decide/redis/connection.js'
 import { KEY_SPACE } from '../decide/redis/key-space.js'
+import { SideConnection } from '../decide/redis/side-connection.js'
 import { type ApiKey, stateOf } from '../identify/api-keys/key-file.js'
 import type { KeyStore } from '../identify/api-keys/key-store.js'
 import { useKeys } from '../identify/api-keys/shared-keys.js'
@@ -22,7 +21,6 @@ const LATEST = `for i = 1, #ARGV, 2 do
 end
 redis.call('EXPIRE', KEYS[1], 34560000)`
 const MOST = 1000
-const PATIENCE_MS = 1000
 
 /** When keys were last used, by id, in ms since the epoch. */
 export type KeyUses = readonly (readonly [id: string, at: number])[]
@@ -45,13 +43,14 @@ export class KeyLister {
   /** Ids of the keys whose last uses somebody waits for. */
   readonly #wanted = new Set<string>()
   #store: { readonly file: string; readonly keys: InUse<KeyStore> } | undefined
-  #redis: RedisClient | undefined
+  readonly #redis: SideConnection | undefined
   /** One at a time: what waits for a Redis that is silent must not pile up. */
   #exchanging: Promise<void> | undefined
   readonly #timer: NodeJS.Timeout
 
   constructor(options: KeyListOptions) {
     this.#options = options
+    this.#redis = options.redis === '' ? undefined : new SideConnection(options.redis, options.log)
     // From the start: workers that begin later learn from it what is in force.
     this.reloaded()
     this.#timer = setInterval(() => void this.#exchange(), EXCHANGE_MS).unref()
@@ -90,7 +89,7 @@ export class KeyLister {
     clearInterval(this.#timer)
     await this.#exchange()
     this.#store?.keys.release()
-    this.#redis?.disconnect()
+    this.#redis?.close()
   }
 
   /** The keys in force: in this process they are those of its identifiers. */
@@ -124,20 +123,17 @@ export class KeyLister {
     for (const [id, at] of await this.#options.uses()) {
       if (this.#take(id, at)) this.#unsent.set(id, at)
     }
-    const { redis: url, log } = this.#options
-    if (url === '' || this.#unsent.size + this.#wanted.size === 0) return
-    this.#redis ??= connectRedis(url, log)
     const redis = this.#redis
-    if (redis.status !== 'ready') await this.#inTime(redis, once(redis, 'ready'))
+    if (redis === undefined || this.#unsent.size + this.#wanted.size === 0) return
     for (const part of parts([...this.#unsent], MOST)) {
-      await this.#inTime(redis, redis.eval(LATEST, 1, USED, ...part.flat()))
+      await redis.call(USED, client => client.eval(LATEST, 1, USED, ...part.flat()))
       for (const [id, at] of part) if (this.#unsent.get(id) === at) this.#unsent.delete(id)
     }
     // Not all of them: 50,000 would stop the event loop for a fifth of a second.
     while (this.#wanted.size > 0) {
       const ids = [...this.#wanted].slice(0, MOST)
       for (const id of ids) this.#wanted.delete(id)
-      const known = await this.#inTime(redis, redis.hmget(USED, ...ids))
+      const known = await redis.call(USED, client => client.hmget(USED, ...ids))
       for (const [i, id] of ids.entries()) this.#take(id, Number(known[i]))
     }
   }
@@ -146,18 +142,6 @@ export class KeyLister {
     if (!(at > (this.#used.get(id) ?? 0))) return false
     this.#used.set(id, at)
     return true
-  }
-
-  /** Rejects when Redis does not answer in time, and replaces the connection. */
-  async #inTime<T>(redis: RedisClient, answer: Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        reconnect(redis, USED)
-        reject(new Error('Redis has not answered in time.'))
-      }, PATIENCE_MS)
-    })
-    return Promise.race([answer, late]).finally(() => clearTimeout(timer))
   }
 
   readonly #failed = (error: unknown): void => {

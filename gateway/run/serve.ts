@@ -6,6 +6,7 @@ import type { FileContents } from '../../config/files.js'
 import type { Config } from '../../config/load.js'
 import { listProblems } from '../../config/problem.js'
 import { MOST_WORKERS } from '../../config/schema/listen.js'
+import { targetRules } from '../../webhooks/target.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import { type Configuration, load, loadOrFail } from '../configured/load.js'
 import { Failure } from '../errors.js'
@@ -93,6 +94,7 @@ async function start(
     embeddedMetrics: () => services.metrics(),
     embeddedTroubles: () => services.troubles(),
     wrongKeys,
+    webhookTargets: targetRules(process.env),
     log,
   }
   const workers = workersOf(first.config)

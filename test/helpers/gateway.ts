@@ -1,4 +1,5 @@
 /** A whole gateway in the test's own process, with a configuration written for the test. */
+
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +9,7 @@ import { load, loadOrFail } from '../../gateway/configured/load.js'
 import { type RunningGateway, startGateway } from '../../gateway/run/gateway.js'
 import { openWrongKeys } from '../../gateway/run/wrong-keys.js'
 import type { Log } from '../../gateway/types.js'
+import type { TargetRules } from '../../webhooks/target.js'
 
 export interface TestGatewayOptions {
   /** Address of the upstream. */
@@ -29,6 +31,8 @@ export interface TestGatewayOptions {
   readonly limits?: string
   /** How late the event loop may run before requests are shed: high by default, because tests share the process. */
   readonly maxEventLoopDelay?: string
+  /** Where notifications may be sent; default: as without settings. */
+  readonly webhookTargets?: TargetRules
   /** Key of the admin port. */
   readonly adminKey?: string
   /** Further lines of gateway.yaml. */
@@ -89,6 +93,7 @@ export async function testGateway(t: Test, options: TestGatewayOptions): Promise
     },
     secret: Buffer.from('test'),
     wrongKeys,
+    webhookTargets: options.webhookTargets ?? { allowPrivate: false, allowHttp: false },
     log,
   })
   let drained: Promise<void> | undefined

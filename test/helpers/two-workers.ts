@@ -15,6 +15,7 @@ export async function twoWorkers(
   t: Test,
   policies: Readonly<Record<string, Yaml>>,
   settings: object = {},
+  env: Readonly<Record<string, string>> = {},
 ): Promise<GatewayProcess | undefined> {
   if (!redisCommand(t)) return undefined
   const redis = await startRedis()
@@ -27,5 +28,5 @@ export async function twoWorkers(
     ...oneUpstream(upstream),
     ...settings,
   }
-  return gatewayProcess(t, writeConfig(t, gateway, policies))
+  return gatewayProcess(t, writeConfig(t, gateway, policies), env)
 }

@@ -9,6 +9,7 @@ import { checkCertificateDates } from './certificates.js'
 import { checkGateway } from './gateway.js'
 import { checkCalls } from './json-rpc.js'
 import { checkKeys } from './keys.js'
+import { checkNotify } from './notify.js'
 import { checkObservation } from './observation.js'
 import { checkQuotas } from './quotas.js'
 import { checkReach } from './reach.js'
@@ -22,6 +23,7 @@ const CHECKS: readonly ((subject: Subject) => Remark[])[] = [
   checkIdleRules,
   checkKeys,
   checkCalls,
+  checkNotify,
   checkObservation,
   checkAccess,
   checkGateway,

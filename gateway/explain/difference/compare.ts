@@ -4,6 +4,7 @@ import { bothWords, describeColumns, groupColumns } from '../../../config/checks
 import { isProjectLimits } from '../../../config/load.js'
 import type { ProjectEntry } from '../../../config/schema/projects.js'
 import type { BucketConfig } from '../../../config/words/bucket.js'
+import { notifyText } from '../../../config/words/notify.js'
 import { columnName, pluginConfig } from '../../../config/words/words.js'
 import type { Configuration } from '../../configured/load.js'
 import type { BucketRule, Table } from '../../policy/policy.js'
@@ -121,13 +122,14 @@ function bucketFields(rule: BucketRule | undefined): FieldValues {
 
 function quotaFields(config: BucketConfig): FieldValues {
   if ('unlimited' in config) return { unlimited: true }
-  const { burst, sustained, windows = [], algorithm, lease } = config
+  const { burst, sustained, windows = [], algorithm, lease, notify } = config
   const costs = costTexts(config)
   return {
     ...(burst !== undefined && { burst }),
     ...(sustained !== undefined && { sustained }),
     ...Object.fromEntries(windows.map(window => [`window ${window.name}`, windowText(window)])),
     ...(costs.length > 0 && { costs }),
+    ...(notify !== undefined && { notify: notifyText(notify) }),
     algorithm,
     lease,
   }

@@ -91,7 +91,11 @@ function quotaText(change: FieldChange): string {
   return now === null ? `no longer ${what}${text(old)}` : `${what}${text(now)}`
 }
 
-const LEADS: Readonly<Record<string, string>> = { costs: 'costs ', key: 'counted by ' }
+const LEADS: Readonly<Record<string, string>> = {
+  costs: 'costs ',
+  key: 'counted by ',
+  notify: 'notifies at ',
+}
 
 /** Settings that are only reported when their value changes. */
 const QUIET = new Set(['algorithm', 'lease', 'mode', 'onStoreError'])

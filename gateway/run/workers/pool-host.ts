@@ -42,6 +42,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     )
   }
   const { first, workers, secret, configPath, embedded, countWrongCredential, hopeless, log } = options
+  const { notifications } = options
   const { listen, redis, store, tracing } = first.config.gateway
   const metrics = new Metrics(version())
   const level = logLevel(process.env)
@@ -109,6 +110,9 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     calls: {
       embedded,
       countWrongCredential,
+      claimNotification: (name, ms) => notifications.claim(name, ms),
+      shortenClaim: (name, ms) => notifications.shorten(name, ms),
+      sendNotification: notification => notifications.send(notification),
       keySetRead,
       wantsKeys,
       learnKeys(read) {

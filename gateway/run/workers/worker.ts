@@ -10,6 +10,7 @@ import { keyUses, learnKeys, shareKeys, wantsKeys } from '../../identify/api-key
 import { trustChecks } from '../../identify/checked.js'
 import { learnKeySet, type ReadKeySet, shareKeySets } from '../../identify/jwt/shared-key-sets.js'
 import type { CertificatePair } from '../../listen/certificate.js'
+import type { Notifications } from '../../notify/notifications.js'
 import type { ClosableLog, LogLevel } from '../../observe/log.js'
 import type { MetricsSnapshot } from '../../observe/series.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
@@ -58,6 +59,9 @@ export interface SupervisorCalls extends KeyCalls {
   /** The worker has read a key set: the others learn it. */
   keySetRead(read: ReadKeySet): void
   countWrongCredential(client: string, credential: string): Promise<number | undefined>
+  claimNotification: Notifications['claim']
+  shortenClaim: Notifications['shorten']
+  sendNotification: Notifications['send']
   /** @throws {Unreachable} */
   recordOverride(override: StoredOverride): Promise<void>
   withdrawOverride(id: string): Promise<void>
@@ -134,6 +138,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
     countWrongCredential: countInTime((client, credential) =>
       supervisor.ask('countWrongCredential', client, credential),
     ),
+    notifications: notificationsOf(supervisor),
     secret: Buffer.from(secret, 'base64'),
     async openRuntime(unanswered) {
       suspectRedis = unanswered
@@ -154,6 +159,15 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
   } satisfies WorkerCalls
   await supervisor.ask('join', change)
   await supervisor.ask('ready', await core.listen())
+}
+
+/** The supervisor claims and sends for all workers: without an answer, another may have claimed. */
+function notificationsOf(supervisor: Channel<SupervisorCalls>): Notifications {
+  return {
+    claim: (name, ms) => supervisor.ask('claimNotification', name, ms).catch(() => false),
+    shorten: (name, ms) => void supervisor.ask('shortenClaim', name, ms).catch(() => undefined),
+    send: notification => void supervisor.ask('sendNotification', notification).catch(() => undefined),
+  }
 }
 
 /** A replacement must run with the same settings as the other workers, even if the files ask for a restart by now. */

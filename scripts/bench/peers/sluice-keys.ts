@@ -29,5 +29,6 @@ await startGateway({
   embedded: () => Promise.reject(new Error('none')),
   secret: Buffer.from('bench'),
   wrongKeys: openWrongKeys(config.gateway.redis, log).wrongKeys,
+  webhookTargets: { allowPrivate: false, allowHttp: false },
   log,
 })

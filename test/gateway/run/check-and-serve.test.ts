@@ -32,6 +32,7 @@ async function serve(path: string): Promise<string> {
       embedded: async () => ({ url: 'http://127.0.0.1:1', secret: 'secret' }),
       secret: Buffer.from('test'),
       wrongKeys,
+      webhookTargets: { allowPrivate: false, allowHttp: false },
       log: SILENT,
     })
     await gateway.drain()

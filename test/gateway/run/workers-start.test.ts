@@ -47,6 +47,7 @@ routes: [{ path: /**, upstream: app }]
     const core = await openCore({
       ...{ first, certificate: undefined, workers: 4, embedded, secret, openRuntime, log },
       countWrongCredential: async () => undefined,
+      notifications: { claim: async () => false, shorten() {}, send() {} },
     })
     const url = await core.listen()
     t.teardown(() => core.drain())
