@@ -1,9 +1,9 @@
 /**
- * One negotiated limit by itself, for what is set at run time: in the form, by the schema and the checks of `overrides` in
- * projects.yaml; and in words.
+ * One negotiated limit by itself, for what is set at run time: in the form and with the checks of `overrides` in
+ * projects.yaml, but without `notify`; and in words.
  */
 import { formatPath } from './problem.js'
-import { OverrideSchema, windowFaults } from './schema/quota.js'
+import { SettableOverrideSchema, windowFaults } from './schema/quota.js'
 import { createValidator, type Validator } from './validate.js'
 import type { QuotaOverride, QuotaWindow } from './words/quota.js'
 import { UNLIMITED } from './words/words.js'
@@ -14,7 +14,7 @@ let validator: Validator | undefined
 export function readNegotiatedLimit(
   written: unknown,
 ): { readonly quota: QuotaOverride } | { readonly fault: string } {
-  validator ??= createValidator(OverrideSchema)
+  validator ??= createValidator(SettableOverrideSchema)
   // The validator replaces durations by milliseconds.
   const quota = structuredClone(written) as QuotaOverride
   const faults = validator(quota, () => [])

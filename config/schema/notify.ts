@@ -37,7 +37,8 @@ const { type: _, ...notify } = Strict(
       format: 'webhook-secret',
       expected:
         'a secret of 16 to 256 characters without spaces; after whsec_ at least 16 bytes in base64 follow',
-      description: 'Signs the calls, as webhooks of the directory are signed. Best from a variable of the environment.',
+      description:
+        'Signs the calls, as webhooks of the directory are signed. Best from a variable of the environment.',
     }),
   },
   { description: 'Whom to tell that the quota is being used up.' },

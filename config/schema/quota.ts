@@ -91,7 +91,6 @@ const overrideProperties = {
   algorithm: Type.Optional(Word(ALGORITHMS, { description: ALGORITHM_HELP })),
   lease: Type.Optional(Type.Boolean({ description: LEASE_HELP })),
   trial: Trial,
-  notify: Type.Optional(NotifySchema),
 }
 
 /** An object with these keys, or the word `unlimited`. */
@@ -107,7 +106,12 @@ function orUnlimited<T>(properties: Record<string, TSchema>) {
 }
 
 export const QuotaSchema = orUnlimited<Quota>(quotaProperties)
-export const OverrideSchema = orUnlimited<Partial<Quota>>(overrideProperties)
+export const OverrideSchema = orUnlimited<Partial<Quota>>({
+  ...overrideProperties,
+  notify: Type.Optional(NotifySchema),
+})
+/** An override set on the admin port, which shows what it has stored: no place for a secret. */
+export const SettableOverrideSchema = orUnlimited<Partial<Quota>>(overrideProperties)
 
 /**
  * Faults of the quota at `path` that a schema cannot express: no window, or windows that do not fit together.
