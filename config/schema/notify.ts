@@ -22,7 +22,6 @@ const { type: _, ...notify } = Strict(
       {
         minItems: 1,
         maxItems: MOST_THRESHOLDS,
-        uniqueItems: true,
         description: 'Shares of each window that are reported when they are used up, such as [80%, 100%].',
       },
     ),
@@ -41,7 +40,12 @@ const { type: _, ...notify } = Strict(
         'Signs the calls, as webhooks of the directory are signed. Best from a variable of the environment.',
     }),
   },
-  { description: 'Whom to tell that the quota is being used up.' },
+  {
+    // What stands in its place by mistake may be the address or the secret.
+    secret: true,
+    expected: 'a map with at, url and secret',
+    description: 'Whom to tell that the quota is being used up.',
+  },
 )
 
 export const NotifySchema = Type.Unsafe<Notify>({ type: 'object', ...notify })
