@@ -37,6 +37,8 @@ export interface Outcome {
   readonly result: 'allowed' | 'limited' | 'unavailable'
   readonly store: StoreName
   readonly readings: readonly Reading[]
+  /** What the request has cost, once its response has told; only where that settles what was reserved. */
+  spent?: number
 }
 
 /** The results of all rules for a request. */

@@ -81,6 +81,9 @@ const PLACES: Record<string, Row> = {
     types: ['config/types.ts'],
   },
 
+  // Counts finished requests; shares the store of decide.
+  'gateway/usage': { value: [...WORDS, 'gateway/decide/redis', 'config/formats.ts'] },
+
   // Written against the rooms' types; their functions are injected, except those of forward that word a response.
   'gateway/pipeline': { value: [...WORDS, 'gateway/forward'], types: ROOMS },
   // One configuration, loaded, checked and compiled, with the plugins it names.
@@ -107,7 +110,7 @@ const PLACES: Record<string, Row> = {
     value: [
       ...WORDS,
       ...ROOMS,
-      ...['acme', 'http1', 'pipeline', 'configured', 'overrides', 'explain', 'admin', 'notify'].map(
+      ...['acme', 'http1', 'pipeline', 'configured', 'overrides', 'explain', 'admin', 'notify', 'usage'].map(
         room => `gateway/${room}`,
       ),
       'config',
@@ -132,6 +135,7 @@ const PLACES: Record<string, Row> = {
       'services/storage',
       'webhooks',
     ],
+    types: ['gateway/usage/row.ts'],
     dynamic: ['gateway/run/serve.ts', 'services/directory/index.ts', 'services/identity/index.ts'],
   },
 

@@ -26,6 +26,7 @@ export const COMMANDS: readonly Entry[] = [
   entry('override', async () => (await import('./live/override.js')).override),
   entry('overrides', async () => (await import('./live/overrides.js')).overrides),
   entry('keys', async () => (await import('./keys/command.js')).keys),
+  entry('usage', async () => (await import('./usage.js')).usage),
   entry('encryption', async () => (await import('./encryption.js')).encryption),
   entry('health', async () => (await import('./health.js')).health),
   entry('plugin', async () => (await import('./plugin.js')).plugin),

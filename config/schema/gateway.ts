@@ -198,6 +198,22 @@ export function gatewaySchema(plugins: PluginSchemas) {
       },
       { default: {}, description: 'What is logged.' },
     ),
+    usage: Type.Optional(
+      Strict(
+        {
+          keep: Duration({
+            minimum: '1h',
+            maximum: '35d',
+            default: '48h',
+            description: 'How long the counts of an hour are kept.',
+          }),
+        },
+        {
+          description:
+            'Counts requests by hour, project and bucket, for /usage on the admin port and `sluice usage`. Without it nothing is counted.',
+        },
+      ),
+    ),
     tracing: Tracing,
     plugins: Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
       default: [],

@@ -13,6 +13,7 @@ import { pageRoutes, UI_PATH } from './page.js'
 import { inputFault, refuseClient, sendError, sendProblem } from './problem.js'
 import { type ReloadResult, reloadRoute } from './reload.js'
 import type { RouteList } from './route-list.js'
+import { type ReadUsage, usageRoutes } from './usage.js'
 import type { WrongKeys } from './wrong-keys.js'
 
 export interface AdminOptions extends Overrides {
@@ -35,6 +36,7 @@ export interface AdminOptions extends Overrides {
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
   readonly live: LiveData
+  readonly usage: ReadUsage
   /** The routes in force. */
   routes(): RouteList
   /** The API keys, or those of a project. */
@@ -136,6 +138,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   await app.register(inspectRoutes(options.inspected))
   await app.register(accessRoutes(options.access))
   await app.register(liveRoutes(options.live))
+  await app.register(usageRoutes(options.usage))
   await app.register(keyRoutes(options.keys))
   await app.register(overrideRoutes(options))
   await app.listen({ host, port })

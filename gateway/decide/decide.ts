@@ -160,7 +160,7 @@ export class Decider {
       if (!answer.granted) continue
       const { release, onLost } = answer
       if (isChargedLater(demand)) this.#chargeLater(question, verdict)
-      if (question.reserved !== undefined) this.#settleLater(question, answer, verdict)
+      if (question.reserved !== undefined) this.#settleLater(question, answer, verdict, outcome)
       if (release !== undefined) verdict.hold(rule, release, { key, route, demand, onLost })
     }
   }
@@ -174,10 +174,12 @@ export class Decider {
   }
 
   /** Charges or gives back the difference between what the request has reserved and what it has cost, once it has ended. */
-  #settleLater(question: Question, answer: Answer, verdict: GatheredVerdict): void {
+  #settleLater(question: Question, answer: Answer, verdict: GatheredVerdict, outcome: Outcome): void {
     const { questions, store } = this.#parts
     verdict.onSettle(ended => {
-      const over = questions.settledUnits(question, ended) - costOf(question.demand)
+      const spent = questions.settledUnits(question, ended)
+      outcome.spent = spent
+      const over = spent - costOf(question.demand)
       if (over > 0) store.charge([{ ask: question, units: over }])
       if (over >= 0) return
       store.giveBack([ofCost(question, -over)], [answer])

@@ -26,6 +26,8 @@ import { ForwardingWatch, type UntrustedForwarding, warnOf } from '../observe/un
 import { watchVitals } from '../observe/watched.js'
 import type { Runtime } from '../overrides/runtime.js'
 import type { Log } from '../types.js'
+import { UsageCounter } from '../usage/counter.js'
+import type { UsageStore } from '../usage/store.js'
 import { Generation, type InForce, type Lasting } from './generation.js'
 import { type ProcessPart, partOf } from './live/part.js'
 import { openTracing } from './open-tracing.js'
@@ -48,6 +50,8 @@ export interface CoreOptions {
   readonly reportForwarding?: (seen: UntrustedForwarding) => void
   /** Counts a wrong credential; the seconds that its sender has to wait. Never rejects. */
   readonly countWrongCredential: Lasting['countWrongCredential']
+  /** Where usage is stored. */
+  readonly usageStore: UsageStore
   /** Claims and sends notifications. */
   readonly notifications: Notifications
   /** The overrides of this process; `unanswered` is to be called for each look at Redis that fails. */
@@ -67,6 +71,8 @@ export interface Core {
   readonly inspected: Inspection
   /** Deletes the counts of a key; rejects when Redis cannot be reached. */
   forget(key: string): Promise<void>
+  /** Stores the usage counted so far. Never rejects. */
+  flushUsage(): Promise<void>
   /** Opens what a configuration needs. Rejects, without having changed anything, when that fails. */
   prepare(loaded: Configuration): Promise<Prepared>
   /** For new connections. */
@@ -130,7 +136,9 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     denials: new Denials(now),
   }
   const crossings = new Crossings({ notifications: options.notifications, shown: redactor })
+  const usage = new UsageCounter(options.usageStore, log)
   const lasting: Lasting = {
+    usage,
     counters,
     crossings,
     decider: new Decider({
@@ -209,6 +217,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
       log,
     }),
     forget: forgetCounter,
+    flushUsage: () => usage.flush(),
     async prepare(loaded) {
       const next = await openGeneration(loaded, lasting, options)
       return {
@@ -228,6 +237,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
       await upstreams.close()
       await inForce.close()
       await crossings.idle()
+      await usage.close()
       await tracing?.close()
       await Promise.all([...limiters.values()].map(limiter => limiter.close?.()))
       await store.close()

@@ -6,6 +6,7 @@ import type { CertificateKeeper } from '../acme/keeper.js'
 import { Health, startAdmin } from '../admin/server.js'
 import type { WrongKeys } from '../admin/wrong-keys.js'
 import type { Configuration, InvalidConfiguration } from '../configured/load.js'
+import { NotFound } from '../errors.js'
 import { serviceDocuments } from '../explain/inspect.js'
 import { listRoutes } from '../explain/route-list.js'
 import { NotificationSender } from '../notify/sender.js'
@@ -13,6 +14,9 @@ import { watchCertificate, watchKeys, watchNotifications } from '../observe/watc
 import { reportModes } from '../overrides/mode.js'
 import { reportQuotas } from '../overrides/quota.js'
 import { overrideRoutes } from '../overrides/routes.js'
+import { type UsageAsked, usageRows } from '../usage/export.js'
+import type { UsageRow } from '../usage/row.js'
+import { openUsageStore, type UsageStore } from '../usage/store.js'
 import { certificateKeeper } from './acme.js'
 import { type Host, type HostOptions, processHost } from './host.js'
 import { KeyLister } from './key-list.js'
@@ -22,7 +26,7 @@ import { liveData } from './live/live-data.js'
 import { Reloader } from './reload.js'
 
 export interface GatewayOptions
-  extends Omit<HostOptions, 'countWrongCredential' | 'notifications' | 'ordered'> {
+  extends Omit<HostOptions, 'countWrongCredential' | 'notifications' | 'usageStore' | 'ordered'> {
   /** Reads the configuration again. */
   load(): Promise<Configuration | InvalidConfiguration>
   /** The series of the embedded services, in the Prometheus text format. */
@@ -58,10 +62,12 @@ export async function startGateway(
     log,
   })
   const notifications = new NotificationSender({ redis, targets: options.webhookTargets, log })
+  const usageStore = openUsageStore(redis, log)
   const host = await openHost({
     ...options,
     countWrongCredential,
     notifications,
+    usageStore,
     ordered: await keeper?.stored(),
   })
   const { metrics, overrides } = host
@@ -105,6 +111,7 @@ export async function startGateway(
     inspected: host.inspected,
     routes: () => listRoutes(host.inForce.loaded.config.gateway),
     keys: project => keys.list(project),
+    usage: asked => readUsage(host, usageStore, asked),
     live: liveData({
       host,
       reloader,
@@ -140,10 +147,25 @@ export async function startGateway(
       await host.drain()
       await notifications.close()
       await admin.close()
+      usageStore.close()
       await listClosed
       overrides.store.close()
     },
   }
+}
+
+/** @throws {NotFound} while nothing is counted */
+async function* readUsage(
+  host: Pick<Host, 'inForce' | 'flushUsage'>,
+  store: UsageStore,
+  asked: UsageAsked,
+): AsyncGenerator<UsageRow> {
+  const { usage } = host.inForce.loaded.config.gateway
+  if (usage === undefined) {
+    throw new NotFound('Usage is not counted: write "usage: {}" in gateway.yaml and reload.')
+  }
+  await host.flushUsage()
+  yield* usageRows(store, asked, usage.keep)
 }
 
 /** Plain data, fit for JSON; dates are written as ISO 8601. */

@@ -29,6 +29,7 @@ import { createPipeline, type Pipeline } from '../pipeline/pipeline.js'
 import type { Observer } from '../plugin.js'
 import { Access } from '../policy/access.js'
 import type { Log } from '../types.js'
+import type { UsageCounter } from '../usage/counter.js'
 import { upstreamSettings } from './upstream-settings.js'
 import type { BackendState, EmbeddedService, Held, Upstreams } from './upstreams.js'
 
@@ -39,6 +40,8 @@ export interface Lasting {
   readonly counters: Counters
   /** Looks at the verdicts of configurations with a `notify`. */
   readonly crossings: Pick<Crossings, 'watch'>
+  /** Counts the requests of configurations with `usage`. */
+  readonly usage: Pick<UsageCounter, 'finished'>
   readonly upstreams: Upstreams
   readonly unknownHosts: UnknownHosts
   /** Entries, modes and negotiated limits set on the admin port. */
@@ -149,7 +152,7 @@ export class Generation implements InForce {
   }
 
   #parts(upstreams: ReadonlyMap<string, Upstream>, redactor: Redactor): PipelineParts {
-    const { counters, observers, tracing, log } = this.#lasting
+    const { counters, observers, tracing, usage, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -183,6 +186,7 @@ export class Generation implements InForce {
         for (const observer of observers) observer.finished(event)
         this.#decisions.finished(event)
         this.#access?.finished(event)
+        if (settings.usage !== undefined) usage.finished(event, settings.usage.keep)
         compiled.observer.finished(event)
       },
       ended: () => {

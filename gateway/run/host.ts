@@ -41,6 +41,8 @@ export interface Host {
   /** The series of all processes, in the Prometheus text format. */
   series(): Promise<string>
   readonly overrides: OpenOverrides
+  /** Stores the usage that the processes have counted so far. Never rejects. */
+  flushUsage(): Promise<unknown>
   /** Resolves when the last change of the overrides is in force in every process that answers in time. */
   overridesInForce(): Promise<unknown>
   readonly inspected: Inspected
@@ -91,6 +93,7 @@ export async function processHost(options: HostOptions): Promise<Host> {
     overridesInForce: async () => undefined,
     inspected: core.inspected,
     explain: core.explain,
+    flushUsage: core.flushUsage,
     live: () => alone(core.live()),
     keyUses,
     history: of => alone(core.history(of)),

@@ -160,6 +160,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     overridesInForce: () => overrides.inForce,
     inspected: questions,
     explain: asked => questions.explain(asked),
+    flushUsage: () => questions.flushUsage(),
     live: () => questions.live(),
     keyUses: () => questions.keyUses(),
     history: of => questions.history(of),

@@ -77,6 +77,11 @@ export class WorkerQuestions implements Inspected {
     return this.#all(({ channel }) => channel.ask('history', of))
   }
 
+  /** What workers that do not answer in time have counted, they store by themselves. */
+  async flushUsage(): Promise<void> {
+    await this.#all(({ channel }) => channel.ask('flushUsage'))
+  }
+
   policy(of: PolicyOf): object {
     return policyOf(this.#loaded(), of)
   }

@@ -16,6 +16,7 @@ import type { MetricsSnapshot } from '../../observe/series.js'
 import type { UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
 import type { StoredOverride } from '../../overrides/override.js'
 import type { Texts } from '../../overrides/stored-form.js'
+import { openUsageStore } from '../../usage/store.js'
 import { type Core, openCore, type Prepared } from '../core.js'
 import type { KeyUses } from '../key-list.js'
 import { openLog, outliveRejections } from '../process.js'
@@ -77,7 +78,9 @@ export interface SupervisorCalls extends KeyCalls {
 }
 
 /** Calls that a worker answers once it asks to join. */
-export interface WorkerCalls extends KeyCalls, Pick<Core, 'live' | 'history' | 'explain' | 'forget'> {
+export interface WorkerCalls
+  extends KeyCalls,
+    Pick<Core, 'live' | 'history' | 'explain' | 'forget' | 'flushUsage'> {
   ping(): void
   metrics(): Promise<MetricsSnapshot>
   backends(): BackendState[]
@@ -139,6 +142,7 @@ async function start(configPath: string, supervisor: Channel<SupervisorCalls>): 
       supervisor.ask('countWrongCredential', client, credential),
     ),
     notifications: notificationsOf(supervisor),
+    usageStore: openUsageStore(started.redis, log),
     secret: Buffer.from(secret, 'base64'),
     async openRuntime(unanswered) {
       suspectRedis = unanswered
@@ -211,6 +215,7 @@ function callsOf(
     reset: inspected.reset,
     explain: core.explain,
     forget: core.forget,
+    flushUsage: core.flushUsage,
     replaceCertificate: core.replaceCertificate,
     async prepare(contents) {
       next = open(contents)

@@ -262,6 +262,7 @@ t.test('/openapi.json describes every route, and /docs shows them on a page', as
     '/rules/{id}/mode',
     '/slots',
     '/state',
+    '/usage',
   ])
   t.notOk(paths['/livez']?.get?.security, 'health requires no key')
   t.match(paths['/state']?.get, { security: [{ adminKey: [] }], summary: String })

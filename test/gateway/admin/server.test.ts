@@ -57,6 +57,7 @@ async function start(
     overrides: async () => [],
     troubles,
     routes: () => ({ total: 0, routes: [] }),
+    usage: async function* () {},
     keys: async () => ({ file: null, trouble: null, total: 0, keys: [] }),
     documents: () => ({}),
   }

@@ -11,6 +11,7 @@ import t from 'tap'
 import { loadOrFail } from '../../../gateway/configured/load.js'
 import { openOverrides } from '../../../gateway/overrides/open.js'
 import { openCore } from '../../../gateway/run/core.js'
+import { openUsageStore } from '../../../gateway/usage/store.js'
 import { writeConfig } from '../../helpers/gateway-process.js'
 import { send, startApp } from '../../helpers/http.js'
 import { inProject } from '../../helpers/root.js'
@@ -47,6 +48,7 @@ routes: [{ path: /**, upstream: app }]
     const core = await openCore({
       ...{ first, certificate: undefined, workers: 4, embedded, secret, openRuntime, log },
       countWrongCredential: async () => undefined,
+      usageStore: openUsageStore('', log),
       notifications: { claim: async () => false, shorten() {}, send() {} },
     })
     const url = await core.listen()
