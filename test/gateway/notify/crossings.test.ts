@@ -48,6 +48,7 @@ function sceneOf(quota: Partial<Quota>, gateways = 1) {
   const all = Array.from({ length: gateways }, () => new Crossings({ notifications, shown, now: () => now }))
   return {
     sent,
+    watch: <V extends Verdict | Promise<Verdict>>(verdict: V) => all[0]?.watch(verdict, PROJECT),
     pass(ms: number) {
       now += ms
     },
@@ -143,6 +144,15 @@ t.test('a window of a second is reported at most once a minute', async t => {
 t.test('a refusal has reached every threshold, though a costly request leaves some of the quota', async t => {
   const { sees } = sceneOf(ROLLING)
   t.equal(await sees(70, { violated: true }), 1)
+})
+
+t.test('a verdict is passed on as it is, so no request waits', t => {
+  const { watch } = sceneOf(ROLLING)
+  const verdict = { allowed: true, outcomes: [], reportOnly: [], settled: undefined } as unknown as Verdict
+  const promised = Promise.resolve(verdict)
+  t.equal(watch(verdict), verdict)
+  t.equal(watch(promised), promised)
+  t.end()
 })
 
 t.test('what could not be counted is not reported', async t => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { send } from '../../helpers/http.js'
 import { startReceiver } from '../../helpers/receiver.js'
-import { redisUrl } from '../../helpers/redis.js'
+import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 import { twoWorkers } from '../../helpers/two-workers.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
 import { ask, askTimes, isSigned, monthly, notify, SECRET, startNotifying, thresholds } from './scene.js'
@@ -43,7 +43,7 @@ t.test('each threshold is reported once, in a signed message about the window', 
   })
   t.equal(first.headers['webhook-id'], id)
   t.ok(Date.parse(at) >= startedAt && Date.parse(at) <= Date.now())
-  t.match(resets, /^\d{4}-\d\d-01T00:00:00/, 'the month ends with its last day')
+  t.match(resets, /^\d{4}-\d\d-01T00:00:00\.000Z$/, 'the month ends with its last day')
   const series = (await send(`${gateway.adminUrl}/metrics`)).body
   t.match(series, 'sluice_notifications_total{result="sent"} 2')
 })
@@ -66,6 +66,24 @@ t.test('two gateways on one Redis report each threshold once, under parallel req
   await Promise.all(gateways.map(gateway => ask(gateway)))
   await sleep(SETTLED_MS)
   t.same(thresholds(receiver.calls), [10, 50, 80, 100])
+})
+
+t.test('while Redis is away a gateway reports by what it counts itself', async t => {
+  if (redisCommand(t) === undefined) return
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  const receiver = await startReceiver(t)
+  const settings = `redis: ${redis.url}\nstore: { deadline: 100ms }`
+  const gateway = await startNotifying(t, monthly(notify(receiver.url, '[80%]')), { settings })
+  await askTimes(gateway, 2)
+  redis.pause()
+  await askTimes(gateway, 6)
+  await waitUntil('the report', () => receiver.calls.length > 0)
+  await askTimes(gateway, 2)
+  redis.resume()
+  await askTimes(gateway, 2)
+  await sleep(SETTLED_MS)
+  t.same(thresholds(receiver.calls), [80])
 })
 
 t.test('the workers of a gateway report each threshold once', async t => {
