@@ -60,7 +60,7 @@ export class Crossings {
     return verdict
   }
 
-  /** Resolves when no claim is awaited any more. */
+  /** Resolves when no claim is awaited any more, and what was claimed has been passed on. */
   async idle(): Promise<void> {
     await Promise.all(this.#open)
   }
@@ -105,11 +105,11 @@ export class Crossings {
     const isNew = known === undefined || now >= known.until
     if (!isNew && !known.hasFallen && now < known.refreshAt && !terms.outlasts(known)) return
     this.#remember(name, { until: now + terms.ms, refreshAt: terms.refreshAt, hasFallen: false })
-    const claimed = this.#notifications.claim(claimName(name), terms.ms).then(isFirst => {
+    const claimed = this.#notifications.claim(claimName(name), terms.ms).then(async isFirst => {
       // A claim that only had to be extended may have been lost meanwhile, with the Redis that held it.
       if (!isFirst || !(isNew || known.hasFallen)) return
       const about = { rule: outcome.rule, key: outcome.key, reading, window: window.name, percent, project }
-      this.#notifications.send(notificationOf({ ...about, notice, now }, this.#shown))
+      await this.#notifications.send(notificationOf({ ...about, notice, now }, this.#shown))
     })
     this.#open.add(claimed)
     void claimed.finally(() => this.#open.delete(claimed))

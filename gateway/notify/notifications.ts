@@ -1,13 +1,8 @@
 /** What the processes that take requests need in order to notify. */
+import type { Delivery } from '../../webhooks/deliveries.js'
 
 /** A signed call that is to be made. Plain data. */
-export interface Notification {
-  /** The same however often the call is made. */
-  readonly id: string
-  readonly url: string
-  readonly secret: string
-  readonly body: string
-}
+export type Notification = Delivery
 
 export interface Notifications {
   /**
@@ -17,5 +12,6 @@ export interface Notifications {
   claim(name: string, ms: number): Promise<boolean>
   /** Lets a claim end after `ms`, unless it is asked for again. */
   shorten(name: string, ms: number): void
-  send(notification: Notification): void
+  /** Resolves once the call waits to be made. Never rejects. */
+  send(notification: Notification): Promise<void>
 }

@@ -51,7 +51,7 @@ export class NotificationSender implements Notifications {
     this.#claims.shorten(name, ms)
   }
 
-  send(notification: Notification): void {
+  async send(notification: Notification): Promise<void> {
     this.#deliveries.add(notification)
   }
 

@@ -170,7 +170,7 @@ function notificationsOf(supervisor: Channel<SupervisorCalls>): Notifications {
   return {
     claim: (name, ms) => supervisor.ask('claimNotification', name, ms).catch(() => false),
     shorten: (name, ms) => void supervisor.ask('shortenClaim', name, ms).catch(() => undefined),
-    send: notification => void supervisor.ask('sendNotification', notification).catch(() => undefined),
+    send: notification => supervisor.ask('sendNotification', notification).catch(() => undefined),
   }
 }
 

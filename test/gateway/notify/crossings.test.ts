@@ -41,7 +41,7 @@ function sceneOf(quota: Partial<Quota>, gateways = 1) {
       return isFirst
     },
     shorten: (name: string, ms: number) => void ends.set(name, now + ms),
-    send: () => void sent.push({ at: now }),
+    send: async () => void sent.push({ at: now }),
   }
   const shown = { project: ({ id }: Project) => id, hash: (text: string) => text }
   const rule = ruleOf(quota)

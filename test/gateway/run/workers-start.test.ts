@@ -49,7 +49,7 @@ routes: [{ path: /**, upstream: app }]
       ...{ first, certificate: undefined, workers: 4, embedded, secret, openRuntime, log },
       countWrongCredential: async () => undefined,
       usageStore: openUsageStore('', log),
-      notifications: { claim: async () => false, shorten() {}, send() {} },
+      notifications: { claim: async () => false, shorten() {}, async send() {} },
     })
     const url = await core.listen()
     t.teardown(() => core.drain())

@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap'
 import type { UsageRow } from '../../../gateway/usage/row.js'
 import { type TestGatewayOptions, testGateway } from '../../helpers/gateway.js'
+import { gatewayProcess, oneUpstream, writeConfig } from '../../helpers/gateway-process.js'
 import { send, startApp } from '../../helpers/http.js'
 import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 import { twoWorkers } from '../../helpers/two-workers.js'
@@ -105,6 +106,21 @@ t.test('gateways on one Redis have one usage, which outlives them', async t => {
   await usageOf(other)
   const third = await start(t, settings)
   t.equal(sum(await usageOf(third), 'requests'), 20)
+})
+
+t.test('a gateway that is killed loses only what it had not passed on', async t => {
+  const redis = await redisUrl(t)
+  if (redis === undefined) return
+  const upstream = await startApp(t, (_req, res) => res.end('here'))
+  const folder = writeConfig(t, { redis, usage: {}, ...oneUpstream(upstream) }, POLICIES)
+  const gateway = await gatewayProcess(t, folder)
+  const ask = () => send(`${gateway.url}/free`, { headers: ACME })
+  for (let i = 0; i < 5; i += 1) await ask()
+  t.equal(sum(await usageOf(gateway), 'requests'), 5)
+  for (let i = 0; i < 3; i += 1) await ask()
+  await gateway.signal('SIGKILL')
+  const left = sum(await usageOf(await gatewayProcess(t, folder)), 'requests')
+  t.ok(left >= 5 && left <= 8, String(left))
 })
 
 t.test('the workers of a gateway are counted together', async t => {
