@@ -10,6 +10,7 @@ export class SideConnection {
   readonly #url: string
   readonly #log: Log
   #redis: RedisClient | undefined
+  #opening: Promise<unknown> | undefined
 
   constructor(url: string, log: Log) {
     this.#url = url
@@ -20,8 +21,19 @@ export class SideConnection {
   async call<T>(key: string, command: (redis: RedisClient) => Promise<T>): Promise<T> {
     this.#redis ??= connectRedis(this.#url, this.#log)
     const redis = this.#redis
-    if (redis.status !== 'ready') await inTime(redis, key, once(redis, 'ready'))
+    if (redis.status !== 'ready') await this.#ready(redis, key)
     return inTime(redis, key, command(redis))
+  }
+
+  /** One wait for all calls: each would add listeners to the connection. */
+  #ready(redis: RedisClient, key: string): Promise<unknown> {
+    if (this.#opening !== undefined) return this.#opening
+    const end = new AbortController()
+    this.#opening = inTime(redis, key, once(redis, 'ready', end)).finally(() => {
+      end.abort()
+      this.#opening = undefined
+    })
+    return this.#opening
   }
 
   close(): void {
