@@ -46,14 +46,14 @@ export interface Judgement {
   readonly allowed: boolean
   readonly outcomes: readonly Outcome[]
   readonly reportOnly: readonly Outcome[]
+  /** Its enforced bucket, if that has no limit: the upstream's rate-limit fields are then removed too. */
+  readonly unlimited?: string | undefined
 }
 
 /** The decision on a request. Report-only outcomes are separate and never make `allowed` false. */
 export interface Verdict extends Judgement {
   /** Resolves when every report-only rule has been counted; undefined if that is already the case. Never rejects. */
   readonly settled: Promise<void> | undefined
-  /** True when its enforced bucket has no limit: the upstream's rate-limit fields are then removed too. */
-  readonly unlimited?: boolean | undefined
   /** True while the request holds a slot of an enforced in-flight rule. */
   readonly holdsSlot: boolean
   /** The upstream has responded, or never will: charges the costs that depend on it. Not awaited. */

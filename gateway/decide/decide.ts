@@ -87,7 +87,7 @@ export class Decider {
       const matched = request.matched[i] as DecideRequest['matched'][number]
       const question = this.#parts.questions.of(matched, request, i)
       if (question === 'skip') {
-        if (matched.rule.mode === 'enforce' && isUnlimited(matched.rule)) verdict.unlimited = true
+        if (matched.rule.mode === 'enforce' && isUnlimited(matched.rule)) verdict.unlimited = matched.rule.id
         continue
       }
       if ('result' in question) verdict.add(question)

@@ -11,7 +11,7 @@ const NONE: readonly never[] = []
 
 export class GatheredVerdict implements Verdict {
   allowed = true
-  unlimited = false
+  unlimited: string | undefined
   settled: Promise<void> | undefined
   readonly outcomes: Outcome[] = []
   readonly reportOnly: Outcome[] = []

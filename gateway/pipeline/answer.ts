@@ -50,7 +50,7 @@ export function answer(
   if (fields.length > 0 && isForPage) fields.push(...exposedFields())
   fields.push(REQUEST_ID, facts.id)
   if (!verdict.allowed) return { fields, rejection: rejectionOf(verdict, facts.id, settings.retryJitter) }
-  const isUnlimited = verdict.unlimited || isExempt(ruling)
+  const isUnlimited = verdict.unlimited !== undefined || isExempt(ruling)
   return isUnlimited ? { fields, removed: limitNames(settings.rateLimitFields) } : { fields }
 }
 

@@ -60,8 +60,8 @@ async function completeVerdict(context: RequestContext): Promise<Judgement | und
   const { verdict } = context
   await Promise.all([verdict?.settled, beside?.settled])
   if (verdict === undefined || beside === undefined) return verdict
-  const { allowed, outcomes, reportOnly } = verdict
-  return { allowed, outcomes, reportOnly: reportOnly.concat(beside.reportOnly) }
+  const { allowed, outcomes, reportOnly, unlimited } = verdict
+  return { allowed, outcomes, unlimited, reportOnly: reportOnly.concat(beside.reportOnly) }
 }
 
 function record(context: RequestContext, verdict: Judgement | undefined, parts: EndParts): void {

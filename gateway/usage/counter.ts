@@ -39,7 +39,8 @@ export class UsageCounter {
     this.#keepMs = keepMs
     const hour = hourOf(startedAt)
     const bucket = bucketIn(verdict)
-    const name = nameOf({ ...this.#whose(project, hour), bucket: bucket?.rule.id ?? null })
+    const called = bucket?.rule.id ?? verdict.unlimited ?? null
+    const name = nameOf({ ...this.#whose(project, hour), bucket: called })
     const counts = this.#hours.get(hour) ?? new Map<string, UsageCounts>()
     this.#hours.set(hour, counts)
     const admitted = Number(verdict.allowed)
@@ -86,9 +87,10 @@ export class UsageCounter {
   }
 }
 
-/** What the bucket says about a request, or else the report-only bucket. */
-function bucketIn({ outcomes, reportOnly }: Judgement): Outcome | undefined {
-  return outcomes.find(isBucket) ?? reportOnly.find(isBucket)
+/** What the bucket says about a request, or else, where there is none, the report-only bucket. */
+function bucketIn({ outcomes, reportOnly, unlimited }: Judgement): Outcome | undefined {
+  const bucket = outcomes.find(isBucket)
+  return bucket ?? (unlimited === undefined ? reportOnly.find(isBucket) : undefined)
 }
 
 function isBucket({ rule }: Outcome): boolean {

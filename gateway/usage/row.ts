@@ -6,7 +6,7 @@ export interface UsageRow {
   readonly project: string
   readonly plan: string
   readonly environment: string
-  /** Null where no bucket with a quota counts the request. */
+  /** Null where the request falls into none. */
   readonly bucket: string | null
   readonly requests: number
   readonly admitted: number

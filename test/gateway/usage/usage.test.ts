@@ -53,6 +53,7 @@ t.test('requests are counted by project and bucket, with what was admitted, refu
   for (let i = 0; i < 7; i += 1) await gateway.ask('/orders')
   for (let i = 0; i < 2; i += 1) await gateway.ask('/chat', 'POST')
   await gateway.ask('/free')
+  await gateway.ask('/elsewhere')
   const rows = await usageOf(gateway)
   const of = (bucket: string | null) => rows.filter(row => row.bucket === bucket)
   t.match(of('orders')[0], { project: 'acme', plan: 'growth', environment: 'production' })
@@ -61,7 +62,8 @@ t.test('requests are counted by project and bucket, with what was admitted, refu
     (['requests', 'admitted', 'refused', 'cost'] as const).map(what => sum(of(bucket), what))
   t.same(numbers('orders'), [7, 5, 2, 15])
   t.same(numbers('tokens'), [2, 2, 0, 84], 'what the responses told, not what was reserved')
-  t.same(numbers(null), [1, 1, 0, 1], 'an unlimited bucket counts nothing')
+  t.same(numbers('free'), [1, 1, 0, 1], 'without a limit, too')
+  t.same(numbers(null), [1, 1, 0, 1])
   t.same(numbers('orders'), [7, 5, 2, 15], 'a second answer says the same')
 })
 
