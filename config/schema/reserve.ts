@@ -31,7 +31,14 @@ const Reserve = Strict(
         whyRequired:
           'The key "atMost" is missing: it bounds what a client can say, and is reserved where the body cannot be read.',
       },
-      {},
+      when(
+        { required: ['atMost'] },
+        {
+          required: ['jsonBody'],
+          whyRequired: 'The key "jsonBody" is missing: "atMost" bounds what that says.',
+        },
+        {},
+      ),
     ),
     description: 'What a request is charged before it is forwarded.',
   },

@@ -7,6 +7,7 @@ import { placeOf } from '../compiled-rule.js'
 import { needsBody } from '../decide/body-parts.js'
 import { type Counters, lookingDecider } from '../decide/dry-run.js'
 import type { DecideRequest, Questions } from '../decide/question.js'
+import { reservedCostOf } from '../decide/reserve/reserved.js'
 import { CATALOGUE } from '../errors.js'
 import { type Rejection, rejectionHead } from '../forward/reject.js'
 import type { RuntimeEntry } from '../overrides/access-entry.js'
@@ -70,7 +71,10 @@ function explainedRule(
     key,
     result: outcome?.result ?? null,
     store: outcome?.store ?? null,
-    counters: (outcome?.readings ?? []).map(explainedCounter),
+    counters: (outcome?.readings ?? []).map(reading => ({
+      ...explainedCounter(reading),
+      ...(reservedCostOf(one) && { reserved: true as const }),
+    })),
   }
 }
 

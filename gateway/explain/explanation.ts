@@ -161,6 +161,8 @@ export interface ExplainedCounter {
   readonly violated: boolean
   /** What the request costs, if that is more than one. */
   readonly cost?: number
+  /** That is only reserved: its response says what it has cost. */
+  readonly reserved?: true
 }
 
 export interface ExplainedAnswer {

@@ -179,9 +179,9 @@ const SKIPPED: Record<NonNullable<ExplainedRule['skipped']>, string> = {
 }
 
 function counterText(counter: ExplainedCounter, live: boolean): string {
-  const { q, w_ms, calendar, cost, used, attempted, left, t_ms, violated } = counter
+  const { q, w_ms, calendar, cost, reserved, used, attempted, left, t_ms, violated } = counter
   const admits = w_ms === null ? 'at a time' : perText(w_ms, calendar)
-  const quota = `${grouped(q)} ${admits}${cost === undefined ? '' : `, of which this request costs ${grouped(cost)}`}`
+  const quota = `${grouped(q)} ${admits}${cost === undefined ? '' : `, of which this request ${reserved ? 'reserves' : 'costs'} ${grouped(cost)}`}`
   if (!live) return quota
   if (used === null) return `${quota}; nobody counts now`
   const wait = violated ? `, may pass in ${waitText(Math.ceil(t_ms / 1000))}` : ''

@@ -13,6 +13,7 @@ import { checkNotify } from './notify.js'
 import { checkObservation } from './observation.js'
 import { checkQuotas } from './quotas.js'
 import { checkReach } from './reach.js'
+import { checkSettling } from './reserve.js'
 import { checkIdleRules, checkRules } from './rules.js'
 
 const CHECKS: readonly ((subject: Subject) => Remark[])[] = [
@@ -24,6 +25,7 @@ const CHECKS: readonly ((subject: Subject) => Remark[])[] = [
   checkKeys,
   checkCalls,
   checkNotify,
+  checkSettling,
   checkObservation,
   checkAccess,
   checkGateway,

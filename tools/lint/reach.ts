@@ -65,7 +65,7 @@ function unrouted({ file, path, pattern }: Written, routes: readonly Written[]):
 }
 
 /** True when some path matches both. */
-function meet(a: readonly Segment[], b: readonly Segment[]): boolean {
+export function meet(a: readonly Segment[], b: readonly Segment[]): boolean {
   for (let i = 0; ; i++) {
     const [one, other] = [a[i], b[i]]
     if (one?.kind === 'rest' || other?.kind === 'rest') return true
