@@ -125,6 +125,7 @@ export function createNodeHttp2Listener(
     const count = allowance(calm)
     const client = limitsAt(peer.address)
     const takeBack = () => {
+      if (client.carriesMany) return
       if (client.countReset()) count('resets')
       else calm('resets')
     }

@@ -29,6 +29,7 @@ export class RequestLimits {
   /** Those of one client; undefined for a trusted proxy, which carries many. */
   of(client: string | undefined): ClientLimits {
     return {
+      carriesMany: client === undefined,
       take: fields => this.#take(client, fields),
       giveBack: places => this.#requests.giveBack(client, places),
       countReset: () => client === undefined || this.#resets.spend(client),

@@ -40,11 +40,15 @@ export class HeaderDecoder {
     const fields: HeaderField[] = []
     let isWhole = true
     let bytes = 0
+    // A cookie may come in any number of pieces, which become one field (RFC 9113 section 8.2.3).
+    let pieces = 0
     while (!reader.isAtEnd) {
       const field = this.#field(reader.byte())
       bytes += field.size
       if (bytes > MOST_DECODED_BYTES) throw new CompressionBomb('a block that decodes to too much')
-      if (isWhole && fields.length < limits.fields && bytes <= limits.bytes) fields.push(field)
+      if (field.name === 'cookie') pieces += 1
+      const others = fields.length - Math.max(0, pieces - 1)
+      if (isWhole && others < limits.fields && bytes <= limits.bytes) fields.push(field)
       else isWhole = false
     }
     reader.end()

@@ -16,6 +16,8 @@ import { ServerStream, type StreamOwner } from './stream.js'
 
 /** The limits of one client on all its connections. */
 export interface ClientLimits {
+  /** True for a trusted proxy: what one of its clients cancels must not end the requests of the others. */
+  readonly carriesMany: boolean
   /** Takes the places of a request with so many fields; returns their number, or 0 if there are not enough. */
   take(fields: number): number
   giveBack(places: number): void
@@ -186,8 +188,10 @@ export class ServerStreams implements StreamOwner, Messages<ServerStream> {
   }
 
   #countReset(): void {
+    const { client } = this.#settings
+    if (client.carriesMany) return
     this.#floods.countCostly('resets')
-    if (!this.#settings.client.countReset()) throw floodError('resets')
+    if (!client.countReset()) throw floodError('resets')
   }
 
   #remove(stream: ServerStream): void {

@@ -8,6 +8,15 @@ import { slowInputs } from '../../../helpers/hostile.js'
 const ROOMY = { fields: 1000, bytes: 256 * 1024 }
 const bytes = (hex: string) => Buffer.from(hex.replaceAll(' ', ''), 'hex')
 
+/** A field that is written out, and kept in the table. */
+const literal = (name: string, value: string) =>
+  Buffer.concat([
+    Buffer.from([0x40, name.length]),
+    Buffer.from(name, 'latin1'),
+    Buffer.from([value.length]),
+    Buffer.from(value, 'latin1'),
+  ])
+
 /** True if the connection would end with COMPRESSION_ERROR. */
 function isRefused(read: () => unknown): boolean {
   try {
@@ -169,13 +178,6 @@ t.test('an entry goes when the table has one byte too many, and not before', asy
 
 t.test('each field is judged once, by the rules of HTTP/1.1 and of RFC 9113', async t => {
   const { read } = reader()
-  const literal = (name: string, value: string) =>
-    Buffer.concat([
-      Buffer.from([0x40, name.length]),
-      Buffer.from(name, 'latin1'),
-      Buffer.from([value.length]),
-      Buffer.from(value, 'latin1'),
-    ])
   for (const [name, value, kind] of [
     ['x-a', 'b c', 'ordinary'],
     ['x-a', '', 'ordinary'],
@@ -210,6 +212,15 @@ t.test('what is beyond the limits is left out, but the table stays right', async
   t.same(lines('be bf'), ['c: d', 'a: b'])
   const { fields, isWhole } = read('82 be bf', { fields: 9, bytes: 80 })
   t.same([fields.length, isWhole], [2, false])
+})
+
+t.test('the pieces of a cookie count as one field', async t => {
+  const { read } = reader()
+  const piece = literal('cookie', 'a=1')
+  const pieces = Buffer.concat(Array.from({ length: 50 }, () => piece))
+  t.same(read(pieces, { fields: 1, bytes: 10_000 }).isWhole, true)
+  t.same(read(Buffer.concat([pieces, literal('x-a', '')]), { fields: 1, bytes: 10_000 }).isWhole, false)
+  t.same(read(pieces, { fields: 1, bytes: 1_000 }).isWhole, false)
 })
 
 t.test('few bytes that stand for many end the connection, soon and in little memory', async t => {

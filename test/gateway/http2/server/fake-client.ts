@@ -10,7 +10,7 @@ import { type Frame, frame, PREFACE, SETTINGS } from '../../listen/frames.js'
 export const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 /** No limits across connections. */
-const FREE: ClientLimits = { take: () => 1, giveBack() {}, countReset: () => true }
+const FREE: ClientLimits = { carriesMany: false, take: () => 1, giveBack() {}, countReset: () => true }
 
 export class FakeClient {
   readonly connections: Http2ServerConnections

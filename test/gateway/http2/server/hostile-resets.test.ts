@@ -23,7 +23,7 @@ import {
   requestFields,
   WINDOW_UPDATE,
 } from '../../listen/frames.js'
-import { onBothWires } from '../../listen/http2-scene.js'
+import { ask, onBothWires, openSession } from '../../listen/http2-scene.js'
 import { play, target } from './hostile-scene.js'
 
 interface Resets {
@@ -101,6 +101,20 @@ onBothWires(t, (t, { wire, certificate }) => {
         )
       })
     }
+
+    t.test('cancels, behind a trusted proxy whose connection it shares with others', async t => {
+      const shared = await target(t, certificate, wire, { settings: 'trustedProxies: [127.0.0.0/8]' })
+      const proxy = await openSession(t, shared.gateway.url, certificate)
+      const others = Array.from({ length: 5 }, () => ask(proxy, { ':path': '/bytes/10' }))
+      for (let i = 0; i < 300; i += 1) {
+        const cancelled = proxy.request({ ':path': '/never', ':authority': 'acme.localhost' })
+        cancelled.on('error', () => undefined)
+        cancelled.close(CANCEL)
+        if (i % 50 === 49) others.push(ask(proxy, { ':path': '/bytes/10' }))
+        await new Promise(setImmediate)
+      }
+      for (const other of others) t.equal((await other).status, 200)
+    })
 
     t.test('opens more than may be open at a time', async t => {
       const before = place.seen.length

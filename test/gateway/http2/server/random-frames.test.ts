@@ -201,6 +201,7 @@ t.test('whatever a client sends, no connection fails, and everything ends once',
         () => ({
           take: () => ++places && 1,
           giveBack: count => (places -= count),
+          carriesMany: false,
           countReset: () => true,
         }),
       )
