@@ -8,6 +8,12 @@ export interface InUse<T> {
 
 export class Shared<T extends { close(): void }> {
   readonly #open = new Map<string, { readonly value: T; users: number }>()
+  readonly #ended: (value: T, name: string) => void
+
+  /** @param ended called when the last user has let go of a thing, before it is closed */
+  constructor(ended: (value: T, name: string) => void = () => undefined) {
+    this.#ended = ended
+  }
 
   /** The thing of this name for one more user; made by `open` for the first. */
   use(name: string, open: () => T): InUse<T> {
@@ -20,6 +26,7 @@ export class Shared<T extends { close(): void }> {
         one.users -= 1
         if (one.users > 0) return
         this.#open.delete(name)
+        this.#ended(one.value, name)
         one.value.close()
       },
     }

@@ -61,8 +61,10 @@ export class KeyStore {
     const begun = sharedClock()
     try {
       const found = statSync(file, { throwIfNoEntry: known === undefined ? false : undefined })
-      if (found === undefined) this.#table = NO_KEYS
-      else atOnce(this.#replacing(markOf(found), readFileSync(file, 'utf8'), begun))
+      if (found === undefined) {
+        this.#table = NO_KEYS
+        log.warn({ file }, 'There is no file of API keys: until there is one, every key is wrong')
+      } else atOnce(this.#replacing(markOf(found), readFileSync(file, 'utf8'), begun))
     } catch (error) {
       if (known !== undefined) {
         atOnce(this.#using(known))

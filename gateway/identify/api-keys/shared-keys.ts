@@ -6,9 +6,10 @@ import { type InUse, Shared } from '../shared.js'
 import { parseKeyFile } from './key-file.js'
 import { digestOf, type KeyNews, KeyStore, type ReadKeys, textOf } from './key-store.js'
 
-const stores = new Shared<KeyStore>()
-/** Texts that were read and are not used here yet. */
+/** Texts that were read and are not used here, or not yet. */
 const known = new Newest<ReadKeys>()
+/** What was in force stays known: a later configuration may use it while the file is broken or gone. */
+const stores = new Shared<KeyStore>(({ inForce }) => void (inForce && known.add(inForce)))
 let tellOthers: (read: ReadKeys) => void = () => undefined
 
 /** @param tell passes on what was read here to the other processes of this gateway */

@@ -60,6 +60,11 @@ export class KeySet {
     void this.#read()
   }
 
+  /** The keys that are trusted, and when the read that gave them began; undefined until there are some. */
+  get inForce(): { readonly set: Keys; readonly begun: number } | undefined {
+    return this.#find && { set: { keys: this.#keys }, begun: this.#begun }
+  }
+
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)

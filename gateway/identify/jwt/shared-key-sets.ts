@@ -11,9 +11,10 @@ export interface ReadKeySet extends Read {
   readonly set: Keys
 }
 
-const used = new Shared<KeySet>()
-/** Sets that others have read and that are not used here yet. */
+/** Sets that were read, here or by others, and are not used here, or not yet. */
 const known = new Newest<ReadKeySet>()
+/** What was in force stays known: a later configuration may use it while the issuer is away. */
+const used = new Shared<KeySet>(({ inForce }, id) => void (inForce && known.add({ id, ...inForce })))
 let tellOthers: (read: ReadKeySet) => void = () => undefined
 
 /** @param tell passes a set that was read here on to the other processes of this gateway */

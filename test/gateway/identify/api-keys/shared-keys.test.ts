@@ -64,3 +64,24 @@ t.test('a process that begins gets keys with the time at which those were read',
   t.match(keysInForce(), [{ begun: next.begun, digest: next.digest }])
   t.same(JSON.parse(keysInForce()[0]?.text ?? ''), JSON.parse(next.text))
 })
+
+t.test('keys stay known while no identifier uses them, for when their file is gone by then', async t => {
+  const file = join(t.testdir(), 'keys.json')
+  writeFileSync(file, fileOf('ci'))
+  useKeys(file, LOG).release()
+  rmSync(file)
+  const keys = useKeys(file, LOG)
+  t.teardown(() => keys.release())
+  t.match(keys.value.keys, [{ name: 'ci' }])
+  t.match(keys.value.trouble, /./)
+})
+
+t.test('a file that is not there is told in the log', async t => {
+  const file = join(t.testdir(), 'keys.json')
+  const lines: string[] = []
+  const keys = useKeys(file, { ...LOG, warn: (_: object, message: string) => void lines.push(message) })
+  t.teardown(() => keys.release())
+  t.match(lines, [/^There is no file of API keys/])
+  writeFileSync(file, fileOf('ci'))
+  await waitUntil('it is read', () => keys.value.keys.length === 1)
+})
