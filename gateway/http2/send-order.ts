@@ -16,7 +16,8 @@ export class SendOrder {
 
   /** The stream has something new to send, or its window has opened. */
   send(sender: Sender): void {
-    if (this.#ready.has(sender) || this.#starved.has(sender)) return
+    // One that waits here with nothing to send would not be told that what it sends next has to wait.
+    if (sender.queue.isEmpty || this.#ready.has(sender) || this.#starved.has(sender)) return
     // Others have waited longer.
     if (this.#ready.size > 0) {
       this.#ready.add(sender)

@@ -104,6 +104,25 @@ t.test('many small frames of one read are one piece', async t => {
   t.equal(pieces[0]?.length, 1_000)
 })
 
+t.test('whoever was told to wait is told to go on, also after a flush with nothing to send', async t => {
+  const client = await FakeClient.open(t)
+  await client.send(initialWindow(1_000_000), open(0, 1_000_000), get(1), get(3))
+  client.reads = false
+  const [first, second] = client.requests
+  first?.res.writeHead(200, '', [])
+  second?.res.writeHead(200, '', [])
+  second?.res.flush()
+  await client.send()
+  t.notOk(first?.res.write(Buffer.alloc(400_000)), 'the client does not read')
+  second?.res.flush()
+  const drains: string[] = []
+  second?.res.watch({ onDrain: () => void drains.push('drain') })
+  t.notOk(second?.res.write(Buffer.alloc(10)))
+  await client.resume()
+  t.equal(bytesTo(client, 3), 10)
+  t.same(drains, ['drain'])
+})
+
 t.test('a client that reads nothing makes little pile up', async t => {
   for (const [what, method] of [
     ['with content', 'GET'],
