@@ -17,7 +17,7 @@ import { CoalescedCalls } from './coalesced-calls.js'
 import type { Guard } from './guard.js'
 import type { LastAnswers } from './last-answers.js'
 import { localAnswer, shareOf } from './local-share.js'
-import type { Refunds } from './refunds.js'
+import type { Refund, Refunds } from './refunds.js'
 
 export interface ResilientOptions {
   readonly remote: RemoteStore
@@ -37,9 +37,14 @@ export interface ResilientOptions {
   onLate(): void
 }
 
+/** How often Redis is asked to take what waits to be given back, and how many refunds at a time. */
+const REFUND_MS = 1000
+const MOST_REFUNDS_AT_ONCE = 2000
+
 export class FallbackStore implements CounterStore {
   readonly #options: ResilientOptions
   readonly #coalesced: CoalescedCalls
+  #refunding: NodeJS.Timeout | undefined
 
   constructor(options: ResilientOptions) {
     this.#options = options
@@ -65,20 +70,41 @@ export class FallbackStore implements CounterStore {
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
-    const { backlog, guard, remote, local } = this.#options
+    const { backlog, guard, local } = this.#options
     if (guard.isAway(keyOf(asks))) this.#giveBackLater(asks, answers)
-    else giveBackOf('redis', remote, asks, answers)
+    else giveBackOf('redis', this.#refunder, asks, answers)
     giveBackOf('local', local, asks, answers)
     backlog.forgive(asks, answers)
   }
 
-  #giveBackLater(asks: readonly Ask[], answers: readonly Answer[]): void {
+  readonly #giveBackLater = (asks: readonly Ask[], answers: readonly Answer[]): void => {
+    const { refunds } = this.#options
     for (const [i, answer] of answers.entries()) {
       const ask = asks[i] as Ask
       if (answer.store !== 'redis') continue
       if (ask.demand.kind === 'slots') answer.release?.()
-      else if (answer.granted) this.#options.refunds.add({ ask, answer })
+      else if (answer.granted) refunds.add({ ask, answer })
     }
+    if (!refunds.isEmpty) this.#refunding ??= setInterval(() => this.#giveBackDue(), REFUND_MS).unref()
+  }
+
+  /** Gives back to Redis; what cannot be sent waits. */
+  readonly #refunder: Pick<CounterStore, 'giveBack'> = {
+    giveBack: (asks, answers) => this.#options.remote.giveBack(asks, answers, this.#giveBackLater),
+  }
+
+  /** Gives back what waits for nodes that are there. */
+  #giveBackDue(most = MOST_REFUNDS_AT_ONCE): void {
+    const { guard, refunds, remote } = this.#options
+    const due = refunds.takeSome(most, key => !guard.isAway(key))
+    if (due.length > 0) remote.together(() => this.#giveBackNow(due))
+    if (!refunds.isEmpty) return
+    clearInterval(this.#refunding)
+    this.#refunding = undefined
+  }
+
+  #giveBackNow(refunds: readonly Refund[]): void {
+    for (const { ask, answer } of refunds) this.#refunder.giveBack([ask], [answer])
   }
 
   /** Confirms what reserving asks were charged. */
@@ -105,6 +131,8 @@ export class FallbackStore implements CounterStore {
   }
 
   async close(): Promise<void> {
+    this.#giveBackDue(Number.POSITIVE_INFINITY)
+    clearInterval(this.#refunding)
     this.#options.guard.close()
     await Promise.all([this.#options.remote.close(), this.#options.local.close()])
   }
@@ -125,7 +153,7 @@ export class FallbackStore implements CounterStore {
     const { backlog, refunds, remote } = this.#options
     const due = backlog.settle(asks)
     if (due.length > 0) remote.settle(due).catch(() => backlog.restore(due))
-    for (const { ask, answer } of refunds.take(asks)) remote.giveBack([ask], [answer])
+    this.#giveBackNow(refunds.take(asks))
   }
 
   /**
@@ -200,7 +228,7 @@ function keyOf(asks: readonly Ask[]): string {
 
 function giveBackOf(
   store: Answer['store'],
-  counter: CounterStore,
+  counter: Pick<CounterStore, 'giveBack'>,
   asks: readonly Ask[],
   answers: readonly Answer[],
 ): void {

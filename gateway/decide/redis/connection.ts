@@ -83,6 +83,11 @@ function clientFor(url: string): RedisClient {
   })
 }
 
+/** True if a call failed before anything of it was sent: there was no connection. The texts are those of ioredis. */
+export function isUnsent({ message }: Error): boolean {
+  return /^(?:Stream isn't writeable|Cluster isn't ready) and enableOfflineQueue/.test(message)
+}
+
 /** A demoted master still answers, but refuses to count: its name may lead to the new master by now. */
 function isDemoted({ message }: Error): boolean {
   return message.includes('READONLY')

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../types.js'
 import { type BacklogEntry, backlogEntry } from '../fallback/backlog.js'
+import { at as pick } from '../store/groups.js'
 import {
   type Answer,
   type Ask,
@@ -11,10 +12,11 @@ import {
   type LateCharge,
   type RemoteStore,
   SLOT_RETRY_MS,
+  type UnsentRefund,
   uncounted,
 } from '../store/store.js'
 import { calendarLength } from '../windows/calendar.js'
-import { connectRedis, hasSlots, inOneWrite, type RedisClient, reconnect } from './connection.js'
+import { connectRedis, hasSlots, inOneWrite, isUnsent, type RedisClient, reconnect } from './connection.js'
 import { hashTag } from './hash-slot.js'
 import { KEY_SPACE } from './key-space.js'
 import { type AskTally, askArguments, meterArguments, spentBy, talliesOf } from './script-values.js'
@@ -132,8 +134,8 @@ export class RedisStore implements RemoteStore {
     return true
   }
 
-  giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
-    const keys: string[] = []
+  giveBack(asks: readonly Ask[], answers: readonly Answer[], unsent?: UnsentRefund): void {
+    const charged: number[] = []
     const args: (string | number)[] = []
     let at: number | undefined
     for (const [i, answer] of answers.entries()) {
@@ -143,13 +145,17 @@ export class RedisStore implements RemoteStore {
       if (answer.at === undefined || ask.demand.kind === 'slots' || isChargedLater(ask.demand)) continue
       // All were charged by one call, so at one time.
       at ??= answer.at
-      keys.push(ask.key)
+      charged.push(i)
       args.push(...askArguments(ask, this.#wall))
     }
     if (at === undefined) return
+    const refunded = pick(asks, charged)
     this.connection
-      .refund(keys.length, ...keys, this.#clock?.() ?? '', at, ...args)
-      .catch(error => this.#log.debug({ err: error }, 'tokens not given back'))
+      .refund(charged.length, ...refunded.map(({ key }) => key), this.#clock?.() ?? '', at, ...args)
+      .catch((error: Error) => {
+        this.#log.debug({ err: error }, 'tokens not given back')
+        if (isUnsent(error)) unsent?.(refunded, pick(answers, charged))
+      })
   }
 
   charge(charges: readonly LateCharge[]): void {

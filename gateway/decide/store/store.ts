@@ -103,8 +103,13 @@ export interface CounterStore {
   close(): Promise<void>
 }
 
+/** A refund that the store knows nothing of, because it could not be sent. */
+export type UnsentRefund = (asks: readonly Ask[], answers: readonly Answer[]) => void
+
 /** A store over the network. */
 export interface RemoteStore extends CounterStore {
+  /** @param unsent called with those of the asks that certainly never reached the store */
+  giveBack(asks: readonly Ask[], answers: readonly Answer[], unsent?: UnsentRefund): void
   /**
    * `take` for several equal requests, whose answers are in their order; for only one if it asks for slots. Rejects
    * when the store cannot be reached.

@@ -1,0 +1,82 @@
+/** What is given back while Redis cannot be reached. */
+import t, { type Test } from 'tap'
+import { openStore } from '../../../gateway/decide/store/open.js'
+import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
+import { faultProxy } from '../../helpers/faults.js'
+import { redisCommand, startRedis } from '../../helpers/redis.js'
+import { sleep, waitUntil } from '../../helpers/wait.js'
+
+const quiet = { debug() {}, info() {}, warn() {}, error() {} }
+const hooks = { failed() {}, late() {}, awayChanged() {} }
+const MANY = 150
+
+const askOf = (key: string): Ask => {
+  const windows = [{ name: 'hour', quota: 1000, ms: 3_600_000, algorithm: 'sliding-window' }] as const
+  return { key, demand: { kind: 'windows', windows, lease: false }, group: 0, onStoreError: 'local' }
+}
+
+/** Two gateways on one Redis; the first reaches it through a proxy. */
+async function scene(t: Test) {
+  const redis = await startRedis()
+  const proxy = await faultProxy(redis.port)
+  t.teardown(async () => {
+    await proxy.stop()
+    await redis.stop()
+  })
+  const open = async (url: string) => {
+    const settings = { redis: url, deadline: 5000, instances: 1, onError: 'local' } as const
+    return (await openStore(settings, quiet, hooks)).store
+  }
+  const [store, other] = [await open(`redis://127.0.0.1:${proxy.port}`), await open(redis.url)]
+  t.teardown(() => other.close())
+  return {
+    store,
+    proxy,
+    async takeMany(ask: Ask): Promise<Answer[]> {
+      const answers: Answer[] = []
+      for (let i = 0; i < MANY; i += 1) answers.push(...(await store.take([ask], 'holder')))
+      return answers
+    },
+    /** What the other gateway would find used if it asked. */
+    async used(ask: Ask): Promise<number | undefined> {
+      return ((await other.peek([ask])) as [Answer])[0].counts[0]?.used
+    },
+  }
+}
+
+t.test('it reaches Redis once that is back, whatever else is asked, and even if nobody noticed', async t => {
+  if (redisCommand(t) === undefined) return
+  const { store, proxy, takeMany, used } = await scene(t)
+  t.teardown(() => store.close())
+  const ask = askOf('{away}')
+  const answers = await takeMany(ask)
+  t.equal(await used(ask), MANY + 1)
+  await proxy.set({ kind: 'refuse' })
+  // The connection has ended, and no request has found out.
+  await sleep(50)
+  for (const answer of answers) store.giveBack([ask], [answer])
+  await sleep(50)
+  t.equal(await used(ask), MANY + 1)
+  await proxy.set({ kind: 'pass' })
+  await waitUntil('all to be back', async () => (await used(ask)) === 1)
+})
+
+t.test('it reaches a Redis that is back before the gateway ends', async t => {
+  if (redisCommand(t) === undefined) return
+  const { store, proxy, takeMany, used } = await scene(t)
+  const [ask, unrelated] = [askOf('{ends}'), askOf('{unrelated}')]
+  const answers = await takeMany(ask)
+  await proxy.set({ kind: 'refuse' })
+  await waitUntil(
+    'it to be away',
+    async () => (await store.take([unrelated], 'holder'))[0]?.store === 'local',
+  )
+  for (const answer of answers) store.giveBack([ask], [answer])
+  await proxy.set({ kind: 'pass' })
+  await waitUntil(
+    'it to be back',
+    async () => (await store.take([unrelated], 'holder'))[0]?.store === 'redis',
+  )
+  await store.close()
+  await waitUntil('all to be back', async () => (await used(ask)) === 1)
+})
