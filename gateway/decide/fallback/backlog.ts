@@ -5,20 +5,38 @@
 import { BoundedMap } from '../store/bounded-map.js'
 import { type Answer, type Ask, costOf, isChargedLater, type LateCharge } from '../store/store.js'
 
-/** Tokens spent locally: when and how many, oldest first. */
+/** Tokens spent at one time. */
+export interface LocalSpend {
+  at: number
+  count: number
+  /**
+   * Once Redis was told: when they count as spent there, in microseconds of its clock. Undefined if it has not heard,
+   * and then they are owed again.
+   */
+  countedAt?: Promise<number | undefined>
+}
+
+/** Tokens spent locally, oldest first. */
 interface Owed {
-  readonly spent: { at: number; count: number }[]
+  readonly spent: LocalSpend[]
 }
 
 /** What Redis has yet to count for one key: age in milliseconds, count, age, count, … */
 export interface BacklogEntry {
   readonly ask: Ask
   readonly spent: readonly number[]
+  /** What this is made of, in the same order. */
+  readonly spends: readonly LocalSpend[]
 }
 
 /** The backlog of a charge made after the fact, as of now. */
 export function backlogEntry({ ask, units }: LateCharge): BacklogEntry {
-  return { ask, spent: [0, units] }
+  return { ask, spent: [0, units], spends: [] }
+}
+
+/** An age as Redis is told it. */
+export function toMicroseconds(ms: number): number {
+  return Math.floor(ms * 1000)
 }
 
 const MOST_KEYS = 50_000
@@ -36,28 +54,33 @@ export class Backlog {
     this.#now = now
   }
 
-  /** Notes what this process granted by its own counters. Slots are left out: requests give them back. */
-  owe(asks: readonly Ask[], answers: readonly Answer[]): void {
-    for (const { key, demand } of grantedHere(asks, answers)) this.#note(key, costOf(demand))
+  /**
+   * Notes what this process granted by its own counters. Slots are left out: requests give them back.
+   *
+   * @returns the answers, each with what it was noted as
+   */
+  owe(asks: readonly Ask[], answers: readonly Answer[]): Answer[] {
+    return answers.map((answer, i) => {
+      const { key, demand } = asks[i] as Ask
+      return isGrantedHere(demand, answer) ? { ...answer, owed: this.#note(key, costOf(demand)) } : answer
+    })
   }
 
-  /** Removes a grant that was not used after all. */
-  forgive(asks: readonly Ask[], answers: readonly Answer[]): void {
-    if (this.#owed.size === 0) return
-    for (const { key, demand } of grantedHere(asks, answers)) {
-      const spent = this.#owed.get(key)?.spent ?? []
-      for (
-        let rest = costOf(demand), last = spent.at(-1);
-        rest > 0 && last !== undefined;
-        last = spent.at(-1)
-      ) {
-        const taken = Math.min(rest, last.count)
-        rest -= taken
-        last.count -= taken
-        if (last.count === 0) spent.pop()
-      }
-      if (spent.length === 0) this.#owed.delete(key)
+  /** Removes a grant that was not used after all, and that Redis was not told of. */
+  forgive({ key, demand }: Ask, answer: Answer): void {
+    if (!isGrantedHere(demand, answer)) return
+    const spent = this.#owed.get(key)?.spent ?? []
+    for (
+      let rest = costOf(demand), last = spent.at(-1);
+      rest > 0 && last !== undefined;
+      last = spent.at(-1)
+    ) {
+      const taken = Math.min(rest, last.count)
+      rest -= taken
+      last.count -= taken
+      if (last.count === 0) spent.pop()
     }
+    if (spent.length === 0) this.#owed.delete(key)
   }
 
   /** Takes out the entries of these keys. */
@@ -69,7 +92,8 @@ export class Backlog {
       if (owed === undefined) return []
       this.#owed.delete(ask.key)
       this.#sent.set(ask.key, true)
-      return [{ ask, spent: owed.spent.flatMap(({ at, count }) => [now - at, count]) }]
+      const spends = owed.spent
+      return [{ ask, spent: spends.flatMap(({ at, count }) => [now - at, count]), spends }]
     })
   }
 
@@ -98,29 +122,22 @@ export class Backlog {
     }
   }
 
-  #note(key: string, count: number): void {
+  #note(key: string, count: number): LocalSpend {
     const at = this.#now()
     const spent = this.#owed.get(key)?.spent
-    if (spent === undefined) {
-      this.#owed.set(key, { spent: [{ at, count }] })
-      return
-    }
-    const last = spent.at(-1)
-    if (last !== undefined && (last.at === at || spent.length >= MOST_TIMES)) {
+    const last = spent?.at(-1)
+    if (spent !== undefined && last !== undefined && (last.at === at || spent.length >= MOST_TIMES)) {
       last.at = at
       last.count += count
-    } else spent.push({ at, count })
+      return last
+    }
+    const spend = { at, count }
+    if (spent === undefined) this.#owed.set(key, { spent: [spend] })
+    else spent.push(spend)
+    return spend
   }
 }
 
-function grantedHere(asks: readonly Ask[], answers: readonly Answer[]): Ask[] {
-  return asks.filter(({ demand }, i) => {
-    const answer = answers[i]
-    return (
-      demand.kind !== 'slots' &&
-      !isChargedLater(demand) &&
-      answer?.granted === true &&
-      answer.store === 'local'
-    )
-  })
+function isGrantedHere(demand: Ask['demand'], { granted, store }: Answer): boolean {
+  return demand.kind !== 'slots' && !isChargedLater(demand) && granted && store === 'local'
 }

@@ -8,11 +8,12 @@ import {
   type Answer,
   type Ask,
   type CounterStore,
+  type Granted,
   type LateCharge,
   type RemoteStore,
   uncounted,
 } from '../store/store.js'
-import { type Backlog, backlogEntry } from './backlog.js'
+import { type Backlog, type BacklogEntry, backlogEntry, toMicroseconds } from './backlog.js'
 import { CoalescedCalls } from './coalesced-calls.js'
 import type { Guard } from './guard.js'
 import type { LastAnswers } from './last-answers.js'
@@ -70,11 +71,25 @@ export class FallbackStore implements CounterStore {
   }
 
   giveBack(asks: readonly Ask[], answers: readonly Answer[]): void {
-    const { backlog, guard, local } = this.#options
+    const { guard, local } = this.#options
     if (guard.isAway(keyOf(asks))) this.#giveBackLater(asks, answers)
     else giveBackOf('redis', this.#refunder, asks, answers)
     giveBackOf('local', local, asks, answers)
-    backlog.forgive(asks, answers)
+    for (const [i, answer] of answers.entries()) this.#forgive(asks[i] as Ask, answer)
+  }
+
+  /** What was granted here is owed to Redis, or Redis was told of it: then it has to give that back. */
+  #forgive(ask: Ask, answer: Answer): void {
+    const { backlog } = this.#options
+    const { countedAt } = (answer.granted ? answer.owed : undefined) ?? {}
+    if (countedAt === undefined) {
+      backlog.forgive(ask, answer)
+      return
+    }
+    void countedAt.then(at => {
+      if (at === undefined) backlog.forgive(ask, answer)
+      else this.giveBack([ask], [{ ...(answer as Granted), store: 'redis', at, owed: undefined }])
+    })
   }
 
   readonly #giveBackLater = (asks: readonly Ask[], answers: readonly Answer[]): void => {
@@ -140,20 +155,31 @@ export class FallbackStore implements CounterStore {
   /** Answers without Redis, as each rule's `onStoreError` says. */
   countLocally(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
     const { backlog, local } = this.#options
-    const owe = (answers: Answer[]) => {
-      backlog.owe(asks, answers)
-      return answers
-    }
+    const owe = (answers: Answer[]) => backlog.owe(asks, answers)
     const answers = this.#without(asks, shares => local.take(shares, holder))
     return answers instanceof Promise ? answers.then(owe) : owe(answers)
   }
 
   /** Sends Redis what was admitted here in its place, before it is asked for more. */
   settle(asks: readonly Ask[]): void {
-    const { backlog, refunds, remote } = this.#options
+    const { backlog, refunds } = this.#options
     const due = backlog.settle(asks)
-    if (due.length > 0) remote.settle(due).catch(() => backlog.restore(due))
+    if (due.length > 0) this.#tell(due)
     this.#giveBackNow(refunds.take(asks))
+  }
+
+  #tell(due: readonly BacklogEntry[]): void {
+    const { backlog, remote } = this.#options
+    const heardAt = remote.settle(due).catch(() => {
+      backlog.restore(due)
+      return undefined
+    })
+    for (const { spends, spent } of due) {
+      for (const [i, spend] of spends.entries()) {
+        const age = toMicroseconds(spent[2 * i] as number)
+        spend.countedAt = heardAt.then(at => at && at - age)
+      }
+    }
   }
 
   /**

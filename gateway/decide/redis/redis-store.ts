@@ -1,7 +1,7 @@
 /** Counters in Redis: one script call for everything that is asked together. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../types.js'
-import { type BacklogEntry, backlogEntry } from '../fallback/backlog.js'
+import { type BacklogEntry, backlogEntry, toMicroseconds } from '../fallback/backlog.js'
 import { at as pick } from '../store/groups.js'
 import {
   type Answer,
@@ -164,14 +164,13 @@ export class RedisStore implements RemoteStore {
     )
   }
 
-  async settle(backlog: readonly BacklogEntry[]): Promise<void> {
-    if (backlog.length === 0) return
+  settle(backlog: readonly BacklogEntry[]): Promise<number> {
     const args = backlog.flatMap(({ ask, spent }) => {
-      const us = spent.map((value, i) => (i % 2 === 0 ? Math.floor(value * 1000) : value))
+      const us = spent.map((value, i) => (i % 2 === 0 ? toMicroseconds(value) : value))
       return [us.length, ...us, ...askArguments(ask, this.#wall)]
     })
     const keys = backlog.map(({ ask }) => ask.key)
-    await this.connection.settle(keys.length, ...keys, this.#clock?.() ?? '', ...args)
+    return this.connection.settle(keys.length, ...keys, this.#clock?.() ?? '', ...args)
   }
 
   confirm(asks: readonly Ask[]): void {

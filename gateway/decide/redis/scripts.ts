@@ -8,7 +8,7 @@ declare module 'ioredis' {
     take(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
     peek(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number[], Context>
     refund(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
-    settle(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
+    settle(keyCount: number, ...keysAndArgs: (string | number)[]): Result<number, Context>
     confirm(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
     lease(key: string, ...args: (string | number)[]): Result<number[], Context>
     peekLease(key: string, ...args: (string | number)[]): Result<number[], Context>

@@ -3,7 +3,7 @@
 import type { Demand, Window } from '../../demand.js'
 import type { OnStoreError } from '../../types.js'
 import type { Reading, StoreName } from '../../verdict.js'
-import type { BacklogEntry } from '../fallback/backlog.js'
+import type { BacklogEntry, LocalSpend } from '../fallback/backlog.js'
 
 /** One thing to count. */
 export interface Ask {
@@ -45,6 +45,8 @@ export interface Granted extends Counted, Partial<SlotHandle> {
   readonly unavailable: false
   /** When it was charged, on the store's clock, or a time shortly before. Absent if `giveBack` has nothing to undo. */
   readonly at?: number | undefined
+  /** Granted in this process in place of Redis: what Redis has to be told of, or was. */
+  readonly owed?: LocalSpend | undefined
   /** Of leased tokens: the number of the spend in its lease. */
   readonly spend?: number | undefined
 }
@@ -121,8 +123,11 @@ export interface RemoteStore extends CounterStore {
   slotsHeld(key: string): number
   /** Frees the slots that a failed `take` may have taken, as soon as the store can be reached. */
   abandon(asks: readonly Ask[], holder: string): void
-  /** Charges what was admitted elsewhere, room or not, before any call that follows. Rejects when it fails. */
-  settle(backlog: readonly BacklogEntry[]): Promise<void>
+  /**
+   * Charges what was admitted elsewhere, room or not, before any call that follows. Resolves to the time of the store, in
+   * microseconds; rejects when it fails.
+   */
+  settle(backlog: readonly BacklogEntry[]): Promise<number>
   /** Confirms what reserving asks were charged. Best effort, like `giveBack`. */
   confirm(asks: readonly Ask[]): void
 }

@@ -16,7 +16,7 @@ const askOf = (key: string): Ask => {
 }
 
 /** Two gateways on one Redis; the first reaches it through a proxy. */
-async function scene(t: Test) {
+async function scene(t: Test, deadline = 5000) {
   const redis = await startRedis()
   const proxy = await faultProxy(redis.port)
   t.teardown(async () => {
@@ -24,7 +24,7 @@ async function scene(t: Test) {
     await redis.stop()
   })
   const open = async (url: string) => {
-    const settings = { redis: url, deadline: 5000, instances: 1, onError: 'local' } as const
+    const settings = { redis: url, deadline, instances: 1, onError: 'local' } as const
     return (await openStore(settings, quiet, hooks)).store
   }
   const [store, other] = [await open(`redis://127.0.0.1:${proxy.port}`), await open(redis.url)]
@@ -79,4 +79,32 @@ t.test('it reaches a Redis that is back before the gateway ends', async t => {
   )
   await store.close()
   await waitUntil('all to be back', async () => (await used(ask)) === 1)
+})
+
+t.test('what was granted here while Redis was late is given back to Redis, which was told of it', async t => {
+  if (redisCommand(t) === undefined) return
+  const { store, proxy, used } = await scene(t, 100)
+  t.teardown(() => store.close())
+  const take = async (ask: Ask) => (await store.take([ask], 'holder')) as [Answer]
+  for (const [algorithm, cost] of [
+    ['sliding-window', 10],
+    ['fixed-window', 10],
+  ] as const) {
+    const windows = [{ name: 'hour', quota: 1000, ms: 3_600_000, algorithm }]
+    const ask: Ask = {
+      ...askOf(`{${algorithm}}`),
+      demand: { kind: 'windows', windows, lease: false, cost },
+    }
+    await waitUntil('Redis to count', async () => (await take(askOf('{unrelated}')))[0].store === 'redis')
+    await proxy.set({ kind: 'blackhole' })
+    const [first] = await take(ask)
+    t.equal(first.store, 'local')
+    await proxy.set({ kind: 'pass' })
+    await waitUntil('Redis to be back', async () => (await take(askOf('{unrelated}')))[0].store === 'redis')
+    await take(ask)
+    // The late call may have been executed, too: then it is given back.
+    await waitUntil('both to be counted', async () => (await used(ask)) === 3 * cost)
+    store.giveBack([{ ...ask, demand: { kind: 'windows', windows, lease: false, cost: 7 } }], [first])
+    await waitUntil(`${algorithm} to give back`, async () => (await used(ask)) === 3 * cost - 7)
+  }
 })

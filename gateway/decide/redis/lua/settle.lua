@@ -6,6 +6,8 @@
 --       then per ask: m, then m values: age in microseconds, tokens, …, oldest first; kind (w or m), n and n values, as
 --       for `take`
 --
+-- Returns now.
+--
 -- Atomic because another request must not spend between the read and the write.
 
 local TEST_TTL_MS = 600000
@@ -62,3 +64,4 @@ for _, key in ipairs(KEYS) do
     pcall(settle_windows, key, windows_of(first, n, now), spent)
   end
 end
+return now
