@@ -14,6 +14,7 @@ import { reservedNameFault } from '../words/reserved-names.js'
 import { checkColumns } from './columns.js'
 import { checkListeners } from './listen-host.js'
 import { checkPlans } from './plans.js'
+import { checkReserves } from './reserves.js'
 import { checkRoutes } from './routes.js'
 import { checkAccess, checkRules, checkShares } from './rules.js'
 import { upstreamFaults } from './upstreams.js'
@@ -36,6 +37,7 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkWindows(read, limits),
     ...checkNames(read, limits, [...rules, ...read.access]),
     ...checkShares(read.policies),
+    ...checkReserves(limits),
     ...checkRules(rules, read.projects),
     ...checkAccess(read.access, read.projects),
     ...plans,

@@ -24,9 +24,13 @@ export function valuesOf(members: readonly Member[], name: string): string[] {
   return members.filter(one => isAlike(one.name, name)).map(({ value }) => value)
 }
 
-/** True for names that are equal to an upstream that ignores case: Go takes ſ for s, too. */
+/** True for names that are equal to an upstream that ignores case: Go takes ſ for s, and the sign of the kelvin for k. */
 function isAlike(one: string, name: string): boolean {
-  return one === name || (one.length === name.length && one.toUpperCase() === name.toUpperCase())
+  return one === name || (one.length === name.length && folded(one) === folded(name))
+}
+
+function folded(name: string): string {
+  return name.toUpperCase().toLowerCase()
 }
 
 /** The elements of a list, as written: `most` at most, and the number of all. Linear in its length. */

@@ -148,6 +148,7 @@ export function settles(t: Test, place: Place): void {
     await costs('tokens=10&as=dies', { max_tokens: 320 }, 320)
     await costs('tokens=10&as=nothing', '{"max_tokens":5,"max_tokens":50,"MAX_TOKENS":40}', 50)
     await costs('tokens=10&as=nothing', '{"max_tokens":5,"max_tokenſ":60}', 60)
+    await costs('tokens=10&as=nothing', '{"max_tokens":5,"max_to\u212aens":70}', 70)
     await costs('tokens=10&as=nothing', { max_tokens: '60' }, 1000)
     await costs('tokens=10&as=nothing', '{"max_tokens":7', 4000)
   })
