@@ -120,6 +120,8 @@ export interface Rule<Config = unknown> {
   readonly when?: readonly Condition[] | undefined
   /** True when it applies to GET, HEAD and OPTIONS too. */
   readonly reads?: boolean | undefined
+  /** True when it counts the messages of WebSockets, and no request. */
+  readonly countsMessages?: true | undefined
   /** True when no response shows its numbers. Unlike a hidden reading, this does not change the code of refusals. */
   readonly hidesNumbers?: boolean | undefined
   /** The gateway's own: see `compiledRule`. A rule without it works, but everything is made anew for each request. */

@@ -77,6 +77,30 @@ export interface AnswerTail {
   text(): string
 }
 
+/** How many of the messages at the front of a WebSocket may go on. */
+export interface Admission {
+  readonly admitted: number
+  /** Ms until there may be room for the next one; undefined if that is not known, or all were admitted. */
+  readonly waitMs?: number | undefined
+}
+
+/** Decides about the messages that the client of one WebSocket sends. One question at a time. */
+export interface MessageGate {
+  /** Counts as many of the next `count` messages as there is room for. Never rejects. */
+  admit(count: number): Admission | Promise<Admission>
+  /** The message at the front was refused for good, and with it the WebSocket. */
+  refuse(): void
+}
+
+/** What became of the messages of one WebSocket under one rule, in the mode of `outcome`. */
+export interface MessageTotals {
+  /** That of the last message; once one was refused, that of the last refused one. */
+  readonly outcome: Outcome
+  readonly admitted: number
+  /** In report-only mode those that would have been. */
+  readonly refused: number
+}
+
 /** Where the client's response came from. */
 export type AnswerSource = 'upstream' | 'gateway'
 
@@ -98,6 +122,8 @@ export interface Finished {
   /** The upstream address that was tried last; '' if none was. */
   readonly address: string
   readonly verdict: Judgement | undefined
+  /** Of a WebSocket, by rule that counts messages; absent if none has counted any. */
+  readonly messages?: readonly MessageTotals[] | undefined
   /** Revision of the policy that the request was decided by. */
   readonly revision: string
   /** Status sent to the client; 0 if the client left before. */

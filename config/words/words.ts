@@ -112,6 +112,9 @@ export type CalendarUnit = (typeof CALENDAR_UNITS)[number]
 /** Written instead of a quota: nothing is counted. */
 export const UNLIMITED = 'unlimited'
 
+/** The kind of rules that count by source. */
+export const VOLUMETRIC = 'volumetric'
+
 /** Keys that every rule has, whatever its kind. */
 export const COMMON_RULE_KEYS = [
   'id',

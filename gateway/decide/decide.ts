@@ -4,9 +4,11 @@
  * otherwise they are counted separately. They never delay a request.
  */
 import { isUnlimited } from '../../config/words/bucket.js'
+import type { Project, Rule } from '../types.js'
 import type { Outcome, Reading, Verdict } from '../verdict.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
+import { MessageCounter } from './messages.js'
 import { type DecideRequest, outcomeOf, type Question, type Questions } from './question.js'
 import { isSkipped } from './store/groups.js'
 import { type Answer, type Ask, type CounterStore, costOf, isChargedLater } from './store/store.js'
@@ -18,6 +20,8 @@ export interface DeciderParts {
   /** Milliseconds, from any origin. */
   now(): number
   readonly onSlots: OnSlots
+  /** Called with what each rule says to each message of a WebSocket. */
+  onMessage?(outcome: Outcome, project: Project): void
   /** Called when a rule could not be counted; does not change the answer. */
   onLost(error: unknown): void
   /** Remembered refusals; a new memory if none is given. */
@@ -72,6 +76,15 @@ export class Decider {
     }
     const seen = enforced.length === 0 ? [] : store.peek(enforced)
     return seen instanceof Promise ? seen.then(refuse) : refuse(seen)
+  }
+
+  /**
+   * Counts the messages of the WebSocket that `request` opens, by those of its rules that count messages.
+   *
+   * @param current the rule in the mode that holds now
+   */
+  messagesOf(request: DecideRequest, current: (rule: Rule) => Rule): MessageCounter {
+    return new MessageCounter({ ...this.#parts, denials: this.#denials, current }, request)
   }
 
   /** Forgets that `key` was refused. */

@@ -28,6 +28,8 @@ export interface DecideRequest {
   readonly isBodyLate?: boolean | undefined
   /** The JSON-RPC calls in the body, when a rule counts by them. */
   readonly calls?: Calls | undefined
+  /** True for a message of the WebSocket that the request has opened; only rules that count messages count it. */
+  readonly isMessage?: true | undefined
   /** Called once the store has answered; `startedAt` by `performance.now()`. */
   readonly storeCalled?: ((startedAt: number, remote: boolean) => void) | undefined
 }
@@ -68,6 +70,7 @@ export class Questions {
     const { route } = matched
     let { rule } = matched
     const { facts } = request
+    if (rule.countsMessages !== request.isMessage) return 'skip'
     const limiter = this.#limiters.get(rule.kind)
     if (limiter === undefined) throw new Error(`no limit plugin is called "${rule.kind}"`)
     try {
@@ -118,8 +121,10 @@ export class Questions {
   }
 
   /** False if the rule does not apply to a request it matches. */
-  applies({ rule }: Matched, { facts }: DecideRequest): boolean {
-    return this.#limiters.get(rule.kind)?.applies?.(rule, facts) !== false
+  applies({ rule }: Matched, { facts, isMessage }: DecideRequest): boolean {
+    return (
+      rule.countsMessages === isMessage && this.#limiters.get(rule.kind)?.applies?.(rule, facts) !== false
+    )
   }
 
   #failed({ kind, id }: Rule, error: unknown): void {

@@ -5,6 +5,7 @@
 import { type Static, Type } from 'typebox'
 import { NotifySchema } from '../../config/schema/notify.js'
 import { ANSWER_HEADER } from '../../config/words/field-names.js'
+import { VOLUMETRIC } from '../../config/words/words.js'
 import { ruleDemand } from '../compiled-rule.js'
 import type { MeterDemand } from '../demand.js'
 import { Duration, definePlugin } from '../plugin.js'
@@ -63,6 +64,13 @@ const schema = Type.Object({
         'What a request costs; with answerHeader, what that field of the upstream’s answer says, charged afterwards.',
     }),
   ),
+  count: Type.Optional(
+    Type.Enum(['request', 'message'], {
+      type: 'string',
+      description:
+        'message: the messages that clients send on WebSockets count, and no request does. Default: request.',
+    }),
+  ),
   countWhen: Type.Optional(
     Type.Object(
       {
@@ -82,7 +90,7 @@ const schema = Type.Object({
 })
 
 export const volumetric = definePlugin({
-  name: 'volumetric',
+  name: VOLUMETRIC,
   kind: 'limit',
   schema,
   create: () => ({

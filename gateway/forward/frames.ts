@@ -1,11 +1,28 @@
 /** Tracks WebSocket frames as they pass, since a frame of ours may only go between two of them (RFC 6455 section 5). */
+import { randomBytes } from 'node:crypto'
 
 const LONG = 126
 const LONGER = 127
-const MASKED = 0x80
+export const MASKED = 0x80
+
+const CLOSE = 0x88
 
 /** A final Close frame with status 1001, "going away". */
-export const GOING_AWAY = Buffer.from([0x88, 2, 0x03, 0xe9])
+export const GOING_AWAY = closeFrame(1001)
+
+/** A Close frame to a client. `reason` is ASCII of at most 123 characters. */
+export function closeFrame(status: number, reason = ''): Buffer {
+  const payload = Buffer.from(`  ${reason}`, 'latin1')
+  payload.writeUInt16BE(status)
+  return Buffer.concat([Buffer.from([CLOSE, payload.length]), payload])
+}
+
+/** A Close frame with status 1001 to an upstream, which gets masked frames only (RFC 6455 section 5.3). */
+export function clientGoingAway(): Buffer {
+  const mask = randomBytes(4)
+  const payload = GOING_AWAY.subarray(2).map((byte, i) => byte ^ (mask[i] as number))
+  return Buffer.concat([Buffer.from([CLOSE, MASKED | payload.length]), mask, payload])
+}
 
 export class FrameFollower {
   /** Header bytes of the current frame received so far. */
@@ -36,15 +53,20 @@ export class FrameFollower {
 }
 
 /** Size of a frame header without the masking key; undefined until its second byte is known. */
-function sizeOf([, second]: readonly number[]): number | undefined {
+export function sizeOf([, second]: readonly number[]): number | undefined {
   if (second === undefined) return undefined
   const length = second & 0x7f
   return length === LONGER ? 10 : length === LONG ? 4 : 2
 }
 
 /** Bytes that follow the header: masking key and payload. */
-function payloadOf(head: readonly number[]): number {
+export function payloadOf(head: readonly number[]): number {
   const second = head[1] as number
+  return lengthOf(head) + (second & MASKED ? 4 : 0)
+}
+
+/** Length of the payload by the whole header; inexact above 2^53. */
+export function lengthOf(head: readonly number[]): number {
   const extended = head.slice(2).reduce((sum, byte) => sum * 256 + byte, 0)
-  return (head.length === 2 ? second & 0x7f : extended) + (second & MASKED ? 4 : 0)
+  return head.length === 2 ? (head[1] as number) & 0x7f : extended
 }

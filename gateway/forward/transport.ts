@@ -5,7 +5,7 @@ import type { Address } from '../http1/connector.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse, Takeover } from '../message.js'
 import type { RouteChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
-import type { AnswerTail } from '../verdict.js'
+import type { AnswerTail, MessageGate } from '../verdict.js'
 import type { HealthSettings } from './health-check.js'
 import type { RetrySettings } from './retries.js'
 
@@ -34,6 +34,8 @@ export interface Exchange {
   readonly keepUpstream: boolean
   /** Gets the response's body while it passes, if somebody asked for its end. */
   readonly tail?: AnswerTail | undefined
+  /** Asked about each message of the client, if it becomes a WebSocket whose messages are counted. */
+  readonly messages?: MessageGate | undefined
   /** Called when the request is written to an upstream, so that its outcome is up to that. */
   onSent?(): void
   /** Called before each attempt, with the address of the backend (scheme, host and port). */

@@ -135,7 +135,8 @@ class Upgrading implements ResponseHandler, ResponseWatcher {
     this.#exchange.onAnswer(101, fields)
     const { upgradeIdleMs } = this.#settings.timeouts
     const client = this.#takeOver()
-    this.#tunnel = new Tunnel(client, upstream, accepted, upgradeIdleMs, () => this.#finish())
+    const { messages } = this.#exchange
+    this.#tunnel = new Tunnel(client, upstream, accepted, upgradeIdleMs, () => this.#finish(), messages)
     if (this.#leaving) this.#tunnel.goAway()
   }
 

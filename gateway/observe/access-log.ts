@@ -7,7 +7,7 @@ import type { Observer } from '../plugin.js'
 import type { Log } from '../types.js'
 import type { Finished, Judgement } from '../verdict.js'
 import { LINES_PER_SECOND, LineBudget } from './log-limits.js'
-import { callerFields, clientIds } from './record.js'
+import { callerFields, clientIds, messagesOf } from './record.js'
 import type { AccessRecord } from './record-types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
@@ -93,6 +93,7 @@ function accessRecord(event: Finished, redactor: Redactor): AccessRecord {
     address: event.address || null,
     bytes_in: event.bytesIn,
     bytes_out: event.bytesOut,
+    ...messagesOf(event),
     duration_ms: Math.round(event.durationMs),
     upstream_ms: event.upstreamMs === undefined ? null : Math.round(event.upstreamMs),
     limiter_us: event.limiterUs,

@@ -31,7 +31,8 @@ export function decisionLog(decisions: LoggedDecisions, redactor: Redactor, log:
 }
 
 /** Recognizes the usual case without building a record. */
-function isPlainlyAllowed({ verdict }: Finished): boolean {
+function isPlainlyAllowed({ verdict, messages }: Finished): boolean {
+  if (messages?.some(({ refused }) => refused > 0)) return false
   if (verdict === undefined) return true
   if (!verdict.allowed || verdict.outcomes.some(passedUncounted)) return false
   return !verdict.reportOnly.some(({ result }) => result === 'limited')

@@ -218,11 +218,12 @@ export class Metrics {
     if (credential !== 'none') this.#credentials.inc(identifier, credential)
     if (verdict === undefined) return
     this.#overhead.observe(limiterUs / 1_000_000)
-    for (const outcome of verdict.outcomes) this.#decided(outcome, project)
-    for (const outcome of verdict.reportOnly) this.#decided(outcome, project)
+    for (const outcome of verdict.outcomes) this.decided(outcome, project)
+    for (const outcome of verdict.reportOnly) this.decided(outcome, project)
   }
 
-  #decided(outcome: Outcome, project: Project | undefined): void {
+  /** What a rule said to a request, or to a message of a WebSocket. */
+  decided(outcome: Outcome, project: Project | undefined): void {
     const { id, series = id, mode } = outcome.rule
     this.#decisions.inc(series, project?.plan ?? '', project?.environment ?? '', mode, outcomeLabel(outcome))
   }

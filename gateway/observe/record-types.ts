@@ -56,6 +56,8 @@ export interface DecisionRecord {
   readonly counters: readonly Counter[]
   /** The report-only rules that were asked as well; empty in their own records. */
   readonly beside: readonly Beside[]
+  /** Of a WebSocket, by rule that counts messages; in records of a refused message its own rule alone. */
+  readonly messages?: readonly Messages[]
   /** Status the rule demands; null when it lets the request pass. */
   readonly would_status: number | null
   /** Status the client received; 0 when it disconnected before one was sent. */
@@ -66,6 +68,15 @@ export interface DecisionRecord {
   readonly duration_ms: number
   /** Share of such decisions that are logged: 1 for all but sampled ones. */
   readonly sample: number
+}
+
+/** What became of the messages of a WebSocket under one rule. */
+export interface Messages {
+  readonly rule: string
+  readonly mode: Mode
+  readonly admitted: number
+  /** In report-only mode those that would have been. */
+  readonly refused: number
 }
 
 /** A reading of one window, or of the slots. */
@@ -126,6 +137,8 @@ export interface AccessRecord {
   readonly address: string | null
   readonly bytes_in: number
   readonly bytes_out: number
+  /** Of a WebSocket, by rule that counts messages. */
+  readonly messages?: readonly Messages[]
   readonly duration_ms: number
   /** Until the upstream's response began. */
   readonly upstream_ms: number | null

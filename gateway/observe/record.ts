@@ -2,7 +2,7 @@
 import { placeOf } from '../compiled-rule.js'
 import type { Facts, Rule } from '../types.js'
 import type { Finished, Outcome } from '../verdict.js'
-import type { Beside, Counter, Decision, DecisionRecord } from './record-types.js'
+import type { Beside, Counter, Decision, DecisionRecord, Messages } from './record-types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
 export interface RecordOptions {
@@ -53,7 +53,28 @@ export function decisionRecords(event: Finished, options: RecordOptions): Decisi
       recordOf(event, facts, 'would_deny', { ...options, sample: 1, outcomes: [outcome], beside: [] }),
     )
   }
+  // A refused message has ended its WebSocket; those that would have been refused share one record.
+  for (const totals of event.messages ?? []) {
+    const { outcome, refused } = totals
+    if (refused === 0 || !options.wants(outcome.rule.id)) continue
+    const parts = { ...options, sample: 1, outcomes: [outcome], beside: [] }
+    records.push(recordOf({ ...event, messages: [totals] }, facts, decisionOnMessage(outcome), parts))
+  }
   return records
+}
+
+function decisionOnMessage(outcome: Outcome): Decision {
+  return outcome.rule.mode === 'enforce' ? decisionOf(outcome) : 'would_deny'
+}
+
+/** The messages of a WebSocket; nothing for other requests. */
+export function messagesOf({ messages }: Finished): { readonly messages?: readonly Messages[] } {
+  if (messages === undefined) return {}
+  return {
+    messages: messages.map(({ outcome: { rule }, admitted, refused }) => {
+      return { rule: rule.id, mode: rule.mode, admitted, refused }
+    }),
+  }
 }
 
 /** True when a rule could not be counted and let the request pass. */
@@ -123,13 +144,20 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, parts: Reco
     parts: partsOf([...outcomes, ...beside], facts, redactor),
     counters: outcomes.flatMap(countersOf),
     beside: beside.map(outcome => besideOf(outcome, redactor)),
-    would_status: rule?.kind === 'access' && decision !== 'allow' ? FORBIDDEN : WOULD_STATUS[decision],
+    ...messagesOf(event),
+    would_status: wouldStatus(rule, decision),
     sent_status: event.status,
     store: decisive?.store ?? 'none',
     limiter_us: event.limiterUs,
     duration_ms: Math.round(event.durationMs),
     sample: parts.sample,
   }
+}
+
+/** A refused message has no answer with a status. */
+function wouldStatus(rule: Rule | undefined, decision: Decision): number | null {
+  if (rule?.countsMessages) return null
+  return rule?.kind === 'access' && decision !== 'allow' ? FORBIDDEN : WOULD_STATUS[decision]
 }
 
 /** The longest name that a host can have (RFC 1035). */

@@ -47,8 +47,8 @@ export function endVerdict({ isSent, tail }: RequestContext, verdict: Verdict): 
  * young-generation GC.
  */
 export function responseEnded(context: RequestContext, parts: EndParts): void {
-  const { verdict, judged, beside } = context
-  const nothingToAwait = (judged ?? beside ?? verdict?.settled) === undefined
+  const { verdict, judged, beside, messages } = context
+  const nothingToAwait = (judged ?? beside ?? verdict?.settled ?? messages?.settled) === undefined
   if (nothingToAwait) record(context, verdict, parts)
   else completeVerdict(context).then(complete => record(context, complete, parts))
 }
@@ -58,7 +58,7 @@ async function completeVerdict(context: RequestContext): Promise<Judgement | und
   await context.judged
   const beside = await context.beside?.catch(() => undefined)
   const { verdict } = context
-  await Promise.all([verdict?.settled, beside?.settled])
+  await Promise.all([verdict?.settled, beside?.settled, context.messages?.settled])
   if (verdict === undefined || beside === undefined) return verdict
   const { allowed, outcomes, reportOnly, unlimited } = verdict
   return { allowed, outcomes, unlimited, reportOnly: reportOnly.concat(beside.reportOnly) }
@@ -70,6 +70,10 @@ function record(context: RequestContext, verdict: Judgement | undefined, parts: 
   context.trace?.finished(event)
   context.isRecorded = true
   if (context.upstreamPart !== 'running') parts.ended()
+}
+
+function messagesIn({ messages }: RequestContext): Pick<Finished, 'messages'> {
+  return messages === undefined || messages.totals.length === 0 ? {} : { messages: messages.totals }
 }
 
 function finishedOf(context: RequestContext, verdict: Judgement | undefined): Finished {
@@ -86,6 +90,7 @@ function finishedOf(context: RequestContext, verdict: Judgement | undefined): Fi
     upstream: context.upstream?.name ?? '',
     address: context.address,
     verdict: judgementWith(entered?.ruling, verdict, { facts, project }),
+    ...messagesIn(context),
     revision: context.revision,
     status: tunnel === undefined ? (context.refusedAs ?? res.status) : 101,
     source: context.source,

@@ -6,7 +6,7 @@ import type { Exchange } from '../forward/transport.js'
 import type { Fields, IncomingBody, IncomingRequest, OutgoingResponse } from '../message.js'
 import type { RouteChanges } from '../route.js'
 import type { Facts, Project } from '../types.js'
-import type { AnswerTail } from '../verdict.js'
+import type { AnswerTail, MessageGate } from '../verdict.js'
 import { upstreamAnswered, upstreamEnded } from './end.js'
 import type { Routed } from './enter.js'
 import type { PipelineParts } from './parts.js'
@@ -32,6 +32,7 @@ export class UpstreamExchange implements Exchange {
   readonly removedFields: readonly string[] | undefined
   readonly addedFields: readonly string[] | undefined
   readonly tail: AnswerTail | undefined
+  readonly messages: MessageGate | undefined
   readonly #context: RequestContext
   readonly #parts: PipelineParts
   readonly #refuse: Refuse
@@ -50,6 +51,7 @@ export class UpstreamExchange implements Exchange {
     this.strippedFields = caller?.stripped.length === 0 ? undefined : caller?.stripped
     this.body = context.body
     this.tail = context.tail
+    this.messages = context.messages
     const { answerFields, removedFields = NONE, routeFields } = context
     this.answerFields = routeFields === undefined ? answerFields : [...routeFields.set, ...answerFields]
     this.removedFields =

@@ -6,7 +6,7 @@ import type { Peeked } from '../listen/peek-body.js'
 import type { IncomingBody, IncomingRequest, OutgoingResponse, RequestHead, Takeover } from '../message.js'
 import type { RequestTrace } from '../observe/tracing/tracing.js'
 import type { Calls, Facts, Log, Matched } from '../types.js'
-import type { AnswerTail, Finished, Verdict } from '../verdict.js'
+import type { AnswerTail, Finished, MessageGate, MessageTotals, Verdict } from '../verdict.js'
 import type { AnswerSettings } from './answer.js'
 import type { Routed, Walk } from './enter.js'
 
@@ -16,6 +16,13 @@ export interface Upstream {
   forward(exchange: Exchange): void
   /** `takeOver` hands the client's connection over, once the upstream has switched. */
   upgrade(exchange: Exchange, takeOver: () => Takeover): void
+}
+
+/** The messages of one WebSocket, as they are counted. */
+export interface CountedMessages extends MessageGate {
+  readonly totals: readonly MessageTotals[]
+  /** Resolves when report-only rules have counted every message; undefined if they have. Never rejects. */
+  readonly settled: Promise<void> | undefined
 }
 
 export interface PipelineParts {
@@ -45,6 +52,8 @@ export interface PipelineParts {
   /** Reports the first bytes of the body while it streams on. */
   tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
   decide(request: DecideRequest): Verdict | Promise<Verdict>
+  /** Counts the messages of the WebSocket that the request opens. */
+  messagesOf(request: DecideRequest): CountedMessages
   /** The refusal by rules that do not need the body; undefined, without any charge, if they let the request pass. */
   refuseUnread(request: DecideRequest): Verdict | undefined | Promise<Verdict | undefined>
   /** Counts a wrong credential by its sender and by itself; the seconds to wait if there were too many. Never rejects. */

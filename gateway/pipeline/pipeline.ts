@@ -21,7 +21,7 @@ import { answer, OPTIONS_ANSWER, refusal } from './answer.js'
 import { endVerdict, NO_FIELDS, responseEnded, upstreamAnswered, upstreamEnded } from './end.js'
 import { type Entered, enter, isRouted, type Routed } from './enter.js'
 import { ANSWER_CUT, UpstreamExchange } from './exchange.js'
-import type { PipelineParts } from './parts.js'
+import type { CountedMessages, PipelineParts } from './parts.js'
 import { PassedBytes, RequestContext } from './request-context.js'
 import { ownFields, routeFieldsOf } from './route-fields.js'
 
@@ -234,6 +234,7 @@ class PipelineRequest implements ResponseWatcher {
     if (context.observing.length > 0) this.#observeBody(routed)
     context.upstreamPart = 'running'
     context.tail = this.#parts.answerTail(routed.matched)
+    if (this.#takeOver !== undefined) context.messages = this.#messagesOf(routed)
     const exchange = new UpstreamExchange(context, routed, this.#parts, (rejection, cause) =>
       this.#refuse(rejection, cause),
     )
@@ -248,6 +249,12 @@ class PipelineRequest implements ResponseWatcher {
       context.tunnel = new PassedBytes(takeover)
       return takeover
     })
+  }
+
+  /** Undefined if no rule counts messages: then nobody looks at them. */
+  #messagesOf({ facts, project, matched: all }: Routed): CountedMessages | undefined {
+    const matched = all.filter(({ rule }) => rule.countsMessages)
+    return matched.length === 0 ? undefined : this.#parts.messagesOf({ facts, project, matched })
   }
 
   /** For report-only rules with their key in the body: they read it while it streams on, so they delay nothing. */

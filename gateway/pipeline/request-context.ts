@@ -5,7 +5,7 @@ import type { Calls, Facts, Matched } from '../types.js'
 import type { AnswerSource, AnswerTail, Verdict } from '../verdict.js'
 import { answerFieldsOf } from './answer.js'
 import type { Entered } from './enter.js'
-import type { Upstream } from './parts.js'
+import type { CountedMessages, Upstream } from './parts.js'
 
 const NONE: readonly Matched[] = []
 
@@ -78,6 +78,9 @@ export class RequestContext {
   isRecorded = false
   /** Set once the connection was taken over for a WebSocket; the request then ends with the tunnel. */
   tunnel: PassedBytes | undefined
+
+  /** Its messages, if a rule counts them. */
+  messages: CountedMessages | undefined
 
   constructor(req: IncomingRequest, res: OutgoingResponse, trace: RequestTrace | undefined) {
     this.req = req

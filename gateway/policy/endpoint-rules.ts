@@ -1,5 +1,5 @@
 /** Compiles the endpoint rules, in the order in which they are written, and the tree they are found by. */
-import { pluginConfig } from '../../config/words/words.js'
+import { pluginConfig, VOLUMETRIC } from '../../config/words/words.js'
 import { compiledRule } from '../compiled-rule.js'
 import type { Rule } from '../types.js'
 import { networkFault } from './access-entries.js'
@@ -32,6 +32,7 @@ export function compileEndpointRules(
         source: sourceIn(config, file, ['rules', i]),
         when: when && compileWhen(when),
         reads: limitsReads.has(kind) || entry.reads,
+        countsMessages: countsMessages(kind, entry),
         hidesNumbers: entry.refuse !== undefined,
       })
       all.push({ rule, match, when })
@@ -48,4 +49,9 @@ export function compileEndpointRules(
     }
   }
   return { rules: all, endpoint: trie }
+}
+
+/** A setting of the plugin: the pipeline has to know which requests may have messages. */
+function countsMessages(kind: string, rule: { readonly [key: string]: unknown }): true | undefined {
+  return kind === VOLUMETRIC && rule.count === 'message' ? true : undefined
 }

@@ -144,6 +144,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     decider: new Decider({
       ...counters,
       onSlots: held.noting(slotReports((rule, change) => metrics.inflight(rule, change), log)),
+      onMessage: (outcome, project) => metrics.decided(outcome, project),
       onLost: error => log.error({ err: error }, 'a rule was not counted'),
     }),
     upstreams,

@@ -152,7 +152,7 @@ export class Generation implements InForce {
   }
 
   #parts(upstreams: ReadonlyMap<string, Upstream>, redactor: Redactor): PipelineParts {
-    const { counters, observers, tracing, usage, log } = this.#lasting
+    const { counters, decider, observers, tracing, usage, log } = this.#lasting
     const { compiled, config } = this.loaded
     const settings = config.gateway
     const facts: FactsSettings = {
@@ -179,6 +179,7 @@ export class Generation implements InForce {
       answerTail: matched => (watchesAnswer(matched) ? new LastBytes() : undefined),
       tapBody: (body, onPrefix) => tapBody(body, PEEK_BYTES, onPrefix),
       ...this.#decide(),
+      messagesOf: request => decider.messagesOf(request, rule => this.current.compiled.policy.current(rule)),
       countWrongCredential: this.#lasting.countWrongCredential,
       quotaOf: routed => ownQuota(routed, this.current.compiled.policy, counters),
       sendRejection,

@@ -17,6 +17,7 @@ type Added =
   | 'preflight'
   | 'parts'
   | 'beside'
+  | 'messages'
   | 'duration_ms'
 
 export type LoggedDecision = Omit<DecisionRecord, Added | 'v'> &
@@ -109,6 +110,7 @@ const FIELDS: Readonly<Record<string, Check>> = {
   preflight: optional(value => typeof value === 'boolean'),
   parts: optional(value => typeof value === 'object' && value !== null && Object.values(value).every(text)),
   beside: optional(value => Array.isArray(value) && value.every(isBeside)),
+  messages: optional(Array.isArray),
   duration_ms: optional(value => typeof value === 'number' && value >= 0),
 }
 const CHECKS = Object.entries(FIELDS)

@@ -14,6 +14,9 @@ export interface Sampling {
   sample: number
 }
 
+/** The status of a WebSocket that was opened. */
+const SWITCHED = 101
+
 /** Ids to remember: the records of one request are adjacent, unless the lines of several gateways are mixed. */
 const REMEMBERED = 1000
 
@@ -57,7 +60,9 @@ function trafficOf(record: LoggedDecision): Traffic {
     host = hostIn(project),
     sent_status,
   } = record
-  const wasRefused = record.decision === 'deny' || record.decision === 'error_closed'
+  // A WebSocket whose message was refused has been opened.
+  const wasOpened = sent_status === SWITCHED
+  const wasRefused = !wasOpened && (record.decision === 'deny' || record.decision === 'error_closed')
   const flow = parts['email-or-flow']
   const call = parts['json-rpc']
   return {

@@ -172,6 +172,7 @@ export class Model {
     callsIn: () => NO_CALL,
     answerTail: () => undefined,
     decide: request => this.#decider.decide(request),
+    messagesOf: request => this.#decider.messagesOf(request, rule => rule),
     refuseUnread: request => this.#decider.refuseUnread(request),
     countWrongCredential: async () => undefined,
     quotaOf: async () => ({}),
