@@ -11,7 +11,7 @@ import {
   type PolicyFile,
   type RulesPolicy,
 } from '../types.js'
-import { BY_CLIENT, BY_HOST } from '../words/words.js'
+import { BY_CLIENT, BY_HOST, VOLUMETRIC } from '../words/words.js'
 
 /** @param projects undefined when the declared projects are not known */
 export function checkRules(
@@ -25,18 +25,39 @@ export function checkRules(
         projects === undefined
           ? []
           : unknownProjects(rule.when?.projects, projects, [...at, 'when', 'projects'])
-      if (kind === 'volumetric') faults.push(...checkCost(rule, [...at, 'cost']))
+      if (kind === VOLUMETRIC) faults.push(...checkCost(rule, [...at, 'cost']), ...checkMessages(rule, at))
       return faults.map(fault => ({ file, ...fault }))
     }),
   )
 }
 
+type RuleEntry = RulesPolicy['document']['rules'][number]
+
 /** A volumetric rule's own keys are in the same map as the common ones. */
-function checkCost({ cost, quota }: RulesPolicy['document']['rules'][number], path: Path): UnplacedProblem[] {
+function checkCost({ cost, quota, count = 'request' }: RuleEntry, path: Path): UnplacedProblem[] {
   const { requests } = quota as { readonly requests: number }
   if (typeof cost !== 'number' || cost <= requests) return []
-  const message = `A request costs ${cost}, which is more than its quota of ${requests}: no request would ever be admitted.`
+  const message = `A ${count} costs ${cost}, which is more than its quota of ${requests}: no ${count} would ever be admitted.`
   return [{ path, message }]
+}
+
+/** Settings that a rule which counts messages cannot have: messages have no answer, and only their headers are read. */
+function checkMessages({ count, countWhen, cost, key }: RuleEntry, at: Path): UnplacedProblem[] {
+  if (count !== 'message') return []
+  const faults: UnplacedProblem[] = []
+  const answers = 'Messages of a WebSocket have no answer to count them by'
+  if (countWhen !== undefined) {
+    faults.push({ path: [...at, 'countWhen'], message: `${answers}: remove countWhen, or count: message.` })
+  }
+  if (typeof cost === 'object') {
+    faults.push({ path: [...at, 'cost'], message: `${answers}: write a number as the cost, such as 1.` })
+  }
+  for (const [i, part] of key.entries()) {
+    if (part !== 'json-rpc') continue
+    const message = 'What messages of a WebSocket hold is not read, so json-rpc cannot be a part of the key.'
+    faults.push({ path: [...at, 'key', i], message })
+  }
+  return faults
 }
 
 /** Faults of entries that name unknown projects; none while the declared projects are not known. */

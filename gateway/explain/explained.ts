@@ -103,7 +103,8 @@ function whySkipped(
   one: Matched,
   request: DecideRequest,
   questions: Questions,
-): 'unlimited' | 'when' | 'key' {
+): NonNullable<ExplainedRule['skipped']> {
+  if (one.rule.countsMessages && !request.facts.upgrade) return 'messages'
   if (questions.applies(one, request)) return 'key'
   return one.rule.mode === 'enforce' && isUnlimited(one.rule) ? 'unlimited' : 'when'
 }
@@ -226,13 +227,18 @@ export async function verdictOn(
   const verdict = await whole(request, counters)
   const rules: ExplainedRule[] = []
   for (const one of request.matched) {
-    const outcome =
-      outcomeOf(verdict, one) ?? outcomeOf(await look({ ...request, matched: [one] }, counters), one)
+    const alone = { ...request, matched: [one], isMessage: messageOf(one, request) }
+    const outcome = outcomeOf(verdict, one) ?? outcomeOf(await look(alone, counters), one)
     const endpoint = policy.rules.find(({ rule }) => rule === one.rule)
     const methods = endpoint && methodsOf(endpoint)
-    rules.push(explainedRule(one, request, outcome, { questions: counters.questions, methods, quotas }))
+    rules.push(explainedRule(one, alone, outcome, { questions: counters.questions, methods, quotas }))
   }
   return { verdict, rules }
+}
+
+/** For a request that opens a WebSocket, a rule that counts messages is asked about the first of them. */
+function messageOf({ rule }: Matched, { facts }: DecideRequest): true | undefined {
+  return rule.countsMessages && facts.upgrade ? true : undefined
 }
 
 /** As in the pipeline, rules that do not need the body are asked before it is read. */

@@ -129,7 +129,7 @@ export interface ExplainedRule {
    * `unlimited`: the rule counts nothing. `when`: its conditions leave the request out. `key`: a part of its key is
    * absent.
    */
-  readonly skipped: 'unlimited' | 'when' | 'key' | null
+  readonly skipped: 'unlimited' | 'when' | 'key' | 'messages' | null
   readonly key: readonly { readonly part: KeyPart; readonly value: string | null }[]
   readonly result: Outcome['result'] | null
   /** The store that counted. */

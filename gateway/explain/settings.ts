@@ -60,10 +60,11 @@ const CREDENTIALS = {
 } as const
 
 /** What a request of a volumetric rule costs: '' or `, 5 each`. */
-export function costText({ cost = 1, countWhen }: VolumetricRule): string {
+export function costText({ cost = 1, count, countWhen }: VolumetricRule): string {
   const each = typeof cost === 'number' ? `${cost} each` : `each as ${cost.answerHeader} of its answer says`
   const answered = countWhen ? [`only those answered ${countWhen.status.join(', ')}`] : []
-  return [...answered, ...(cost === 1 ? [] : [each])].map(text => `, ${text}`).join('')
+  const messages = count === 'message' ? ['messages of WebSockets only'] : []
+  return [...messages, ...answered, ...(cost === 1 ? [] : [each])].map(text => `, ${text}`).join('')
 }
 
 const TEXTS: Readonly<Record<string, Readonly<Record<string, (value: never) => string>>>> = {

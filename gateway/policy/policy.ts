@@ -178,8 +178,12 @@ function addBucket(matched: Matched[], { rules, buckets, trials }: Table, mode: 
   if (trial !== undefined) matched.push({ rule: trial, route: found.route })
 }
 
+/** What `methodsOf` says of a rule that counts messages. */
+export const MESSAGES = 'the messages of WebSockets'
+
 /** Which methods an endpoint rule counts, for people: `POST and PATCH`, `every method but GET, HEAD and OPTIONS`. */
-export function methodsOf({ rule: { reads = false }, match }: EndpointRule): string {
+export function methodsOf({ rule: { reads = false, countsMessages }, match }: EndpointRule): string {
+  if (countsMessages) return MESSAGES
   const methods = match.map(text => parsePattern(text).method)
   if (methods.includes(undefined)) return reads ? 'every method' : `every method but ${named(READS)}`
   const written = [...new Set(methods as string[])]

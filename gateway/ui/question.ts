@@ -107,6 +107,7 @@ const SKIPPED: Readonly<Record<string, string>> = {
   unlimited: 'counts nothing',
   when: 'its conditions leave this request out',
   key: 'a part of its key is absent',
+  messages: 'counts the messages of WebSockets',
 }
 
 function ruleWords({ rule, mode, src, skipped, result, counters }: ExplainedRule): HTMLElement {

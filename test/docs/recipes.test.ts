@@ -9,6 +9,7 @@ import { send, startApp } from '../helpers/http.js'
 import { inProject } from '../helpers/root.js'
 import { type Scope, temporaryFolder } from '../helpers/scope.js'
 import { waitUntil } from '../helpers/wait.js'
+import { closeOf, openSocket, webSocketUpstream } from '../helpers/web-sockets.js'
 import { filesOf } from './blocks.js'
 
 const id = 'https://id.example.com/'
@@ -229,4 +230,21 @@ t.test('a budget of tokens by user and model, with streaming', async t => {
   t.equal((await chat(ann, 'small')).status, 200)
   t.equal((await chat(ben, 'large')).status, 200)
   t.same(encodings, new Set([undefined]))
+})
+
+t.test('a chat over WebSocket', async t => {
+  const upstream = await webSocketUpstream(t)
+  const { url } = await serveProcess(t, ['--config', written(t, 'chat', upstream.url)])
+  const open = () => openSocket(t, url)
+  const [socket, ...others] = await Promise.all([open(), open(), open(), open()])
+  await t.rejects(open(), /429/, 'a fifth WebSocket')
+  const since = performance.now()
+  for (let i = 1; i <= 30; i += 1) socket.send(`m${i}`)
+  await waitUntil('all thirty', () => upstream.messages.length === 30)
+  t.ok(performance.now() - since > 1_500, 'ten a second')
+  const close = closeOf(socket)
+  socket.send('m31')
+  t.match(await close, { status: 1008, reason: 'too many messages' })
+  t.equal(upstream.messages.at(-1), 'm30')
+  t.ok(others.every(({ readyState, OPEN }) => readyState === OPEN))
 })

@@ -5,7 +5,8 @@ import type { WebSocket } from 'ws'
 import { testGateway } from '../helpers/gateway.js'
 import { send } from '../helpers/http.js'
 import { matchList } from '../helpers/lists.js'
-import { onEachStore, type TestedStore } from '../helpers/stores.js'
+import { redisUrl } from '../helpers/redis.js'
+import { onEachStore, redisSettings, type TestedStore } from '../helpers/stores.js'
 import { waitUntil } from '../helpers/wait.js'
 import {
   BINARY,
@@ -26,10 +27,14 @@ const policies = (...rules: string[]) => ({
   'messages.yaml': `version: 1\nkind: volumetric\nrules:\n${rules.join('\n')}\n`,
 })
 
+/** On a busy machine a slow handshake must not fail. */
+const TIMEOUTS = '{ connect: 20s, head: 20s, idle: 20s }'
+
 async function start(t: Test, store: TestedStore, settings: string, others: readonly string[] = []) {
   const upstream = await webSocketUpstream(t, { echo: true })
   const gateway = await testGateway(t, {
     upstream: upstream.url,
+    timeouts: TIMEOUTS,
     settings: `log: { decisions: all, access: all }\n${await store.settings(t)}`,
     policies: policies(rule(settings), ...others),
   })
@@ -120,6 +125,23 @@ onEachStore(t, 'the quota is that of the key, over all its WebSockets', async (t
   await waitUntil('all of the other project', () => upstream.messages.includes('m109'))
   t.equal(upstream.messages.filter(text => text.length === 3).length, 10)
   t.equal(foreign.readyState, foreign.OPEN)
+})
+
+t.test('two gateways on one Redis count the messages of a key together', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const onRedis: TestedStore = { ...memory, settings: async () => redisSettings(url) }
+  const gateways = [
+    await start(t, onRedis, 'quota: { requests: 300, per: 60s }'),
+    await start(t, onRedis, 'quota: { requests: 300, per: 60s }'),
+  ]
+  const peers = await Promise.all(gateways.map(gateway => rawWebSocket(t, gateway.url)))
+  for (const { socket } of peers) socket.write(Buffer.concat(numbered(1_000).map(text => frame(TEXT, text))))
+  const closed = () => gateways.every(({ upstream }) => upstream.closed.length === 1)
+  await waitUntil('both to be closed', closed, 10_000)
+  const passed = gateways.map(({ upstream }) => upstream.messages)
+  t.equal(passed.flat().length, 300)
+  for (const messages of passed) t.same(messages, numbered(messages.length), 'a beginning of what was sent')
 })
 
 onEachStore(t, 'never more than the quota is admitted of many messages in one read', async (t, store) => {
@@ -254,6 +276,7 @@ t.test('a slot for the lifetime is given back when messages close the WebSocket'
   const upstream = await webSocketUpstream(t)
   const gateway = await testGateway(t, {
     upstream: upstream.url,
+    timeouts: TIMEOUTS,
     policies: {
       ...policies(rule('quota: { requests: 1, per: 60s }')),
       'slots.yaml':

@@ -358,3 +358,25 @@ policies: limits
   t.match(out.replaceAll(/\s+/g, ' '), /the files alone cannot check this credential.*--live asks one/)
   t.notMatch(out, /Try again/)
 })
+
+t.test('a rule that counts messages says so, and what it would say to the first one', async t => {
+  const config = t.testdir({
+    'gateway.yaml':
+      'version: 1\nupstreams: { a: { url: "http://127.0.0.1:1" } }\nroutes: [{ path: /**, upstream: a }]\n',
+    'projects.yaml': 'version: 1\nprojects: []\n',
+    policies: {
+      'messages.yaml':
+        'version: 1\nkind: volumetric\nrules: [{ id: chat, match: [/chat], key: [client-ip], count: message, reads: true, quota: { requests: 5, per: 1m } }]\n',
+    },
+  })
+  const ask = (...fields: string[]) =>
+    sluice(['explain', 'GET', '/chat', ...fields.flatMap(one => ['--header', one]), '--config', config])
+  const opening = await ask('connection: upgrade', 'upgrade: websocket')
+  t.match(opening.out, 'counts: the messages of WebSockets')
+  t.match(opening.out, 'chat: 5 per minute')
+  t.match(opening.out, 'says: to the next message yes')
+  t.match(
+    (await ask()).out.replace(/\s+/g, ' '),
+    'says: nothing: it counts the messages of WebSockets, and this request opens none',
+  )
+})

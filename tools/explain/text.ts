@@ -11,6 +11,7 @@ import type {
   Explanation,
 } from '../../gateway/explain/explanation.js'
 import { perText, waitText } from '../../gateway/forward/units.js'
+import { MESSAGES } from '../../gateway/policy/policy.js'
 import type { Io } from '../io.js'
 import { grouped, printable, wrap } from '../text.js'
 
@@ -147,7 +148,7 @@ function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   if (rule.share !== null) lines.field('share', shareText(rule.share))
   lines.field('matched by', `${rule.pattern}, written at ${rule.src}`)
   if (rule.negotiated !== undefined) lines.field('negotiated', negotiatedText(rule.negotiated))
-  if (rule.methods !== null) lines.field('methods', rule.methods)
+  if (rule.methods !== null) lines.field(rule.methods === MESSAGES ? 'counts' : 'methods', rule.methods)
   lines.field('key', rule.key.map(({ part, value }) => `${part} ${value ?? 'absent'}`).join(', '))
   if (rule.skipped !== null) {
     lines.field('says', `nothing: ${SKIPPED[rule.skipped]}`)
@@ -176,6 +177,7 @@ const SKIPPED: Record<NonNullable<ExplainedRule['skipped']>, string> = {
   unlimited: 'it is unlimited',
   when: 'its "when" leaves this request out',
   key: 'a part of its key is absent (missing: skip)',
+  messages: 'it counts the messages of WebSockets, and this request opens none',
 }
 
 function counterText(counter: ExplainedCounter, live: boolean): string {
@@ -190,7 +192,11 @@ function counterText(counter: ExplainedCounter, live: boolean): string {
   return `${quota}; ${grouped(used)} used${beyond}, ${grouped(left ?? 0)} left${wait}`
 }
 
-function resultText({ result, mode, store, counters }: ExplainedRule): string {
+function resultText(rule: ExplainedRule): string {
+  return rule.methods === MESSAGES ? `to the next message ${wordOf(rule)}` : wordOf(rule)
+}
+
+function wordOf({ result, mode, store, counters }: ExplainedRule): string {
   if (result === 'unavailable') return 'no: it cannot be counted, and onStoreError is closed'
   if (result === 'allowed') return store === 'none' ? 'yes, uncounted' : 'yes'
   const reason = counters.length === 0 ? ', for what its key lacks (missing: deny)' : ''

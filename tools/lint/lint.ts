@@ -9,6 +9,7 @@ import { checkCertificateDates } from './certificates.js'
 import { checkGateway } from './gateway.js'
 import { checkCalls } from './json-rpc.js'
 import { checkKeys } from './keys.js'
+import { checkMessages } from './messages.js'
 import { checkNotify } from './notify.js'
 import { checkObservation } from './observation.js'
 import { checkQuotas } from './quotas.js'
@@ -26,6 +27,7 @@ const CHECKS: readonly ((subject: Subject) => Remark[])[] = [
   checkCalls,
   checkNotify,
   checkSettling,
+  checkMessages,
   checkObservation,
   checkAccess,
   checkGateway,

@@ -97,7 +97,7 @@ const STRICTER: Readonly<Record<string, Compare>> = {
   volumetric: (one, other) => {
     const [a, b] = [one, other] as unknown as [VolumetricRule, VolumetricRule]
     const isAlike = isDeepStrictEqual([a.cost, a.countWhen], [b.cost, b.countWhen])
-    if (a.quota.per !== b.quota.per || !isAlike) return undefined
+    if (a.quota.per !== b.quota.per || a.count !== b.count || !isAlike) return undefined
     const [blockA = 0, blockB = 0] = [a.blockFor, b.blockFor]
     if (a.quota.requests > b.quota.requests || blockA < blockB) return undefined
     return a.quota.requests < b.quota.requests || blockA > blockB ? 'more' : 'equal'
@@ -122,10 +122,10 @@ function coverersAmong(all: readonly Written[]): Coverers {
   }
 }
 
-/** Patterns for reads that the rule exempts. A rule that counts lifetimes is meant for WebSockets. */
+/** Patterns for reads that the rule exempts. A rule that counts lifetimes or messages is meant for WebSockets. */
 function exemptReads({ file, index, rule, patterns }: Written): Remark[] {
   return patterns.flatMap(({ method, text }, i): Remark[] => {
-    const isWanted = method === 'GET' && rule.count === 'lifetime'
+    const isWanted = method === 'GET' && (rule.count === 'lifetime' || rule.count === 'message')
     if (isWanted || method === undefined || !READS.includes(method)) return []
     const but = method === 'GET' ? ' but the GET that opens a WebSocket' : ''
     const message = `Rule "${rule.id}" counts nothing of "${text}"${but}: GET, HEAD and OPTIONS are exempt from endpoint-based limits. To limit them, write reads: true or give the pattern to a bucket; to limit writes, name their method.`

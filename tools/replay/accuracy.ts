@@ -70,6 +70,7 @@ export class Seen {
       ...this.#completeness(judging, sampling, intake),
       ...this.#durations(judging),
       ...this.#answers(judging),
+      ...uncountedMessages(judging),
       ...shortenedConditions(judging),
       ...this.#keys(judging),
       ...hashedShares(judging),
@@ -223,4 +224,11 @@ export class Seen {
     if (this.#wholeSeconds < this.#requests) return []
     return ['Times in the log are whole seconds, so burst limits are judged by whole seconds.']
   }
+}
+
+/** Logs hold requests, and of the messages of WebSockets only how many there were. */
+function uncountedMessages({ rules }: Judging): string[] {
+  const counting = rules.filter(({ flood }) => flood?.count === 'message')
+  if (counting.length === 0) return []
+  return [`A replay has no messages of WebSockets, so these rules count nothing here: ${names(counting)}.`]
 }
