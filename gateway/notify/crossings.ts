@@ -60,23 +60,8 @@ export class Crossings {
     return verdict
   }
 
-  /** Resolves when no claim is awaited any more, and what was claimed has been passed on. */
-  async idle(): Promise<void> {
-    await Promise.all(this.#open)
-  }
-
-  #lookAt(verdict: Verdict | undefined, project: Project): void {
-    if (verdict === undefined) return
-    for (const outcome of verdict.outcomes) this.#look(outcome, project)
-    if (verdict.settled === undefined) this.#lookBeside(verdict, project)
-    else void verdict.settled.then(() => this.#lookBeside(verdict, project))
-  }
-
-  #lookBeside({ reportOnly }: Judgement, project: Project): void {
-    for (const outcome of reportOnly) this.#look(outcome, project)
-  }
-
-  #look(outcome: Outcome, project: Project): void {
+  /** Looks at what one rule has said. */
+  look(outcome: Outcome, project: Project): void {
     const notice = noticeOf(outcome.rule)
     if (notice === undefined) return
     for (const [i, reading] of outcome.readings.entries()) {
@@ -88,6 +73,22 @@ export class Crossings {
           this.#below(nameOf(outcome, reading, window, percent, 0))
       }
     }
+  }
+
+  /** Resolves when no claim is awaited any more, and what was claimed has been passed on. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#open)
+  }
+
+  #lookAt(verdict: Verdict | undefined, project: Project): void {
+    if (verdict === undefined) return
+    for (const outcome of verdict.outcomes) this.look(outcome, project)
+    if (verdict.settled === undefined) this.#lookBeside(verdict, project)
+    else void verdict.settled.then(() => this.#lookBeside(verdict, project))
+  }
+
+  #lookBeside({ reportOnly }: Judgement, project: Project): void {
+    for (const outcome of reportOnly) this.look(outcome, project)
   }
 
   #above(

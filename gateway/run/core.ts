@@ -144,7 +144,10 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     decider: new Decider({
       ...counters,
       onSlots: held.noting(slotReports((rule, change) => metrics.inflight(rule, change), log)),
-      onMessage: (outcome, project) => metrics.decided(outcome, project),
+      onMessage: (outcome, project) => {
+        metrics.decided(outcome, project)
+        crossings.look(outcome, project)
+      },
       onLost: error => log.error({ err: error }, 'a rule was not counted'),
     }),
     upstreams,
