@@ -7,7 +7,7 @@ import { isProjectLimits } from '../config/load.js'
 import { listed } from '../config/problem.js'
 import type { RuleEntry } from '../config/schema/policy.js'
 import type { CountedBucket } from '../config/words/bucket.js'
-import { bucketOfTrial } from '../config/words/share.js'
+import { ownerOfTrial, trialName } from '../config/words/share.js'
 import { columnName, pluginConfig } from '../config/words/words.js'
 import { placeOf } from '../gateway/compiled-rule.js'
 import type { Configuration } from '../gateway/configured/load.js'
@@ -23,7 +23,8 @@ import {
 import { parsePattern } from '../gateway/policy/pattern.js'
 import type { BucketRule, Table } from '../gateway/policy/policy.js'
 import { extentOf, sampleRequestsOf } from '../gateway/policy/sample-requests.js'
-import type { Rule } from '../gateway/types.js'
+import { type RuleSettings, withTrial } from '../gateway/policy/shares-and-trials.js'
+import type { Mode, Rule } from '../gateway/types.js'
 import type { Io } from './io.js'
 import { leaseSentence } from './lint/quotas.js'
 import { columns, grouped, table, wrap } from './text.js'
@@ -147,28 +148,32 @@ export function endpointLimits({ config }: Configuration): EndpointLimit[] {
   return config.policies.flatMap(policy => {
     if (isProjectLimits(policy)) return []
     const { file, kind, document } = policy
-    return document.rules.map((rule, i) => ({
-      rule: rule.id,
-      kind,
-      mode: rule.mode,
-      ...(rule.enforceFor && { enforceFor: `${rule.enforceFor}%` }),
-      match: rule.match,
-      key: rule.key,
-      limit: limitText(kind, rule),
-      src: `${file}:${config.locate(file, ['rules', i]).line}`,
-    }))
+    return document.rules.flatMap((rule, i) => {
+      const { inForce, tried } = withTrial(kind, pluginConfig(rule))
+      const { id, mode, enforceFor, match, key } = rule
+      const rowOf = (name: string, mode: Mode, settings: RuleSettings, share: number | undefined) => ({
+        rule: name,
+        kind,
+        mode,
+        ...(share && { enforceFor: `${share}%` }),
+        match,
+        key,
+        limit: limitText(kind, rule, settings),
+        src: `${file}:${config.locate(file, ['rules', i]).line}`,
+      })
+      const own = rowOf(id, mode, inForce, enforceFor)
+      return tried === undefined ? [own] : [own, rowOf(trialName(id), 'report-only', tried, undefined)]
+    })
   })
 }
 
 /** `1 at a time`, `100 per 10 s, then blocked for 60 s`; for other plugins their settings as JSON. */
-function limitText(kind: string, rule: RuleEntry): string {
-  const { when, reads } = rule
+function limitText(kind: string, { when, reads }: RuleEntry, own: RuleSettings): string {
   const whose = when === undefined ? '' : `, ${whoseText(when)}`
-  return `${spendText(kind, rule)}${whose}${reads ? ', reads too' : ''}`
+  return `${spendText(kind, own)}${whose}${reads ? ', reads too' : ''}`
 }
 
-function spendText(kind: string, rule: RuleEntry): string {
-  const own = pluginConfig(rule)
+function spendText(kind: string, own: RuleSettings): string {
   if (kind === 'in-flight') return `${own.max} at a time`
   if (kind !== 'volumetric') return JSON.stringify(own)
   const flood = own as unknown as VolumetricRule
@@ -212,7 +217,7 @@ function unlimitedText({ mode }: Unlimited): string {
 function notesOf(limit: BucketLimit): string {
   const { bucket, key, algorithm, lease, mode, enforceFor, windows = [] } = limit
   const costs = costTexts(limit)
-  const isTrial = bucketOfTrial(bucket) !== undefined
+  const isTrial = ownerOfTrial(bucket) !== undefined
   const notes = [
     ...windows.map(windowText),
     costs.length === 0 ? '' : `costs ${costs.join(', ')}`,

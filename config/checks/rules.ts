@@ -35,9 +35,11 @@ type RuleEntry = RulesPolicy['document']['rules'][number]
 
 /** A volumetric rule's own keys are in the same map as the common ones. */
 function checkCost({ cost, quota, count = 'request' }: RuleEntry, path: Path): UnplacedProblem[] {
-  const { requests } = quota as { readonly requests: number }
-  if (typeof cost !== 'number' || cost <= requests) return []
-  const message = `A ${count} costs ${cost}, which is more than its quota of ${requests}: no ${count} would ever be admitted.`
+  const { requests, trial } = quota as { readonly requests: number; readonly trial?: { requests: number } }
+  const least = Math.min(requests, trial?.requests ?? requests)
+  if (typeof cost !== 'number' || cost <= least) return []
+  const which = cost > requests ? `its quota of ${requests}` : `the quota of ${least} on trial`
+  const message = `A ${count} costs ${cost}, which is more than ${which}: no ${count} would ever be admitted.`
   return [{ path, message }]
 }
 

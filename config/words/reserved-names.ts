@@ -1,5 +1,5 @@
 /** Names that no bucket, rule or access entry may have because logs and metrics use them for something else. */
-import { bucketOfTrial } from './share.js'
+import { ownerOfTrial } from './share.js'
 
 /** The metrics label of all access entries added by the admin port together. */
 export const RUNTIME_SERIES = 'run-time-access'
@@ -9,8 +9,8 @@ export function reservedNameFault(name: string): string | undefined {
   if (name === RUNTIME_SERIES) {
     return `"${name}" is what metrics call the access entries of the admin port: choose another name.`
   }
-  const bucket = bucketOfTrial(name)
-  return bucket === undefined
+  const owner = ownerOfTrial(name)
+  return owner === undefined
     ? undefined
-    : `"${name}" is what logs and metrics call the trial of bucket "${bucket}": choose a name that does not end in ".trial".`
+    : `"${name}" is what logs and metrics call the trial of "${owner}": choose a name that does not end in ".trial".`
 }

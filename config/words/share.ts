@@ -2,13 +2,13 @@
 
 const TRIAL = '.trial'
 
-/** The name that a bucket's trial has in records, metrics and reports. */
-export function trialName(bucket: string): string {
-  return `${bucket}${TRIAL}`
+/** The name that the trial of a bucket or rule has in records, metrics and reports. */
+export function trialName(owner: string): string {
+  return `${owner}${TRIAL}`
 }
 
-/** The bucket whose trial has this name; undefined when it is not the name of a trial. */
-export function bucketOfTrial(name: string): string | undefined {
+/** The bucket or rule whose trial has this name; undefined when it is not the name of a trial. */
+export function ownerOfTrial(name: string): string | undefined {
   return name.endsWith(TRIAL) ? name.slice(0, -TRIAL.length) : undefined
 }
 

@@ -28,20 +28,30 @@ const Status = Type.Unsafe<number | string>({
   else: { pattern: '^[1-5]xx$', expected: STATUS },
 })
 
+const window = {
+  requests: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000_000,
+    description: 'Requests that one key may make in the window, or units where requests cost more than one.',
+  }),
+  per: Duration({
+    unit: '1s',
+    description: 'Length of the window, which begins with the first request of a key.',
+  }),
+}
+
 const schema = Type.Object({
   quota: Type.Object(
     {
-      requests: Type.Integer({
-        minimum: 1,
-        maximum: 1_000_000_000,
-        description:
-          'Requests that one key may make in the window, or units where requests cost more than one.',
-      }),
-      per: Duration({
-        unit: '1s',
-        description: 'Length of the window, which begins with the first request of a key.',
-      }),
+      ...window,
       notify: Type.Optional(NotifySchema),
+      trial: Type.Optional(
+        Type.Object(window, {
+          additionalProperties: false,
+          description:
+            'A quota on trial: it counts every request of the rule, refused or not, and only reports, as "<rule>.trial".',
+        }),
+      ),
     },
     { additionalProperties: false, description: 'How many requests in which time.' },
   ),

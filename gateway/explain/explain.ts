@@ -1,5 +1,6 @@
 /** What the gateway would do with a request, step by step, by the code that would do it (`sluice explain`). */
 import type { Gateway } from '../../config/schema/gateway.js'
+import { ownerOfTrial } from '../../config/words/share.js'
 import type { Asked } from '../admin/explain.js'
 import type { Configuration } from '../configured/load.js'
 import { PEEK_BYTES } from '../decide/body-kind.js'
@@ -229,7 +230,7 @@ class Explainer {
     if (this.#facts === undefined || this.#project === undefined || !this.#isAsked) return []
     if (isExempt(this.#ruling)) return []
     const others = this.#options.loaded.compiled.policy.rules.filter(
-      ({ rule }) => !this.#matched.some(one => one.rule === rule),
+      ({ rule }) => ownerOfTrial(rule.id) === undefined && !this.#matched.some(one => one.rule === rule),
     )
     return passedRules(others, this.#facts, this.#project)
   }

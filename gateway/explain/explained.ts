@@ -2,7 +2,7 @@
 
 import { networkText } from '../../config/words/address.js'
 import { isUnlimited } from '../../config/words/bucket.js'
-import { bucketOfTrial } from '../../config/words/share.js'
+import { ownerOfTrial } from '../../config/words/share.js'
 import { placeOf } from '../compiled-rule.js'
 import { needsBody } from '../decide/body-parts.js'
 import { type Counters, lookingDecider } from '../decide/dry-run.js'
@@ -80,7 +80,7 @@ function explainedRule(
 
 /** Who has set the quota on the admin port, and why; undefined for those of the files. */
 function explainedNegotiation({ id, source }: Rule, project: Project, quotas: SetQuotas) {
-  const bucket = bucketOfTrial(id) ?? id
+  const bucket = ownerOfTrial(id) ?? id
   const set = source.line === undefined ? quotas.get(quotaId({ project: project.id, bucket })) : undefined
   return set && { negotiated: { why: set.why, set_by: set.by, until: set.until ?? null } }
 }

@@ -1,7 +1,7 @@
 /** Modes set on the admin port: makes a rule report-only or enforced for now, and undoes it. */
 import { isProjectLimits } from '../../config/load.js'
 import { unknownName } from '../../config/problem.js'
-import { bucketOfTrial } from '../../config/words/share.js'
+import { ownerOfTrial } from '../../config/words/share.js'
 import type { Overrides } from '../admin/overrides.js'
 import type { Configuration } from '../configured/load.js'
 import { NotFound, Taken, Unnamed } from '../errors.js'
@@ -109,8 +109,8 @@ function checkChange(id: string, mode: Mode, loaded: Configuration, { access }: 
   const rule = ruleOf(id, loaded)
   if (rule === undefined) {
     if (access.has(id)) throw new Taken(`"${id}" was set by the admin API: change it by PUT /access/${id}.`)
-    const bucket = bucketOfTrial(id)
-    if (bucket !== undefined && ruleOf(bucket, loaded) !== undefined) {
+    const owner = ownerOfTrial(id)
+    if (owner !== undefined && ruleOf(owner, loaded) !== undefined) {
       throw new Unnamed(`"${id}" is a trial, which only reports.`)
     }
     throw new NotFound(unknownName('rule', id, new Set(namesOf(loaded))))
@@ -138,8 +138,11 @@ function ruleOf(
   return rule && { declared: rule.mode, isShared: rule.share !== undefined }
 }
 
+/** All but trials, whose mode cannot be set. */
 function rulesOf({ compiled }: Pick<Configuration, 'compiled'>): Rule[] {
-  return [...compiled.policy.rules, ...compiled.access.entries].map(({ rule }) => rule)
+  return [...compiled.policy.rules, ...compiled.access.entries]
+    .map(({ rule }) => rule)
+    .filter(({ id }) => ownerOfTrial(id) === undefined)
 }
 
 function namesOf(loaded: Configuration): string[] {

@@ -1,6 +1,7 @@
 /** Makes trials of quotas, and tables for projects outside a share, from tables in which everything is in force. */
 import type { BucketConfig, CountedBucket } from '../../config/words/bucket.js'
-import { bucketOfTrial, isInside, trialName } from '../../config/words/share.js'
+import { isInside, ownerOfTrial, trialName } from '../../config/words/share.js'
+import { VOLUMETRIC } from '../../config/words/words.js'
 import { compiledRule } from '../compiled-rule.js'
 import type { Share } from '../types.js'
 import type { BucketRule, BucketTries, Table } from './policy.js'
@@ -33,7 +34,7 @@ export function tableFor(table: Table | undefined, project: string): Table | und
 
 /** The rule with a name in the table: a bucket's own, or that of its trial. */
 export function bucketRuleOf(table: Table | undefined, name: string): BucketRule | undefined {
-  return table?.rules.get(name) ?? table?.trials?.get(bucketOfTrial(name) ?? '')
+  return table?.rules.get(name) ?? table?.trials?.get(ownerOfTrial(name) ?? '')
 }
 
 /** The table and the tables for projects outside its shares. */
@@ -46,6 +47,20 @@ export function triedQuota(config: BucketConfig): CountedBucket | undefined {
   if ('unlimited' in config || config.trial === undefined) return undefined
   const { trial, algorithm, costs, reserved } = config
   return { algorithm, ...trial, lease: false, ...(costs && { costs }), ...(reserved && { reserved }) }
+}
+
+/** The own settings of an endpoint rule. */
+export type RuleSettings = Readonly<Record<string, unknown>>
+
+/** The settings of an endpoint rule in force, and those of its trial, which differ in the quota; undefined if it has none. */
+export function withTrial(
+  kind: string,
+  settings: RuleSettings,
+): { readonly inForce: RuleSettings; readonly tried?: RuleSettings } {
+  const { quota } = settings as { readonly quota?: { readonly trial?: object } }
+  if (kind !== VOLUMETRIC || quota?.trial === undefined) return { inForce: settings }
+  const { trial, ...own } = quota
+  return { inForce: { ...settings, quota: own }, tried: { ...settings, quota: trial } }
 }
 
 function trialsOf({ rules }: Table): Map<string, BucketRule> | undefined {

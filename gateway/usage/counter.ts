@@ -1,6 +1,6 @@
 /** Counts finished requests by hour, project and bucket, and passes the counts on every ten seconds. */
 import { PROJECT_LIMITS } from '../../config/words/bucket.js'
-import { bucketOfTrial } from '../../config/words/share.js'
+import { ownerOfTrial } from '../../config/words/share.js'
 import { BY_CLIENT } from '../../config/words/words.js'
 import type { Log, Project } from '../types.js'
 import type { Finished, Judgement, Outcome } from '../verdict.js'
@@ -94,7 +94,7 @@ function bucketIn({ outcomes, reportOnly, unlimited }: Judgement): Outcome | und
 }
 
 function isBucket({ rule }: Outcome): boolean {
-  return rule.kind === PROJECT_LIMITS && bucketOfTrial(rule.id) === undefined
+  return rule.kind === PROJECT_LIMITS && ownerOfTrial(rule.id) === undefined
 }
 
 /** What its response has told, or else what was charged at first. */

@@ -1,6 +1,7 @@
 /** `trial:` beside a quota: it counts every request, refused or not, reports what it would do, and does nothing. */
 import { Redis } from 'ioredis'
 import t from 'tap'
+import { sluice } from '../helpers/command.js'
 import { send } from '../helpers/http.js'
 import { redisUrl, scriptCalls } from '../helpers/redis.js'
 import { onEachStore, redisSettings } from '../helpers/stores.js'
@@ -98,4 +99,89 @@ t.test('a bucket and its trial take one script call, and a refused request takes
   t.equal((await scriptCalls(redis)) - before, 20)
   t.strictSame(await here.statuses(10, '/y'), Array(10).fill(429))
   t.ok((await scriptCalls(redis)) - before <= 30)
+})
+
+const flood = (quota: string, more = '') => ({
+  'volumetric.yaml': rulesOf(
+    `id: flood, match: [POST /x], key: [client-ip], quota: { ${quota} }${more && `, ${more}`}`,
+  ),
+})
+
+onEachStore(t, "a volumetric rule's trial reports what its quota would have refused", async (t, store) => {
+  const here = await start(
+    t,
+    (await store.settings(t)) as string,
+    flood('requests: 8, per: 60s, trial: { requests: 4, per: 60s }', 'cost: 2, blockFor: 120s'),
+  )
+  t.strictSame(await here.statuses(6, '/x'), [200, 200, 200, 200, 429, 429])
+  const would = () => here.lines.filter(({ decision }) => decision === 'would_deny')
+  await waitUntil('the last four are told', () => would().length === 4)
+  t.match(would()[0], {
+    rule: 'flood.trial',
+    kind: 'volumetric',
+    mode: 'report-only',
+    counters: [{ policy: 'flood.trial', q: 4, cost: 2 }],
+  })
+  const metrics = (await send(`${here.adminUrl}/metrics`)).body
+  t.match(metrics, /rule="flood\.trial"[^\n]*mode="report-only",outcome="would_limit"\} 4/)
+  const put = await send(`${here.adminUrl}/rules/flood.trial/mode`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ mode: 'enforce', why: 'A flood.' }),
+  })
+  t.match(put, { status: 422, body: /\\"flood.trial\\" is a trial, which only reports/ })
+  const { rules } = (await send(`${here.adminUrl}/live`)).json() as {
+    rules: { id: string; trial: boolean }[]
+  }
+  t.strictSame(
+    rules.map(({ id, trial }) => [id, trial]),
+    [
+      ['flood', false],
+      ['flood.trial', true],
+    ],
+  )
+})
+
+t.test('a trial counts all keys, whatever share the rule is enforced for', async t => {
+  const here = await start(
+    t,
+    '',
+    flood('requests: 3, per: 60s, trial: { requests: 1, per: 60s }', 'enforceFor: 0%'),
+  )
+  t.strictSame(await here.statuses(4, '/x'), [200, 200, 200, 200])
+  const told = (rule: string) => here.lines.filter(line => line.rule === rule).length
+  await waitUntil('both are told', () => told('flood') === 1 && told('flood.trial') === 3)
+})
+
+t.test('explain and check show the trial of a rule beside it', async t => {
+  const config = (quota: string) =>
+    t.testdir({
+      'gateway.yaml':
+        'version: 1\nupstreams: { a: { url: "http://127.0.0.1:1" } }\nroutes: [{ path: /**, upstream: a }]\n',
+      'projects.yaml': 'version: 1\nprojects: []\n',
+      policies: flood(quota),
+    })
+  const tried = config('requests: 8, per: 60s, trial: { requests: 4, per: 60s }')
+  const flat = async (...args: string[]) => (await sluice(args)).out.replace(/\s+/g, ' ')
+  const explained = await flat('explain', 'POST', '/x', '--config', tried)
+  t.match(explained, 'flood.trial (volumetric, report-only)')
+  t.match(explained, 'trial: of flood: counts beside it, and only reports')
+  t.match(explained, 'flood.trial: 4 per minute')
+  t.notMatch(await flat('explain', 'POST', '/y', '--config', tried), 'flood.trial')
+  t.match(await flat('check', '--table', '--config', tried), 'flood.trial 4 per 60 s client-ip report-only')
+})
+
+t.test('a trial that tells nothing new is warned of', async t => {
+  const check = async (requests: number) => {
+    const config = t.testdir({
+      'gateway.yaml':
+        'version: 1\nupstreams: { a: { url: "http://127.0.0.1:1" } }\nroutes: [{ path: /**, upstream: a }]\n',
+      'projects.yaml': 'version: 1\nprojects: []\n',
+      policies: flood(`requests: 8, per: 60s, trial: { requests: ${requests}, per: 60s }`),
+    })
+    return (await sluice(['check', '--config', config])).out.replace(/\s+/g, ' ')
+  }
+  t.match(await check(8), 'The trial of "flood" is the quota in force')
+  t.match(await check(9), 'The trial of "flood" is looser than the quota in force')
+  t.notMatch(await check(7), 'The trial of')
 })

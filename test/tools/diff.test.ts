@@ -81,6 +81,22 @@ t.test('settings are shown in the units of the files', async t => {
   t.notMatch(out, /[{}"]/)
 })
 
+t.test("the trial of a rule's quota is a rule of its own", async t => {
+  const quota = 'quota: { requests: 100, per: 10s }'
+  const tried = (requests: number) => quota.replace(' }', `, trial: { requests: ${requests}, per: 10s } }`)
+  const fifty = changed(t, { 'policies/volumetric.yaml': [[quota, tried(50)]] })
+  const sixty = `${fifty}-next`
+  cpSync(fifty, sixty, { recursive: true })
+  const file = join(sixty, 'policies/volumetric.yaml')
+  writeFileSync(file, readFileSync(file, 'utf8').replace(tried(50), tried(60)))
+  const diff = async (before: string, after: string) =>
+    (await sluice(['diff', before, after], { columns: 1000 })).out
+  t.match(await diff('config', fifty), /^ {2}\+ registration-flood.trial: 50 per 10 s, tried$/m)
+  t.match(await diff(fifty, 'config'), /^ {2}- registration-flood.trial: not tried any more$/m)
+  t.notMatch(await diff('config', fifty), '~ registration-flood')
+  t.match(await diff(fifty, sixty), /^ {2}~ registration-flood.trial: quota 50 per 10 s → 60 per 10 s/m)
+})
+
 t.test('how an upstream reads requests is part of what applies', async t => {
   const before = changed(t, {
     'gateway.yaml': [['welcome: { embedded: welcome }', 'welcome: { url: http://127.0.0.1:9 }']],

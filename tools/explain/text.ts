@@ -1,7 +1,7 @@
 /** Prints an explanation as text, in the order of the gateway's steps. */
 
 import { listed } from '../../config/problem.js'
-import { bucketOfTrial } from '../../config/words/share.js'
+import { ownerOfTrial } from '../../config/words/share.js'
 import type {
   ExplainedAccess,
   ExplainedCaller,
@@ -143,7 +143,7 @@ function whyPassed({ why, unmet }: Explanation['passed'][number], { request, pro
 function writeRule(rule: ExplainedRule, lines: Lines, live: boolean): void {
   lines.heading(`${rule.rule} (${rule.kind}, ${rule.mode})`)
   if (rule.mode_src !== undefined) lines.field('mode', forNowText(rule))
-  const tried = bucketOfTrial(rule.rule)
+  const tried = ownerOfTrial(rule.rule)
   if (tried !== undefined) lines.field('trial', `of ${tried}: counts beside it, and only reports`)
   if (rule.share !== null) lines.field('share', shareText(rule.share))
   lines.field('matched by', `${rule.pattern}, written at ${rule.src}`)

@@ -4,12 +4,13 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Path } from '../../config/problem.js'
 import type { Gateway } from '../../config/schema/gateway.js'
 import type { Quota } from '../../config/words/quota.js'
-import { UNLIMITED } from '../../config/words/words.js'
+import { pluginConfig, UNLIMITED } from '../../config/words/words.js'
 import { leaseBound } from '../../gateway/decide/leases/lease-client.js'
 import { demandOf } from '../../gateway/decide/project-limits.js'
 import type { Window } from '../../gateway/demand.js'
+import type { VolumetricRule } from '../../gateway/explain/settings.js'
 import { perText } from '../../gateway/forward/units.js'
-import { triedQuota } from '../../gateway/policy/shares-and-trials.js'
+import { triedQuota, withTrial } from '../../gateway/policy/shares-and-trials.js'
 import { grouped } from '../text.js'
 import type { Remark, Subject } from './lint.js'
 
@@ -29,7 +30,20 @@ export function checkQuotas(subject: Subject): Remark[] {
     ...windowRemarks(one, subject.loaded.config.gateway),
     ...(one.hasTrial ? trialRemarks(one) : []),
   ])
-  return [...remarks, ...sameNames(rows)]
+  return [...remarks, ...sameNames(rows), ...subject.rules.flatMap(ruleTrialRemarks)]
+}
+
+/** On the trials of endpoint rules, whose windows begin with the first request of a key. */
+function ruleTrialRemarks({ file, kind, document }: Subject['rules'][number]): Remark[] {
+  return document.rules.flatMap((rule, i): Remark[] => {
+    const { inForce, tried } = withTrial(kind, pluginConfig(rule))
+    if (tried === undefined) return []
+    const [present, trial] = [inForce, tried].map(settings => {
+      const { requests, per } = settings.quota as VolumetricRule['quota']
+      return [{ name: rule.id, quota: requests, ms: per, algorithm: 'fixed-window' as const }]
+    }) as [Window[], Window[]]
+    return comparedTrial(rule.id, present, trial, { file, path: ['rules', i, 'quota', 'trial'] })
+  })
 }
 
 function rowsOf({ limits }: Subject): WrittenQuota[] {
@@ -130,20 +144,28 @@ function trialRemarks({ bucket, quota, file, path: written }: WrittenQuota): Rem
   const tried = triedQuota(quota)
   if (tried === undefined) return []
   const at = { file, path: [...written, 'trial'] }
-  const [present, trial] = [demandOf(quota).windows, demandOf(tried).windows]
-  const remarks: Remark[] = []
-  if (admitsAll(trial, present) && admitsAll(present, trial)) {
-    const message = `The trial of "${bucket}" is the quota in force, so it tells nothing new: change it, or remove it.`
-    remarks.push({ severity: 'warning', ...at, message })
-  } else if (admitsAll(trial, present)) {
-    const message = `The trial of "${bucket}" is looser than the quota in force: what it would refuse is refused already, so it tells only which of those refusals would stay.`
-    remarks.push({ severity: 'note', ...at, message })
-  }
+  const remarks = comparedTrial(bucket, demandOf(quota).windows, demandOf(tried).windows, at)
   if (quota.lease) {
     const message = `The quota of "${bucket}" is leased, its trial is not: each request costs Redis a call for the trial, for which nobody waits.`
     remarks.push({ severity: 'note', ...at, message })
   }
   return remarks
+}
+
+/** Whether a trial tells anything new beside the windows in force. */
+function comparedTrial(
+  name: string,
+  present: readonly Window[],
+  trial: readonly Window[],
+  at: Pick<Remark, 'file' | 'path'>,
+): Remark[] {
+  if (!admitsAll(trial, present)) return []
+  if (admitsAll(present, trial)) {
+    const message = `The trial of "${name}" is the quota in force, so it tells nothing new: change it, or remove it.`
+    return [{ severity: 'warning', ...at, message }]
+  }
+  const message = `The trial of "${name}" is looser than the quota in force: what it would refuse is refused already, so it tells only which of those refusals would stay.`
+  return [{ severity: 'note', ...at, message }]
 }
 
 /** True when for each window one of `others` is at least as strict, and so refuses whatever it refuses. */

@@ -1,5 +1,5 @@
 /** Decides whether it is safe to enforce a report-only rule, to make a trial the quota, or to raise a share. */
-import { bucketOfTrial } from '../../config/words/share.js'
+import { ownerOfTrial } from '../../config/words/share.js'
 import { count, grouped, percent } from '../text.js'
 import type { Gathered } from './gather.js'
 import type { RuleTally } from './tally.js'
@@ -102,7 +102,7 @@ const SAFE_TO = {
 
 function whatOf({ rule, enforcedFor }: RuleTally): keyof typeof SAFE_TO {
   if (enforcedFor !== undefined) return 'share'
-  return bucketOfTrial(rule) === undefined ? 'rule' : 'trial'
+  return ownerOfTrial(rule) === undefined ? 'rule' : 'trial'
 }
 
 function insideOf(enforced: RuleTally | undefined, isReported: boolean): ShareTally {

@@ -5,9 +5,11 @@ import { isProjectLimits } from '../../../config/load.js'
 import type { ProjectEntry } from '../../../config/schema/projects.js'
 import type { BucketConfig } from '../../../config/words/bucket.js'
 import { notifyText } from '../../../config/words/notify.js'
+import { trialName } from '../../../config/words/share.js'
 import { columnName, pluginConfig } from '../../../config/words/words.js'
 import type { Configuration } from '../../configured/load.js'
 import type { BucketRule, Table } from '../../policy/policy.js'
+import { withTrial } from '../../policy/shares-and-trials.js'
 import { costTexts, windowText } from '../settings.js'
 import {
   type Change,
@@ -150,14 +152,17 @@ function rulesOf({ config }: Configuration): Map<string, FieldValues> {
     isProjectLimits(policy) ? [] : policy.document.rules.map(rule => ({ kind: policy.kind, rule })),
   )
   return new Map(
-    rules.map(({ kind, rule }) => {
+    rules.flatMap(({ kind, rule }): [string, FieldValues][] => {
       const { id, match, key, mode, enforceFor, missing, when, reads } = rule
       const { onStoreError = config.gateway.store.onError } = rule
       const share = enforceFor && { enforceFor: `${enforceFor}%` }
       const narrowed = { ...(when && { when }), ...(reads && { reads }) }
+      const { inForce, tried } = withTrial(kind, pluginConfig(rule))
+      const values = { kind, match, key, mode, ...share, missing, onStoreError, ...narrowed, ...inForce }
+      if (tried === undefined) return [[id, values]]
       return [
-        id,
-        { kind, match, key, mode, ...share, missing, onStoreError, ...narrowed, ...pluginConfig(rule) },
+        [id, values],
+        [trialName(id), { kind, quota: tried.quota }],
       ]
     }),
   )

@@ -4,7 +4,7 @@
  */
 
 import { isDeepStrictEqual } from 'node:util'
-import { bucketOfTrial } from '../../../config/words/share.js'
+import { ownerOfTrial } from '../../../config/words/share.js'
 import type { Configuration } from '../../configured/load.js'
 import type { Mode } from '../../types.js'
 import { settingText } from '../settings.js'
@@ -64,15 +64,17 @@ function bucketName(name: string | null, mode: Mode): string {
 /** `catch-all: 600 → 700 per second`. */
 function bucketText(bucket: Change): string {
   const { name, change, fields } = bucket
-  const isTrial = bucketOfTrial(name) !== undefined
+  const isTrial = ownerOfTrial(name) !== undefined
   if (change === 'removed') {
-    return `${name}: ${isTrial ? 'not tried any more' : 'no quota any more, its requests fall into other buckets'}`
+    return `${name}: ${isTrial ? NOT_TRIED : 'no quota any more, its requests fall into other buckets'}`
   }
   const said =
     change === 'changed' ? fields.filter(isReported) : fields.filter(({ field }) => !QUIET.has(field))
   const texts = [...said.map(quotaText), ...(isTrial && change === 'added' ? ['tried'] : [])]
   return [`${name}: ${texts.join(', ')}`, ...bucketCounters(bucket)].join('. ')
 }
+
+const NOT_TRIED = 'not tried any more'
 
 /** Settings that come or go with the whole quota are not listed. */
 function isReported({ field, old, new: now }: FieldChange): boolean {
@@ -102,8 +104,13 @@ const QUIET = new Set(['algorithm', 'lease', 'mode', 'onStoreError'])
 
 function ruleText(rule: RuleChange): string {
   const { name, kind, change, fields } = rule
-  if (change === 'removed') return `${name}: removed`
+  const isTrial = ownerOfTrial(name) !== undefined
+  if (change === 'removed') return `${name}: ${isTrial ? NOT_TRIED : 'removed'}`
   const shown: Shown = (value, field) => settingText(kind, field, value)
+  if (isTrial && change === 'added') {
+    const quotas = fields.filter(({ field }) => field === 'quota')
+    return `${name}: ${quotas.map(one => shown(one.new, 'quota')).join('')}, tried`
+  }
   if (change === 'added') {
     return `${name}: ${fields.map(({ field, new: value }) => `${field} ${shown(value, field)}`).join(', ')}`
   }

@@ -57,7 +57,11 @@ function* listRules(loaded: Configuration): Generator<ListedRule> {
         const one = rules.get(id)
         if (one === undefined) continue
         const { rule } = one
-        yield { ...described(rule), methods: methodsOf(one), ...modesOf(rule, mode), trial: false }
+        const methods = methodsOf(one)
+        yield { ...described(rule), methods, ...modesOf(rule, mode), trial: false }
+        const tried = rules.get(trialName(id))?.rule
+        if (tried !== undefined)
+          yield { ...described(tried), methods, ...modesOf(tried, tried.mode), trial: true }
       }
     }
   }
