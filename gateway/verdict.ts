@@ -88,8 +88,8 @@ export interface Admission {
 export interface MessageGate {
   /** Counts as many of the next `count` messages as there is room for. Never rejects. */
   admit(count: number): Admission | Promise<Admission>
-  /** The message at the front was refused for good, and with it the WebSocket. */
-  refuse(): void
+  /** The message at the front is refused for good, and with it the WebSocket. Says why. */
+  refuse(): 'limited' | 'unavailable'
 }
 
 /** What became of the messages of one WebSocket under one rule, in the mode of `outcome`. */

@@ -80,10 +80,11 @@ export class MessageCounter implements MessageGate {
     )
   }
 
-  refuse(): void {
+  refuse(): 'limited' | 'unavailable' {
     for (const outcome of this.#refusal)
       this.#said(outcome, outcome.result === 'allowed' ? undefined : 'refused')
     this.#observe(1)
+    return this.#refusal.some(({ result }) => result === 'unavailable') ? 'unavailable' : 'limited'
   }
 
   /** Turns the rules into questions, which stay the same for all messages. */

@@ -15,9 +15,10 @@ const SHORTEST_WAIT_MS = 5
 
 const NOTHING: Buffer = Buffer.alloc(0)
 
-/** Close statuses (RFC 6455 section 7.4.1). */
+/** Close statuses (RFC 6455 section 7.4.1, and the IANA registry). */
 const PROTOCOL_ERROR = 1002
 const POLICY_VIOLATION = 1008
+const TRY_AGAIN_LATER = 1013
 
 export class CountedMessages {
   readonly #gate: MessageGate
@@ -112,8 +113,8 @@ export class CountedMessages {
     this.#until ??= now + HOLD_MS
     const leftMs = this.#until - now
     if (leftMs <= 0) {
-      this.#gate.refuse()
-      this.#refuse(POLICY_VIOLATION, 'too many messages')
+      if (this.#gate.refuse() === 'limited') this.#refuse(POLICY_VIOLATION, 'too many messages')
+      else this.#refuse(TRY_AGAIN_LATER, 'messages cannot be counted')
     } else {
       this.#timer = setTimeout(() => this.#goOn(), Math.min(leftMs, Math.max(waitMs, SHORTEST_WAIT_MS)))
     }
@@ -138,7 +139,8 @@ export class CountedMessages {
   }
 
   #pass(to: number): void {
-    if (to <= this.#passed) return
+    // An upstream that has ended its side is about to be closed.
+    if (to <= this.#passed || !this.#upstream.writable) return
     if (this.#passed < 0) this.#upstream.write(this.#carried)
     this.#upstream.write(this.#bytes.subarray(Math.max(this.#passed, 0), to))
     this.#passed = to

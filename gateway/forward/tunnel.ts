@@ -76,7 +76,7 @@ export class Tunnel {
   /** Ends both sides: what the client has sent after its last admitted message reaches nobody. */
   #refuse(status: number, reason: string): void {
     this.#closing = setTimeout(() => this.cut(), CLOSING_MS)
-    this.#upstream.end(clientGoingAway())
+    if (this.#upstream.writable) this.#upstream.end(clientGoingAway())
     this.#lastFrame ??= closeFrame(status, reason)
     if (this.#client.writableEnded) closeLingering(this.#client)
     else this.goAway()

@@ -41,8 +41,9 @@ class ScriptedGate implements MessageGate {
     return wanted !== undefined && wanted % 2 === 1 ? Promise.resolve(admission) : admission
   }
 
-  refuse(): void {
+  refuse() {
     this.refusals += 1
+    return 'limited' as const
   }
 }
 
@@ -107,7 +108,7 @@ t.test('a client that goes on sending while a message waits is not read', async 
       new Promise<Admission>(resolve => {
         admit = resolve
       }),
-    refuse() {},
+    refuse: () => 'limited' as const,
   }
   const { client, counted, bytes } = joined(gate)
   client.write(frame(TEXT, 'one'))
@@ -126,4 +127,13 @@ t.test('a malformed frame ends it with 1002, after everything before it', async 
   await waitUntil('the refusal', () => refused.length > 0)
   t.same(refused, [[1002, 'an unknown opcode']])
   t.same(bytes(), frame(TEXT, 'one'))
+})
+
+t.test('messages for an upstream that has ended its side are dropped', async t => {
+  const { client, upstream, bytes } = joined(new ScriptedGate([]))
+  upstream.on('error', error => t.fail(error.message))
+  upstream.end()
+  client.write(frame(TEXT, 'late'))
+  await new Promise(setImmediate)
+  t.equal(bytes().length, 0)
 })

@@ -7,6 +7,7 @@ import { startReceiver } from '../../helpers/receiver.js'
 import { redisCommand, redisUrl, startRedis } from '../../helpers/redis.js'
 import { twoWorkers } from '../../helpers/two-workers.js'
 import { sleep, waitUntil } from '../../helpers/wait.js'
+import { openSocket, webSocketUpstream } from '../../helpers/web-sockets.js'
 import { ask, askTimes, isSigned, monthly, notify, SECRET, startNotifying, thresholds } from './scene.js'
 
 /** Longer than a claim and a call take: what has not come by then does not come. */
@@ -225,4 +226,18 @@ t.test('the admin port takes no notify, because it shows what it has stored', as
   })
   t.equal(answer.status, 422)
   t.match(answer.body, 'Unknown key \\"notify\\"')
+})
+
+t.test('a quota of messages is reported once, too', async t => {
+  const receiver = await startReceiver(t)
+  const upstream = await webSocketUpstream(t)
+  const quota = `{ requests: 10, per: 1h, notify: ${notify(receiver.url)} }`
+  const policies = {
+    'messages.yaml': `version: 1\nkind: volumetric\nrules: [{ id: chat, match: [GET /chat], key: [project], count: message, quota: ${quota} }]\n`,
+  }
+  const { url } = await startNotifying(t, policies, { upstream: upstream.url })
+  const socket = await openSocket(t, url)
+  for (let i = 0; i < 10; i += 1) socket.send('hello')
+  await waitUntil('both thresholds', () => receiver.calls.length === 2)
+  t.same(thresholds(receiver.calls), [80, 100])
 })
