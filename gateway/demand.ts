@@ -19,6 +19,8 @@ export interface Window {
   /** For rolling windows; a calendar window counts by its periods. */
   readonly algorithm: Algorithm
   readonly calendar?: Calendar | undefined
+  /** True if it never begins anew: its quota and the credit given to it are all that it ever admits. */
+  readonly lifetime?: boolean | undefined
 }
 
 /** What a limiter wants counted. The demands of a request are granted together, or none is. */

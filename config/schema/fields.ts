@@ -44,8 +44,8 @@ export function NamedMap<S extends TSchema>(value: S, options: TSchemaOptions) {
 }
 
 /** How many requests one window admits. */
-export function Requests(description: string) {
-  return Type.Integer({ minimum: 1, maximum: MAX_QUOTA, description })
+export function Requests(description: string, options: TSchemaOptions = {}) {
+  return Type.Integer({ minimum: 1, maximum: MAX_QUOTA, description, ...options })
 }
 
 export function Version() {

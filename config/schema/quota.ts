@@ -2,6 +2,7 @@
 import { type TSchema, Type } from 'typebox'
 import type { Path, UnplacedProblem } from '../problem.js'
 import {
+  isLifetime,
   MOST_WINDOWS,
   type Quota,
   type QuotaEntry,
@@ -10,11 +11,11 @@ import {
   tooMany,
   windowsOf,
 } from '../words/quota.js'
-import { ALGORITHMS, CALENDAR_UNITS, UNLIMITED } from '../words/words.js'
+import { ALGORITHMS, CALENDAR_UNITS, LIFETIME, UNLIMITED } from '../words/words.js'
 import { Requests, Strict, Word, when } from './fields.js'
 import { NotifySchema } from './notify.js'
 
-const PER = 'day, week or month, or whole seconds from 1s to 31d, such as 90s, 1h or 7d'
+const PER = 'day, week, month or lifetime, or whole seconds from 1s to 31d, such as 90s, 1h or 7d'
 const ALGORITHM_HELP =
   'sliding-window: no interval of the window’s length ever admits more than the quota. fixed-window: a window begins with its first request. token-bucket: refills evenly, so up to twice the quota may pass in one window’s length.'
 const LEASE_HELP =
@@ -27,13 +28,23 @@ const WindowEntry = Strict({
       'a name of at most 32 characters, other than burst and sustained: a lowercase letter, then lowercase letters, digits, "_" or "-"',
     description: 'Name of the window; responses call the policy <bucket>.<window>.',
   }),
-  requests: Requests('Requests that the window admits.'),
+  requests: Requests(
+    'Requests that the window admits. A lifetime window may have 0: then only credit admits any.',
+    {
+      minimum: 0,
+      expected: 'a whole number from 1 to 1000000000, or 0 with per: lifetime',
+    },
+  ),
   per: Type.Unsafe<QuotaWindow['per']>({
     type: 'string',
     expected: PER,
     description:
-      'A rolling length of time (90s, 1h, 7d; up to 31d), or a period of the calendar: day, week (from Monday) or month.',
-    ...when({ enum: [...CALENDAR_UNITS] }, {}, { duration: { unit: '1s', maximum: '31d' }, expected: PER }),
+      'A rolling length of time (90s, 1h, 7d; up to 31d), a period of the calendar: day, week (from Monday) or month; or lifetime: it never begins anew, and credit adds to it.',
+    ...when(
+      { enum: [...CALENDAR_UNITS, LIFETIME] },
+      {},
+      { duration: { unit: '1s', maximum: '31d' }, expected: PER },
+    ),
   }),
   timezone: Type.Optional(
     Type.String({
@@ -132,7 +143,7 @@ export function windowFaults(quota: QuotaOverride, path: Path): UnplacedProblem[
   if (quota === UNLIMITED) return []
   const faults: UnplacedProblem[] = []
   const names = new Set<string>()
-  for (const [i, { name, per, timezone, algorithm }] of (quota.windows ?? []).entries()) {
+  for (const [i, { name, requests, per, timezone, algorithm }] of (quota.windows ?? []).entries()) {
     const at = (key: string): Path => [...path, 'windows', i, key]
     if (names.has(name)) faults.push({ path: at('name'), message: `The window "${name}" is written twice.` })
     names.add(name)
@@ -140,12 +151,28 @@ export function windowFaults(quota: QuotaOverride, path: Path): UnplacedProblem[
       const message = 'A rolling window has no time zone: remove it, or write "per: day", "week" or "month".'
       faults.push({ path: at('timezone'), message })
     }
-    if (typeof per === 'string' && algorithm !== undefined) {
+    if (requests === 0 && per !== LIFETIME) {
+      const message =
+        'A window of 0 admits nothing: give a number from 1. Only "per: lifetime" takes 0, for what credit alone admits.'
+      faults.push({ path: at('requests'), message })
+    }
+    if (per === LIFETIME) {
+      const message = (key: string) =>
+        `A lifetime window never begins anew, so it takes no ${key}: remove it.`
+      if (timezone !== undefined) faults.push({ path: at('timezone'), message: message('time zone') })
+      if (algorithm !== undefined) faults.push({ path: at('algorithm'), message: message('algorithm') })
+    } else if (typeof per === 'string' && algorithm !== undefined) {
       const message = `A window of the calendar begins and ends with its ${per}, so it takes no algorithm: remove it, or give a length such as 24h.`
       faults.push({ path: at('algorithm'), message })
     }
   }
   const many = tooMany(quota)
   if (many !== undefined) faults.push({ path: [...path, 'windows'], message: many })
+  const place = (quota.trial?.windows ?? []).findIndex(isLifetime)
+  if (place >= 0) {
+    const message =
+      'A trial has no lifetime window, as credit is given to the quota in force: remove it, or give a length.'
+    faults.push({ path: [...path, 'trial', 'windows', place, 'per'], message })
+  }
   return quota.trial === undefined ? faults : [...faults, ...windowFaults(quota.trial, [...path, 'trial'])]
 }

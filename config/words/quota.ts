@@ -1,14 +1,14 @@
 /** A quota: its windows, and how they count. Depends only on the shared words, so every folder may import it. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Notify } from './notify.js'
-import { type Algorithm, type CalendarUnit, UNLIMITED } from './words.js'
+import { type Algorithm, type CalendarUnit, LIFETIME, UNLIMITED } from './words.js'
 
 /** One window: the spec's two, burst and sustained, take this form too. */
 export interface QuotaWindow {
   readonly name: string
   readonly requests: number
-  /** A rolling length in milliseconds, or a period of the calendar. */
-  readonly per: number | CalendarUnit
+  /** A rolling length in milliseconds, a period of the calendar, or the whole life of the counter. */
+  readonly per: number | CalendarUnit | typeof LIFETIME
   /** Time zone of a calendar period. Default: UTC. */
   readonly timezone?: string
   /** Algorithm of a rolling window. Default: that of the quota. */
@@ -86,6 +86,27 @@ function trialUnder(
   if (own !== undefined) return merged(present, own)
   const trial = tried && merged({ algorithm: quota.algorithm, ...tried }, fixed)
   return isDeepStrictEqual(trial, present) ? undefined : trial
+}
+
+/** True for a window that never begins anew. */
+export const isLifetime = ({ per }: QuotaWindow): boolean => per === LIFETIME
+
+/**
+ * Why a quota with a lifetime window cannot count like this, as a sentence; undefined if it can. Rows and overrides are
+ * checked together, as each may be right by itself.
+ *
+ * @param key what its bucket counts by
+ */
+export function lifetimeFault(
+  quota: Partial<Quota>,
+  key: readonly string[] = ['project'],
+): string | undefined {
+  const window = windowsOf(quota).find(isLifetime)
+  if (window === undefined) return undefined
+  if (quota.lease)
+    return `Tokens of the lifetime window "${window.name}" cannot be taken in advance: remove "lease: true".`
+  if (key.length === 1 && key[0] === 'project') return undefined
+  return `The lifetime window "${window.name}" needs a bucket that counts by project alone, as credit is given to a project: this one counts by ${key.join(' and ')}.`
 }
 
 /** Why these are too many windows, as a sentence; undefined when they are not. */

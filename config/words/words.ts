@@ -109,6 +109,9 @@ export type AccessAction = (typeof ACCESS_ACTIONS)[number]
 export const CALENDAR_UNITS = ['day', 'week', 'month'] as const
 export type CalendarUnit = (typeof CALENDAR_UNITS)[number]
 
+/** Written instead of the length of a window: it never begins anew, and only credit adds to it. */
+export const LIFETIME = 'lifetime'
+
 /** Written instead of a quota: nothing is counted. */
 export const UNLIMITED = 'unlimited'
 

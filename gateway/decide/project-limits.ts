@@ -2,12 +2,14 @@
 import { Type } from 'typebox'
 import { type BucketConfig, type CountedBucket, PROJECT_LIMITS } from '../../config/words/bucket.js'
 import { type Quota, type QuotaWindow, windowsOf } from '../../config/words/quota.js'
+import { LIFETIME } from '../../config/words/words.js'
 import { compiledDemand, ruleDemand } from '../compiled-rule.js'
 import type { Demand, Window } from '../demand.js'
 import { definePlugin } from '../plugin.js'
 import type { Check } from '../types.js'
 import type { Windows } from './leases/lease-client.js'
 import { longestMs } from './windows/calendar.js'
+import { LIFETIME_MS } from './windows/lifetime-window.js'
 
 export const projectLimits = definePlugin({
   name: PROJECT_LIMITS,
@@ -34,6 +36,9 @@ const UTC = 'UTC'
 function windowOf({ name, requests, per, timezone = UTC, algorithm }: QuotaWindow, quota: Quota): Window {
   if (typeof per === 'number') {
     return { name, quota: requests, ms: per, algorithm: algorithm ?? quota.algorithm, calendar: undefined }
+  }
+  if (per === LIFETIME) {
+    return { name, quota: requests, ms: LIFETIME_MS, algorithm: 'fixed-window', lifetime: true }
   }
   const calendar = { unit: per, timezone }
   return { name, quota: requests, ms: longestMs(calendar), algorithm: 'fixed-window', calendar }

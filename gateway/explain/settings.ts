@@ -4,6 +4,7 @@ import type { Costs } from '../../config/words/bucket.js'
 import { notifyText } from '../../config/words/notify.js'
 import type { QuotaWindow } from '../../config/words/quota.js'
 import type { ReservedCost } from '../../config/words/reserve.js'
+import { LIFETIME } from '../../config/words/words.js'
 import type { volumetric } from '../decide/volumetric.js'
 import { grouped, perText } from '../forward/units.js'
 import type { Static } from '../plugin.js'
@@ -18,8 +19,9 @@ export function quotaText({ requests, per, notify }: VolumetricRule['quota']): s
   return `${grouped(requests)} per ${secondsText(per)}${told}`
 }
 
-/** `100 per hour`, `20,000 per month (Europe/Berlin)`. */
+/** `100 per hour`, `20,000 per month (Europe/Berlin)`, `500 in all`. */
 export function windowText({ requests, per, timezone = 'UTC', algorithm }: QuotaWindow): string {
+  if (per === LIFETIME) return `${grouped(requests)} ${perText(0, undefined, true)}`
   const [ms, calendar] = typeof per === 'number' ? [per] : [0, { unit: per, timezone }]
   const way = algorithm === undefined ? '' : ` (${algorithm})`
   return `${grouped(requests)} ${perText(ms, calendar)}${way}`

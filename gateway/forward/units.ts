@@ -9,8 +9,9 @@ const UNITS = [
   { seconds: 1, name: 'second', short: () => 's' },
 ] as const
 
-/** `per second`, `per 90 seconds`, `per 7 days`; for a calendar window `per month (Europe/Berlin)`. */
-export function perText(ms: number, calendar?: Calendar): string {
+/** `per second`, `per 90 seconds`, `per 7 days`; for a calendar window `per month (Europe/Berlin)`; `in all`. */
+export function perText(ms: number, calendar?: Calendar, lifetime = false): string {
+  if (lifetime) return 'in all'
   if (calendar !== undefined) return `per ${calendar.unit} (${calendar.timezone})`
   const seconds = ms / 1000
   const unit = UNITS.find(one => seconds % one.seconds === 0)

@@ -2,7 +2,7 @@
 
 import type { ProjectLimitsPolicy } from '../../config/types.js'
 import { type BucketPattern, type Costs, hidesNumbers, keyOf, patternsOf } from '../../config/words/bucket.js'
-import { windowsOf } from '../../config/words/quota.js'
+import { isLifetime, windowsOf } from '../../config/words/quota.js'
 import { MODES } from '../../config/words/words.js'
 import type { Mode, Rule } from '../types.js'
 import { type Fault, readPattern } from './fault.js'
@@ -108,7 +108,7 @@ function quotasIn(rule: BucketRule | undefined) {
   if (rule === undefined || 'unlimited' in rule.config) return []
   const { id, source, config } = rule
   const tried = windowsOf(config.trial ?? {}).map(one => ({ ...one, name: `trial.${one.name}` }))
-  return [...windowsOf(config), ...tried].map(({ name, requests }) => {
-    return { policy: `${id}.${name}`, requests, source }
-  })
+  // To a lifetime window, credit may add any number.
+  const counted = [...windowsOf(config), ...tried].filter(window => !isLifetime(window))
+  return counted.map(({ name, requests }) => ({ policy: `${id}.${name}`, requests, source }))
 }

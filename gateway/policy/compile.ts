@@ -5,6 +5,7 @@ import { compileRoutes } from './compile-routes.js'
 import { type PolicyConfig, projectLimitsIn } from './documents.js'
 import { compileEndpointRules } from './endpoint-rules.js'
 import { type Fault, readPattern } from './fault.js'
+import { checkLifetimes } from './lifetime.js'
 import { compileColumns, compileOverrides, rollOut } from './limits.js'
 import { NegotiatedLimits } from './negotiated.js'
 import { createPolicy, type EndpointRule, type Policy } from './policy.js'
@@ -31,6 +32,7 @@ export function compilePolicy(
   const columns = compileColumns(config, buckets, tries)
   const negotiated = new NegotiatedLimits(config, buckets, tries)
   const projects = compileOverrides(config, negotiated, columns, faults)
+  checkLifetimes(config, buckets, faults)
   checkCosts([...columns.values(), ...projects.values()], buckets, faults)
   const { rules, endpoint } = compileEndpointRules(config, limitsReads, faults)
   const policy = createPolicy({

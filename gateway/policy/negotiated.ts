@@ -5,6 +5,7 @@
 import type { ProjectLimitsPolicy } from '../../config/types.js'
 import { type BucketConfig, PROJECT_LIMITS } from '../../config/words/bucket.js'
 import {
+  lifetimeFault,
   overridden,
   type QuotaEntry,
   type QuotaOverride,
@@ -67,7 +68,8 @@ export class NegotiatedLimits {
   fault({ bucket, quota }: NegotiatedLimit, base: Table, column: string): string | undefined {
     const whole = overridden(quotaOf(base.rules.get(bucket)?.config), quota)
     if (whole === UNLIMITED) return undefined
-    if (windowsOf(whole).length > 0) return tooMany(whole)
+    if (windowsOf(whole).length > 0)
+      return tooMany(whole) ?? lifetimeFault(whole, this.#buckets.get(bucket)?.key)
     return `Bucket "${bucket}" has no quota for ${column}, so an override must give a window: burst, sustained or windows.`
   }
 

@@ -5,6 +5,7 @@ import type { Algorithm } from '../../types.js'
 import type { WindowAlgorithm } from './algorithm.js'
 import { calendarWindow } from './calendar-window.js'
 import { fixedWindow } from './fixed-window.js'
+import { lifetimeWindow } from './lifetime-window.js'
 import { PARTS, slidingWindow } from './sliding-window.js'
 import { tokenBucket } from './token-bucket.js'
 
@@ -15,7 +16,8 @@ const ALGORITHMS: Record<Algorithm, WindowAlgorithm> = {
 }
 
 /** How a window counts. */
-export function algorithmOf({ algorithm, calendar }: Window): WindowAlgorithm {
+export function algorithmOf({ algorithm, calendar, lifetime }: Window): WindowAlgorithm {
+  if (lifetime) return lifetimeWindow
   return calendar === undefined ? ALGORITHMS[algorithm] : calendarWindow
 }
 
