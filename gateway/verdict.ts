@@ -11,10 +11,17 @@ export interface Reading {
   readonly policy: string
   /** The quota in effect: the whole one, or this instance's share of it while Redis is away. */
   readonly quota: number
-  /** Window length in ms, for a calendar window that of the current period; absent for slots (concurrent requests). */
+  /**
+   * Window length in ms, for a calendar window that of the current period; absent for slots (concurrent requests) and
+   * lifetime windows.
+   */
   readonly windowMs?: number | undefined
   /** Set for a calendar window. */
   readonly calendar?: Calendar | undefined
+  /** True for a window that never begins anew. It has no length, and `resetMs` means nothing. */
+  readonly lifetime?: boolean | undefined
+  /** How much of the quota of a lifetime window was given as credit; absent if nothing could be counted. */
+  readonly credit?: number | undefined
   /** Spent so far, including this request if it was admitted. Absent if nothing could be counted. */
   readonly used: number | undefined
   /** What is left of `quota`. */

@@ -4,7 +4,17 @@
  */
 import type { Demand } from '../demand.js'
 import { BoundedMap } from './store/bounded-map.js'
-import { type Answer, type Ask, type Count, costOf, counted, type Refused, sameQuota } from './store/store.js'
+import {
+  type Answer,
+  type Ask,
+  type Count,
+  costOf,
+  counted,
+  isLifetimeAt,
+  type Refused,
+  sameQuota,
+  takesCredit,
+} from './store/store.js'
 
 interface Denial {
   readonly demand: Demand
@@ -16,7 +26,7 @@ interface Denial {
 /** Redis is asked again at least this often, because a counter may have been reset there. */
 const LONGEST_MS = 60_000
 
-/** The same where another gateway may have given back what its requests had reserved. */
+/** The same where another gateway may have given back what its requests had reserved, or added credit. */
 const REFUNDABLE_MS = 1000
 
 /** Costs of one key, of which clients may choose their own. */
@@ -68,8 +78,8 @@ export class Denials {
     if (demand.kind === 'slots' || answer.granted || answer.unavailable || answer.store !== 'redis') return
     if (demand.kind === 'meter' && answer.counts.every(({ quota, used = 0 }) => used <= quota)) return
     // Never longer than the Retry-After that the client got.
-    const longestMs = isRefundable ? REFUNDABLE_MS : LONGEST_MS
-    const forMs = Math.min(longestViolation(answer), answer.askAgainMs ?? longestMs, longestMs)
+    const longestMs = isRefundable || takesCredit(demand) ? REFUNDABLE_MS : LONGEST_MS
+    const forMs = Math.min(longestViolation(answer, demand), answer.askAgainMs ?? longestMs, longestMs)
     if (forMs <= 0) return
     const at = this.#now()
     const cost = costOf(demand)
@@ -83,6 +93,7 @@ export class Denials {
 /** The state of the demand's window at index `place`, after `elapsed` ms in which nothing was admitted. */
 function later(count: Count, elapsed: number, demand: Demand, place: number): Count {
   const { quota, used = 0, violated, resetMs } = count
+  if (isLifetimeAt(demand, place)) return count
   if (elapsed < resetMs) return { ...count, resetMs: resetMs - elapsed }
   const ms = lengthOf(demand, place) ?? resetMs
   if (elapsed >= ms) return counted(quota, 0, false, 0)
@@ -98,8 +109,9 @@ function lengthOf(demand: Demand, place: number): number | undefined {
 }
 
 /** Milliseconds until no window is violated; 0 if none is: then another rule of the group refused. */
-function longestViolation({ counts }: Refused): number {
+function longestViolation({ counts }: Refused, demand: Demand): number {
   let longest = 0
-  for (const { violated, resetMs } of counts) if (violated) longest = Math.max(longest, resetMs)
+  for (const [i, { violated, resetMs }] of counts.entries())
+    if (violated) longest = Math.max(longest, isLifetimeAt(demand, i) ? Number.POSITIVE_INFINITY : resetMs)
   return longest
 }

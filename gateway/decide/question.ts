@@ -181,8 +181,12 @@ function readingOf(id: string, demand: Demand, i: number, count: Count): Reading
     const cost = demand.afterAnswer === undefined ? demand.cost : 0
     return { policy: id, quota, windowMs, used, left, violated, resetMs, hidden, cost }
   }
-  const { name, ms, calendar } = demand.windows[i] as Window
+  const { name, ms, calendar, lifetime } = demand.windows[i] as Window
   const { cost } = demand
+  if (lifetime) {
+    const { credit } = count
+    return { policy: `${id}.${name}`, quota, lifetime, credit, used, left, violated, resetMs, cost }
+  }
   if (calendar === undefined) {
     return { policy: `${id}.${name}`, quota, windowMs: ms, used, left, violated, resetMs, cost }
   }

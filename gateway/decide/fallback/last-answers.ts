@@ -70,4 +70,4 @@ function countsFor(ask: Ask, { demand: before, counts }: Known): readonly Count[
 
 /** Of the windows of one key, this is the same, perhaps with other numbers. */
 const isSameWindow = (one: Window, other: Window): boolean =>
-  one.name === other.name && one.calendar?.unit === other.calendar?.unit
+  one.name === other.name && one.calendar?.unit === other.calendar?.unit && one.lifetime === other.lifetime

@@ -1,6 +1,6 @@
 /** What one instance may spend by itself while Redis is away, and how its answers report that. */
 import type { Demand, Window } from '../../demand.js'
-import { type Answer, type Ask, type Count, costOf, counted } from '../store/store.js'
+import { type Answer, type Ask, type Count, costOf, counted, isLifetimeAt } from '../store/store.js'
 import type { LastAnswer } from './last-answers.js'
 
 /** One instance's part of a quota, with room for at least one request. */
@@ -25,7 +25,9 @@ export function shareOf(ask: Ask, instances: number, last: LastAnswer | undefine
   }
   const windows = demand.windows.map((window, i) => ({
     ...window,
-    quota: shareLeft(window, costOf(demand), instances, last, i, window.calendar !== undefined),
+    quota: window.lifetime
+      ? lifetimeShareLeft(window, instances, last?.counts[i])
+      : shareLeft(window, costOf(demand), instances, last, i, window.calendar !== undefined),
   }))
   return { ...ask, demand: { ...demand, windows } }
 }
@@ -44,6 +46,7 @@ export function localAnswer(
   const cost = costOf(demand)
   const counts = answer.counts.map((count, i): Count => {
     const { quota: whole } = windowOf(demand, i)
+    if (isLifetimeAt(demand, i)) return lifetimeCount(count, whole, instances, last?.counts[i]?.credit)
     const quota = partOf(whole, instances, cost)
     const used = quota - (count.left ?? 0)
     const resetMs = count.violated ? Math.max(count.resetMs, lockedMs(last, i, count, cost)) : count.resetMs
@@ -67,6 +70,21 @@ function shareLeft(
   // length at most.
   if (last.elapsedMs >= (endsWhole ? count.resetMs : ms)) return whole
   return Math.min(whole, Math.floor(Math.max(0, quota - count.used) / instances))
+}
+
+/**
+ * A lifetime window never begins anew, so what was spent of it is known from Redis alone: without an answer there is
+ * nothing to share.
+ */
+function lifetimeShareLeft({ quota }: Window, instances: number, count: Count | undefined): number {
+  if (count?.used === undefined) return 0
+  return Math.floor(Math.max(0, quota + (count.credit ?? 0) - count.used) / instances)
+}
+
+/** @param credit by Redis's last answer */
+function lifetimeCount(count: Count, whole: number, instances: number, credit: number | undefined): Count {
+  const quota = Math.max(count.quota, Math.floor((whole + (credit ?? 0)) / instances))
+  return { ...counted(quota, quota - (count.left ?? 0), count.violated, 0), credit }
 }
 
 /**

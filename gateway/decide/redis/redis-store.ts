@@ -19,7 +19,7 @@ import { calendarLength } from '../windows/calendar.js'
 import { connectRedis, hasSlots, inOneWrite, isUnsent, type RedisClient, reconnect } from './connection.js'
 import { hashTag } from './hash-slot.js'
 import { KEY_SPACE } from './key-space.js'
-import { type AskTally, askArguments, meterArguments, spentBy, talliesOf } from './script-values.js'
+import { type AskTally, askArguments, keysOf, meterArguments, spentBy, talliesOf } from './script-values.js'
 import { RedisSlots } from './slots.js'
 
 /** Holder for calls that take no slot. */
@@ -66,20 +66,24 @@ export class RedisStore implements RemoteStore {
   }
 
   takeMany(asks: readonly Ask[], holder: string, times: number): Promise<Answer[][]> {
-    return this.connection.take(asks.length, ...this.#arguments(asks, holder, times)).then(result => {
-      const tallies = talliesOf(asks, result)
-      const requests: Answer[][] = []
-      for (let i = 0; i < times; i += 1) {
-        requests.push(
-          asks.map((ask, j) => this.#answer(ask, tallies[j] as AskTally, i, result[0] as number, holder)),
-        )
-      }
-      return requests
-    })
+    const keys = keysOf(asks)
+    return this.connection
+      .take(keys.length, ...keys, ...this.#arguments(asks, holder, times))
+      .then(result => {
+        const tallies = talliesOf(asks, result)
+        const requests: Answer[][] = []
+        for (let i = 0; i < times; i += 1) {
+          requests.push(
+            asks.map((ask, j) => this.#answer(ask, tallies[j] as AskTally, i, result[0] as number, holder)),
+          )
+        }
+        return requests
+      })
   }
 
   async peek(asks: readonly Ask[]): Promise<Answer[]> {
-    const result = await this.connection.peek(asks.length, ...this.#arguments(asks, NOBODY, 1))
+    const keys = keysOf(asks)
+    const result = await this.connection.peek(keys.length, ...keys, ...this.#arguments(asks, NOBODY, 1))
     const at = result[0] as number
     return talliesOf(asks, result).map((tally, i) => this.#answer(asks[i] as Ask, tally, 0, at, NOBODY))
   }
@@ -203,8 +207,7 @@ export class RedisStore implements RemoteStore {
   }
 
   #arguments(asks: readonly Ask[], holder: string, times: number): (string | number)[] {
-    const args: (string | number)[] = asks.map(ask => ask.key)
-    args.push(this.#clock?.() ?? '', times, holder)
+    const args: (string | number)[] = [this.#clock?.() ?? '', times, holder]
     for (const ask of asks) args.push(ask.group, ...askArguments(ask, this.#wall))
     return args
   }
@@ -217,10 +220,12 @@ export class RedisStore implements RemoteStore {
     const granted = i < admitted
     const slots = demand.kind === 'slots'
     const requestsAfter = granted ? admitted - 1 - i : 0
-    const own = counts.map(({ quota, used, violated, resetMs }, j): Count => {
+    const own = counts.map((count, j): Count => {
+      const { quota, used = 0, violated, resetMs } = count
       const before = used - spentBy(demand, requestsAfter, granted && used > quota)
       const windowMs = calendarLength(demand, j, at / 1000)
-      return counted(quota, before, violated && !granted, slots ? SLOT_RETRY_MS : resetMs, windowMs)
+      const now = counted(quota, before, violated && !granted, slots ? SLOT_RETRY_MS : resetMs, windowMs)
+      return count.credit === undefined ? now : { ...now, credit: count.credit }
     })
     const answer = { unavailable: false, store: 'redis', counts: own } as const
     if (!granted) return { ...answer, granted }

@@ -2,9 +2,19 @@
 
 import type { Demand, MeterDemand } from '../../demand.js'
 import type { Algorithm } from '../../types.js'
+import { creditKey } from '../credit/credit.js'
 import type { Windows as WindowsDemand } from '../leases/lease-client.js'
 import { chargeOf } from '../store/meters.js'
-import { type Ask, costOf, quotasOf } from '../store/store.js'
+import {
+  type Ask,
+  type Count,
+  costOf,
+  counted,
+  countedWithCredit,
+  isLifetimeAt,
+  quotasOf,
+  takesCredit,
+} from '../store/store.js'
 import { boundariesAt } from '../windows/calendar.js'
 
 const LETTERS: Record<Algorithm, string> = { 'sliding-window': 's', 'fixed-window': 'f', 'token-bucket': 't' }
@@ -30,8 +40,8 @@ export function demandArguments(demand: WindowsDemand, wall: () => number): read
     if (last.since <= now && now < last.until) return last.values
   }
   let [since, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
-  const values = windows.flatMap(({ name, quota, ms, algorithm, calendar }) => {
-    if (calendar === undefined) return [name, `${quota}`, `${ms * 1000}`, LETTERS[algorithm]]
+  const values = windows.flatMap(({ name, quota, ms, algorithm, calendar, lifetime }) => {
+    if (calendar === undefined) return [name, `${quota}`, `${ms * 1000}`, lifetime ? 'l' : LETTERS[algorithm]]
     const boundaries = boundariesAt(calendar, wall())
     since = Math.max(since, boundaries[1])
     until = Math.min(until, boundaries[2])
@@ -41,6 +51,11 @@ export function demandArguments(demand: WindowsDemand, wall: () => number): read
   if (cost !== 1) values.push(`${cost}`)
   made.arguments = { values, since, until }
   return values
+}
+
+/** The keys of asks for `take`: each counter, followed by the credit that counts for it. */
+export function keysOf(asks: readonly Ask[]): string[] {
+  return asks.flatMap(({ key, demand }) => (takesCredit(demand) ? [key, creditKey(key)] : key))
 }
 
 /** Quota, length and block in microseconds, cost, and how it is charged: `lua/meter.lua`. */
@@ -80,7 +95,7 @@ export function spentBy(demand: Demand, requests: number, andRefused: boolean): 
 /** The result of one call for one ask, after all admitted requests were charged. */
 export interface AskTally {
   readonly admitted: number
-  readonly counts: readonly { quota: number; used: number; violated: boolean; resetMs: number }[]
+  readonly counts: readonly Count[]
 }
 
 /** Reads the numbers that `take.lua` returns after the time of the call: for each ask in turn. */
@@ -89,11 +104,12 @@ export function talliesOf(asks: readonly Ask[], result: readonly number[]): AskT
   return asks.map(({ demand }) => {
     const admitted = result[next] as number
     next += 1
-    const counts = quotasOf(demand).map(quota => {
-      const at = next
+    const counts = quotasOf(demand).map((quota, i) => {
+      const [used, violated, last] = result.slice(next, next + 3) as [number, number, number]
       next += 3
-      const resetMs = (result[at + 2] as number) / 1000
-      return { quota, used: result[at] as number, violated: result[at + 1] === 1, resetMs }
+      return isLifetimeAt(demand, i)
+        ? countedWithCredit(quota, last, used, violated === 1)
+        : counted(quota, used, violated === 1, last / 1000)
     })
     return { admitted, counts }
   })

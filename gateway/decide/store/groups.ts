@@ -4,7 +4,6 @@ import {
   type Ask,
   type Count,
   costOf,
-  counted,
   type Granted,
   isChargedLater,
   type Refused,
@@ -40,7 +39,8 @@ function withoutOwn({ demand }: Ask, counts: readonly Count[]): Count[] {
   return counts.map(count => {
     if (count.used === undefined) return count
     const used = Math.max(0, count.used - own)
-    return counted(count.quota, used, false, used === 0 ? 0 : count.resetMs, count.windowMs)
+    const left = Math.max(0, count.quota - used)
+    return { ...count, used, left, violated: false, resetMs: used === 0 ? 0 : count.resetMs }
   })
 }
 

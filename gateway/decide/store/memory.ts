@@ -2,6 +2,7 @@
 
 import type { Demand, Window } from '../../demand.js'
 import type { StoreName } from '../../verdict.js'
+import { MemoryCredit } from '../credit/memory-credit.js'
 import { type Spent, used } from '../windows/algorithm.js'
 import { algorithmOf } from '../windows/algorithms.js'
 import { lengthAt } from '../windows/calendar.js'
@@ -15,6 +16,7 @@ import {
   type CounterStore,
   costOf,
   counted,
+  countedWithCredit,
   isChargedLater,
   type LateCharge,
   SLOT_RETRY_MS,
@@ -31,6 +33,7 @@ export class MemoryStore implements CounterStore {
   readonly #wallClock: WallClock
   readonly #states: WindowStates
   readonly #meters = new Meters()
+  readonly credit = new MemoryCredit()
 
   /**
    * @param now in milliseconds, from any origin
@@ -166,7 +169,8 @@ export class MemoryStore implements CounterStore {
     const { windows, cost = 1 } = demand
     for (let i = 0; i < windows.length; i += 1) {
       const window = windows[i] as Window
-      if (used((state as Spent[])[i] as Spent) + cost > window.quota) return true
+      const quota = window.quota + this.#creditOf(key, window)
+      if (used((state as Spent[])[i] as Spent) + cost > quota) return true
     }
     return false
   }
@@ -188,12 +192,22 @@ export class MemoryStore implements CounterStore {
       const before = used(spent)
       if (granted) algorithm.spend(spent, window, now, cost, this.#wallClock)
       const after = granted ? before + cost : before
+      if (window.lifetime) {
+        const credit = this.#creditOf(key, window)
+        const isFull = !granted && before + cost > window.quota + credit
+        counts.push(countedWithCredit(window.quota, credit, after, isFull))
+        continue
+      }
       const violated = !granted && before + cost > window.quota
       const resetMs = algorithm.resetMs(spent, window, now, after, cost, this.#wallClock)
       counts.push(counted(window.quota, after, violated, resetMs, this.#lengthOf(window, now)))
     }
     if (granted && charges) this.#states.write(key, windows, state)
     return counts
+  }
+
+  #creditOf(key: string, { name, lifetime }: Window): number {
+    return lifetime ? this.credit.of(key, name) : 0
   }
 
   #lengthOf({ calendar }: Window, now: number): number | undefined {

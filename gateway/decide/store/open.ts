@@ -1,5 +1,6 @@
 /** The counter store of a process: Redis, with a local fallback, or this process alone. */
 import type { Log, OnStoreError } from '../../types.js'
+import type { CreditStore } from '../credit/credit.js'
 import { Backlog } from '../fallback/backlog.js'
 import type { StoreOp } from '../fallback/breaker.js'
 import { FallbackStore } from '../fallback/fallback-store.js'
@@ -12,6 +13,7 @@ import { RedisLeaseClient } from '../leases/redis-lease-client.js'
 import { shownAddress } from '../redis/address.js'
 import { ClusterStore } from '../redis/cluster-store.js'
 import { hasSlots, nodeOf, onClosed, troubleOf } from '../redis/connection.js'
+import { RedisCredit } from '../redis/redis-credit.js'
 import { RedisStore } from '../redis/redis-store.js'
 import { wallClock } from '../windows/date-clock.js'
 import { MemoryStore } from './memory.js'
@@ -49,6 +51,8 @@ export interface OpenedStore {
   readonly store: CounterStore
   /** Forgets what was counted by a key; rejects if Redis cannot be reached. */
   forget(key: string): Promise<void>
+  /** What operators add to lifetime windows. */
+  readonly credit: CreditStore
   /** Checks whether Redis is away, even if no request calls it. */
   suspect(): void
 }
@@ -63,7 +67,7 @@ export async function openStore(
   const dates = wallClock(now)
   if (redis === '') {
     const store = new MemoryStore(now, 'memory', undefined, dates)
-    return { store, forget: async key => store.forget(key), suspect() {} }
+    return { store, forget: async key => store.forget(key), credit: store.credit, suspect() {} }
   }
   const remote = new RedisStore({ url: redis, log })
   const address = shownAddress(redis)
@@ -127,7 +131,7 @@ export async function openStore(
     backlog.forget(key)
     refunds.forget(key)
   }
-  return { store, forget, suspect }
+  return { store, forget, credit: new RedisCredit(remote.connection), suspect }
 }
 
 /** Lends from Redis while it answers in time. */

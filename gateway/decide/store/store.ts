@@ -23,7 +23,7 @@ export interface Ask {
 }
 
 /** The state of one window, or of the slots. */
-export type Count = Pick<Reading, 'quota' | 'used' | 'left' | 'violated' | 'resetMs' | 'windowMs'>
+export type Count = Pick<Reading, 'quota' | 'used' | 'left' | 'violated' | 'resetMs' | 'windowMs' | 'credit'>
 
 /** A slot, for the request that took it. */
 export interface SlotHandle {
@@ -147,6 +147,21 @@ export function counted(
   return { quota, used, left: Math.max(0, quota - used), violated, resetMs, windowMs }
 }
 
+/** The count of a lifetime window: what was given to it counts as quota, and no time brings any of it back. */
+export function countedWithCredit(quota: number, credit: number, used: number, violated: boolean): Count {
+  return { ...counted(quota + credit, used, violated, 0), credit }
+}
+
+/** True if the window of that demand at index `place` never begins anew. */
+export function isLifetimeAt(demand: Demand, place: number): boolean {
+  return demand.kind === 'windows' && demand.windows[place]?.lifetime === true
+}
+
+/** True if credit may add to one of the demand's windows. */
+export function takesCredit(demand: Demand): boolean {
+  return demand.kind === 'windows' && demand.windows.some(({ lifetime }) => lifetime)
+}
+
 /** The state of a demand that could not be counted. */
 export function uncounted({ demand }: Ask): Count[] {
   return quotasOf(demand).map(quota => ({
@@ -197,6 +212,7 @@ function isSameWindow(one: Window, other: Window): boolean {
     one.quota === other.quota &&
     one.ms === other.ms &&
     one.algorithm === other.algorithm &&
+    one.lifetime === other.lifetime &&
     one.calendar?.unit === other.calendar?.unit &&
     one.calendar?.timezone === other.calendar?.timezone
   )

@@ -4,6 +4,7 @@ import { BoundedMap, type Use, useOf } from '../store/bounded-map.js'
 import { lastOf, type Spent, tokens } from './algorithm.js'
 import { algorithmOf, lastsMs, lifetimeMs } from './algorithms.js'
 import type { WallClock } from './date-clock.js'
+import { LIFETIME_MS } from './lifetime-window.js'
 
 /** All that must be known of windows to keep what was spent in them, whatever policy lists them. */
 type Shape = readonly Pick<Window, 'name' | 'ms'>[]
@@ -25,7 +26,7 @@ interface Other {
 }
 
 const NO_OTHERS: readonly Other[] = []
-/** Windows of former policies that a key keeps, at most. */
+/** Windows of former policies that a key keeps, at most, besides lifetime windows. */
 const MOST_OTHERS = 8
 
 /** Beyond it keys are forgotten early, as `BoundedMap` says, and their quotas start again. */
@@ -40,6 +41,8 @@ export class WindowStates {
   readonly #wallClock: WallClock
   #short = new States()
   #long = new States()
+  /** Keys with lifetime windows, which are never over. */
+  #lasting = new States()
   readonly #shapes = new Shapes()
 
   constructor(wallClock: WallClock) {
@@ -53,7 +56,7 @@ export class WindowStates {
   read(key: string, windows: readonly Window[], now: number, looks = false): Spent[] {
     const kept = this.#get(key)
     const lifetime = lifetimeOf(windows, kept)
-    if (!looks) (lifetime > SHORT_MS ? this.#long : this.#short).forgetOver(lifetime, now)
+    if (!looks) this.#placeOf(lifetime).forgetOver(lifetime, now)
     if (kept === undefined) return windows.map(() => [])
     let lists: Spent[]
     if (isShape(kept.shape, windows)) lists = looks ? copied(listsOf(kept)) : listsOf(kept)
@@ -79,24 +82,31 @@ export class WindowStates {
   }
 
   #get(key: string): Stored | undefined {
-    return this.#short.get(key) ?? this.#long.get(key)
+    return this.#short.get(key) ?? this.#long.get(key) ?? this.#lasting.get(key)
   }
 
-  /** A key has one place: what stayed behind in the other would count again after the next edit. */
+  /** A key has one place: what stayed behind in another would count again after the next edit. */
   #set(key: string, kept: Stored, lifetime: number, windows: readonly Window[]): void {
-    const [own, other] = lifetime > SHORT_MS ? [this.#long, this.#short] : [this.#short, this.#long]
-    other.delete(key)
+    const own = this.#placeOf(lifetime)
+    for (const place of [this.#short, this.#long, this.#lasting]) if (place !== own) place.delete(key)
     own.set(key, kept, useIn(kept, windows))
+  }
+
+  #placeOf(lifetime: number): States {
+    if (lifetime >= LIFETIME_MS) return this.#lasting
+    return lifetime > SHORT_MS ? this.#long : this.#short
   }
 
   delete(key: string): void {
     this.#short.delete(key)
     this.#long.delete(key)
+    this.#lasting.delete(key)
   }
 
   clear(): void {
     this.#short = new States()
     this.#long = new States()
+    this.#lasting = new States()
   }
 }
 
@@ -180,12 +190,17 @@ function under(shape: Shape, kept: Stored, now: number): Stored & { readonly spe
     ({ window, spent }) =>
       !shape.some(({ name }) => name === window.name) && (lastOf(spent) ?? -Infinity) + lastsMs(window) > now,
   )
-  return { shape, spent, others: others.slice(0, MOST_OTHERS) }
+  const lasting = others.filter(({ window }) => isLifetimeLong(window))
+  const ending = others.filter(({ window }) => !isLifetimeLong(window)).slice(0, MOST_OTHERS)
+  return { shape, spent, others: [...lasting, ...ending] }
 }
 
 function listsOf({ shape, spent }: Stored): Spent[] {
   return typeof spent === 'number' ? shape.map(() => [spent, 1]) : spent
 }
+
+/** Spent for ever, not for a length of time. */
+const isLifetimeLong = ({ ms }: Shape[number]): boolean => ms >= LIFETIME_MS
 
 const copied = (lists: readonly Spent[]): Spent[] => lists.map(spent => [...spent])
 

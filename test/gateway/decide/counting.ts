@@ -1,8 +1,11 @@
 /** Counter stores in virtual time, and helpers that query them. */
 import type { Test } from 'tap'
+import type { CreditStore } from '../../../gateway/decide/credit/credit.js'
+import { RedisCredit } from '../../../gateway/decide/redis/redis-credit.js'
 import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import type { Answer, Ask, CounterStore } from '../../../gateway/decide/store/store.js'
+import { LIFETIME_MS } from '../../../gateway/decide/windows/lifetime-window.js'
 import type { Window } from '../../../gateway/demand.js'
 import type { Algorithm } from '../../../gateway/types.js'
 import { redisUrl } from '../../helpers/redis.js'
@@ -13,6 +16,7 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} }
 /** A store whose clock is set by the test, in ms. */
 export interface Bench {
   readonly store: CounterStore
+  readonly credit: CreditStore
   at: number
   /** Asks `times` times at once; the answers in order. */
   many(ask: Ask, times: number): Promise<Answer[]>
@@ -35,7 +39,7 @@ export const kinds: readonly Kind[] = [
       const store = new MemoryStore(() => clock.at)
       const many = async (ask: Ask, times: number) =>
         Array.from({ length: times }, () => store.take([ask])[0] as Answer)
-      return Object.assign(clock, { store, many })
+      return Object.assign(clock, { store, credit: store.credit, many })
     },
   },
   {
@@ -50,7 +54,7 @@ export const kinds: readonly Kind[] = [
       await store.answers(5000)
       const many = async (ask: Ask, times: number) =>
         (await store.takeMany([ask], 'holder', times)).map(([answer]) => answer as Answer)
-      return Object.assign(clock, { store, many })
+      return Object.assign(clock, { store, credit: new RedisCredit(store.connection), many })
     },
   },
 ]
@@ -73,6 +77,28 @@ export const windowOf = (quota: number, ms: number, algorithm: Algorithm = 'slid
 })
 export const burst = (quota: number) => windowOf(quota, 1000)
 export const sustained = (quota: number) => windowOf(quota, 60_000)
+
+/** A lifetime window. */
+export const prepaid = (quota: number, name = 'prepaid'): Window => ({
+  name,
+  quota,
+  ms: LIFETIME_MS,
+  algorithm: 'fixed-window',
+  lifetime: true,
+})
+
+/** Adds credit to that window of the key's project. */
+export function addCredit({ credit }: Pick<Bench, 'credit'>, key: string, amount: number, id?: string) {
+  const entry = {
+    bucket: 'b',
+    window: 'prepaid',
+    amount,
+    why: 'Invoice 7',
+    by: 'dana',
+    at: '2026-01-01T00:00:00Z',
+  }
+  return credit.add({ key, entry, most: 1_000_000, id })
+}
 
 /** Asks once at each moment, in ascending order; returns the moments at which it was admitted. */
 export async function admittedAt(bench: Bench, ask: Ask, moments: readonly number[]): Promise<number[]> {

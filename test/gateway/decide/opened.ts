@@ -19,8 +19,12 @@ export async function storeOn(t: Test, redis: string, deadline = 1000) {
   const log = { debug() {}, info: write, warn: write, error: write }
   const changes: boolean[] = []
   const hooks = { failed() {}, late() {}, awayChanged: (away: boolean) => void changes.push(away) }
-  const { store } = await openStore({ redis, deadline, instances: 1, onError: 'local' }, log, hooks)
+  const { store, credit, forget } = await openStore(
+    { redis, deadline, instances: 1, onError: 'local' },
+    log,
+    hooks,
+  )
   t.teardown(() => store.close())
   const ask = async (...asks: Ask[]): Promise<Answer[]> => store.take(asks, `holder ${Math.random()}`)
-  return { ask, store, lines, changes }
+  return { ask, store, credit, forget, lines, changes }
 }

@@ -5,6 +5,7 @@ import t from 'tap'
 import type { Ask } from '../../../gateway/decide/store/store.js'
 import { redisUrl } from '../../helpers/redis.js'
 import { waitUntil } from '../../helpers/wait.js'
+import { addCredit, prepaid, windows } from './counting.js'
 import { meter, minute, storeOn } from './opened.js'
 
 t.test('scripts use no key that they were not given', async t => {
@@ -27,13 +28,13 @@ t.test('scripts use no key that they were not given', async t => {
     used.push(key)
     if (!given.has(key)) undeclared.push(args.join(' '))
   })
-  const { ask, store } = await storeOn(t, url)
+  const { ask, store, credit } = await storeOn(t, url)
   const slots: Ask = { ...minute('{a}:s', 1), demand: { kind: 'slots', max: 2, ttlMs: 5000 } }
   const leased: Ask = {
     ...minute('{a}:l', 100),
     demand: { ...minute('{a}:l', 100).demand, lease: true } as Ask['demand'],
   }
-  const asks = [minute('{a}:w', 3), meter('{a}:m', 3), slots]
+  const asks = [minute('{a}:w', 3), windows('{a}:p', prepaid(3)), meter('{a}:m', 3), slots]
   for (let i = 0; i < 5; i += 1) {
     const answers = await ask(...asks)
     await ask(leased)
@@ -42,8 +43,19 @@ t.test('scripts use no key that they were not given', async t => {
   }
   await ask({ ...meter('{a}:r', 3), reserves: true })
   store.charge([{ ask: meter('{a}:m', 3), units: 1 }])
-  const all = ['{a}:w', '{a}:m', '{a}:s', '{a}:l', '{a}:r']
-  await waitUntil('all to be seen', () => all.every(key => used.includes(key)))
+  await addCredit({ credit }, '{a}:p', 2, 'id')
+  const all = [
+    '{a}:w',
+    '{a}:p',
+    '{a}:credit:p',
+    '{a}:credits',
+    '{a}:credit-id:',
+    '{a}:m',
+    '{a}:s',
+    '{a}:l',
+    '{a}:r',
+  ]
+  await waitUntil('all to be seen', () => all.every(key => used.some(one => one.startsWith(key))))
   t.same(undeclared, [])
 })
 

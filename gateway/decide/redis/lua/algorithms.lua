@@ -1,5 +1,5 @@
--- The algorithms that count a window, as in store/{sliding-window,fixed-window,token-bucket,calendar-window}.ts but in
--- microseconds. A library, prepended to window.lua. Each has these functions over lists of time, count, time, count, …:
+-- The algorithms that count a window, as in windows/{sliding-window,fixed-window,token-bucket,calendar-window,lifetime-window}.ts
+-- but in microseconds. A library, prepended to window.lua. Each has these functions over lists of time, count, time, count, …:
 --   read      makes a stored list, whose times are distances, one as of now; returns it and its tokens
 --   add       adds tokens spent now; add_late: tokens spent a while ago, and returns how many of them still count
 --   returns   when `excess` tokens have come back; ends: when all have
@@ -242,10 +242,24 @@ local function make_calendar()
   return calendar
 end
 
+-- At least this long, in microseconds, are lifetime windows: LIFETIME_MS of windows/lifetime-window.ts.
+local LIFETIME = 1e15
+
+-- A fixed window that does not end.
+local function make_lifetime()
+  local lifetime = make_fixed_window()
+
+  function lifetime.ends()
+    return math.huge
+  end
+
+  return lifetime
+end
+
 local algorithms = { s = sliding_window }
+local makers = { f = make_fixed_window, t = make_token_bucket, c = make_calendar, l = make_lifetime }
 
 local function make_algorithm(letter)
-  local make = letter == 'f' and make_fixed_window or letter == 't' and make_token_bucket or make_calendar
-  algorithms[letter] = make()
+  algorithms[letter] = makers[letter]()
   return algorithms[letter]
 end

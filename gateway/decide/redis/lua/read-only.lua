@@ -1,7 +1,7 @@
 -- Prepended to a script that counts, makes it report what it would do without doing it: commands that write are not
 -- sent. A library, like window.lua.
 
-local READS = { GET = true, PTTL = true, TIME = true, ZRANGEBYSCORE = true, ZSCORE = true }
+local READS = { GET = true, HGET = true, PTTL = true, TIME = true, ZRANGEBYSCORE = true, ZSCORE = true }
 local send = redis.call
 -- Slots of the set in question that expired by this time are not removed, but not counted either.
 local ended

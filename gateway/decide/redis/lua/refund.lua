@@ -47,6 +47,8 @@ function refunds.f(spent, _, at, _, cost)
   end
 end
 
+refunds.l = refunds.f
+
 function refunds.c(spent, window, at, _, cost)
   if at >= window.begins then
     refunds.f(spent, window, max(at, spent[1] or at), nil, cost)

@@ -1,7 +1,7 @@
 -- Reads every ask of some equal requests, then charges each group of asks for as many of the requests as all asks of
 -- the group have room for. Prepended: window.lua, meter.lua.
 --
--- KEYS  one counter per ask
+-- KEYS  one counter per ask; after one with lifetime windows, the project's credit for them
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
 --       2: number of requests; 1 if there are slots among the asks
 --       3: holder; with '@' and the slot's ttl, it is the request's member in slot sets
@@ -11,7 +11,7 @@
 --         kind 's' (slots):   max, ttl in microseconds
 -- Returns one flat list: now in microseconds; then per ask: how many requests were admitted, or -1 when a report-only
 --         counter could not be read; then per window, for the meter or for the slots: used, violated 0|1 (for those
---         not admitted), reset in microseconds
+--         not admitted), reset in microseconds or, for a lifetime window, its credit
 --
 -- Atomic because parallel requests could otherwise all pass the check before any is charged.
 
@@ -37,6 +37,9 @@ end
 -- How many requests the ask has room for by itself.
 local function room(ask)
   if ask.windows then
+    if ask.credit then
+      add_credit(ask.windows, ask.credit)
+    end
     ask.states = read(ask.key, ask.windows, now)
     local most = times
     for j = 1, #ask.windows do
@@ -58,13 +61,18 @@ local function room(ask)
 end
 
 local asks, admitted = {}, {}
-local arg = 4
-for i, key in ipairs(KEYS) do
-  local ask = { key = key, group = ARGV[arg] }
+local arg, next_key = 4, 1
+while KEYS[next_key] do
+  local ask = { key = KEYS[next_key], group = ARGV[arg] }
+  next_key = next_key + 1
   local kind, n, first = ARGV[arg + 1], tonumber(ARGV[arg + 2]), arg + 3
   arg = first + n
   if kind == 'w' then
     ask.windows = windows_of(first, n, now)
+    if ask.windows.takes_credit then
+      ask.credit = KEYS[next_key]
+      next_key = next_key + 1
+    end
   elseif kind == 'm' then
     ask.meter = meter_of(first)
   else
@@ -83,7 +91,7 @@ for i, key in ipairs(KEYS) do
     end
   end
   admitted[ask.group] = min(admitted[ask.group] or times, most)
-  asks[i] = ask
+  asks[#asks + 1] = ask
 end
 
 local result, said = { now }, 1
@@ -106,7 +114,8 @@ for _, ask in ipairs(asks) do
       if count > 0 then
         spend(state, window, now, count * cost)
       end
-      say(ceil(state.used - CRUMB), left(state, window, cost) == 0, reset_in(ask.states, j, window, now, cost))
+      local reset = window.credit or reset_in(ask.states, j, window, now, cost)
+      say(ceil(state.used - CRUMB), left(state, window, cost) == 0, reset)
     end
     if count > 0 or ask.states.ahead then
       write(ask.key, ask.windows, ask.states, now, test_ttl)

@@ -6,7 +6,7 @@
 -- or the same in another order, keep each other's counts. Ends are kept as distances from the time of writing; times
 -- rise, and each is kept as the distance from the one before, the first as that from the time of writing.
 
--- Windows of other policies that a key keeps, at most.
+-- Windows of other policies that a key keeps, at most, besides lifetime windows: what was spent there is never forgotten.
 local MOST_OTHERS = 8
 
 -- The windows in `n` arguments from `first`: name, quota, length in microseconds and algorithm of each; calendar windows
@@ -25,6 +25,7 @@ local function windows_of(first, n, now)
     if letter == 'c' then
       window.algorithm.choose_period(window, ARGV[j + 2], now)
     end
+    windows.takes_credit = windows.takes_credit or letter == 'l'
     windows[#windows + 1] = window
   end
   return windows
@@ -39,6 +40,16 @@ local function longest_lease(windows)
     shortest = min(shortest, windows[i].length)
   end
   return min(LONGEST_LEASE, shortest / 2)
+end
+
+-- Adds what the project was given to the quotas of lifetime windows. `key`: its credit by window.
+local function add_credit(windows, key)
+  for _, window in ipairs(windows) do
+    if window.letter == 'l' then
+      window.credit = tonumber(redis.call('HGET', key, window.name) or 0)
+      window.quota = window.quota + window.credit
+    end
+  end
 end
 
 -- When the last token of a stored list was spent.
@@ -87,9 +98,13 @@ local function read(key, windows, now)
     local spent, used = window.algorithm.read(j and stored[j + 2] or {}, base, window, now)
     state[i] = { spent = spent, used = used }
   end
+  local ending = 0
   for j = 3, #stored, 3 do
-    if places[stored[j]] and #others < MOST_OTHERS and last_time(stored[j + 2], base) + stored[j + 1] > now then
-      others[#others + 1] = { stored[j], stored[j + 1], stored[j + 2] }
+    local length, list = stored[j + 1], stored[j + 2]
+    local counts = length >= LIFETIME or (ending < MOST_OTHERS and last_time(list, base) + length > now)
+    if places[stored[j]] and counts then
+      others[#others + 1] = { stored[j], length, list }
+      ending = ending + (length < LIFETIME and 1 or 0)
     end
   end
   local latest = state.ahead and now + longest_lease(windows) or math.huge
@@ -151,7 +166,7 @@ local function reset_in(states, i, window, now, cost)
   return ceil(at - now)
 end
 
--- Stores the state for as long as any of it counts, or for `ttl` milliseconds if a test says so.
+-- Stores the state for as long as any of it counts, with a lifetime window for ever, or for `ttl` milliseconds if a test says so.
 local function write(key, windows, states, now, ttl)
   local ends, lent, leases = now, {}, states.leases
   local stored = { now, lent }
@@ -181,13 +196,17 @@ local function write(key, windows, states, now, ttl)
   end
   for _, other in ipairs(states.others) do
     local name, length, list = other[1], other[2], other[3]
-    ends = max(ends, last_time(list, states.base) + length)
+    ends = length >= LIFETIME and math.huge or max(ends, last_time(list, states.base) + length)
     list[1] = list[1] + states.base - now
     store(name, length, list)
   end
   local ms = ceil((ends - now) / 1000)
   if ms <= 0 then
     redis.call('DEL', key)
+    return
+  end
+  if ms == math.huge and not ttl then
+    redis.call('SET', key, cmsgpack.pack(stored))
     return
   end
   redis.call('SET', key, cmsgpack.pack(stored), 'PX', ttl or ms)
