@@ -36,11 +36,18 @@ export async function adminPort(where: string, io: Io): Promise<AdminPort> {
 }
 
 /** @throws {Failure} when nothing answers */
-export async function askAdmin({ origin, key }: AdminPort, method: string, path: string, body?: object) {
+export async function askAdmin(
+  { origin, key }: AdminPort,
+  method: string,
+  path: string,
+  body?: object,
+  fields: Readonly<Record<string, string>> = {},
+) {
   const url = origin + path
   const answer = await fetch(url, {
     method,
     headers: {
+      ...fields,
       ...(body && { 'content-type': 'application/json' }),
       ...(key && { authorization: `Bearer ${key}` }),
     },
@@ -101,11 +108,12 @@ export interface AdminCall {
   readonly path: string
   readonly query?: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly body?: object
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** The response of the gateway named by `--live`. @throws {Unusable} {Failure} with the reason if there is none */
 export async function ask<Answer>(
-  { method = 'GET', path, query = {}, body }: AdminCall,
+  { method = 'GET', path, query = {}, body, headers }: AdminCall,
   where: string,
   io: Io,
 ) {
@@ -115,7 +123,7 @@ export async function ask<Answer>(
   }
   const port = await adminPort(where, io)
   const search = asked.size === 0 ? '' : `?${asked}`
-  const answer = await askAdmin(port, method, path + search, body)
+  const answer = await askAdmin(port, method, path + search, body, headers)
   if (answer.status >= 300 || answer.json === undefined) refuse(answer)
   return answer.json as Answer
 }

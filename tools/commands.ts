@@ -25,6 +25,7 @@ export const COMMANDS: readonly Entry[] = [
   entry('access', async () => (await import('./live/access.js')).access),
   entry('override', async () => (await import('./live/override.js')).override),
   entry('overrides', async () => (await import('./live/overrides.js')).overrides),
+  entry('credit', async () => (await import('./live/credit.js')).credit),
   entry('keys', async () => (await import('./keys/command.js')).keys),
   entry('usage', async () => (await import('./usage.js')).usage),
   entry('encryption', async () => (await import('./encryption.js')).encryption),

@@ -150,8 +150,9 @@ export interface LiveClosest {
   /** More than the quota where a rule only reports. */
   readonly used: number
   readonly quota: number
-  readonly window_ms: number
-  readonly reset_ms: number
+  /** Both null for a lifetime window. */
+  readonly window_ms: number | null
+  readonly reset_ms: number | null
   readonly mode: Mode
   readonly at: string
 }

@@ -2,6 +2,7 @@
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import type { Log } from '../types.js'
 import { addApiDocument, DOCUMENT_PATH, PAGE_PATH } from './api-document.js'
+import { type Credits, creditRoutes } from './credit.js'
 import { type Asked, explainRoute } from './explain.js'
 import { type Inspected, inspectRoutes } from './inspect.js'
 import { keyGuard, OPEN } from './key.js'
@@ -35,6 +36,7 @@ export interface AdminOptions extends Overrides {
   /** What the gateway would do with a request, without charging anything. */
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspected
+  readonly credits: Credits
   readonly live: LiveData
   readonly usage: ReadUsage
   /** The routes in force. */
@@ -136,6 +138,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
   await app.register(reloadRoute(reload))
   await app.register(explainRoute(explain))
   await app.register(inspectRoutes(options.inspected))
+  await app.register(creditRoutes(options.credits))
   await app.register(accessRoutes(options.access))
   await app.register(liveRoutes(options.live))
   await app.register(usageRoutes(options.usage))

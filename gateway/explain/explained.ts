@@ -111,17 +111,18 @@ function whySkipped(
 
 /** One window, or the slots, of a rule. */
 export function explainedCounter(reading: Reading): ExplainedCounter {
-  const { policy, quota, windowMs, calendar, cost, used, left, resetMs, violated } = reading
+  const { policy, quota, windowMs, calendar, lifetime, credit, cost, used, left, resetMs, violated } = reading
   return {
     policy,
     q: quota,
     w_ms: windowMs ?? null,
     ...(calendar && { calendar }),
+    ...(lifetime && { lifetime, credit: credit ?? null }),
     ...(cost !== undefined && cost > 1 && { cost }),
     used: used === undefined ? null : Math.min(used, quota),
     attempted: used ?? null,
     left: left ?? null,
-    t_ms: Math.ceil(resetMs),
+    t_ms: lifetime ? null : Math.ceil(resetMs),
     violated,
   }
 }

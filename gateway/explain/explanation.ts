@@ -147,17 +147,21 @@ export interface ExplainedNegotiation {
 export interface ExplainedCounter {
   readonly policy: string
   readonly q: number
-  /** Length of the window; null for slots. */
+  /** Length of the window; null for slots and lifetime windows. */
   readonly w_ms: number | null
   /** Only for calendar windows: their periods. */
   readonly calendar?: Calendar
+  /** Set for a window that never begins anew. */
+  readonly lifetime?: boolean
+  /** Only for lifetime windows: how much of the quota was given as credit; null when no store counted. */
+  readonly credit?: number | null
   /** Includes this request if it would be admitted. Null when no store counted. */
   readonly used: number | null
   /** `used` without the quota as upper bound: more than it if a rule counts what it refuses, or only reports. */
   readonly attempted: number | null
   readonly left: number | null
-  /** Until more comes back; if the request is refused, until it could pass. */
-  readonly t_ms: number
+  /** Until more comes back; if the request is refused, until it could pass. Null for a lifetime window. */
+  readonly t_ms: number | null
   readonly violated: boolean
   /** What the request costs, if that is more than one. */
   readonly cost?: number

@@ -23,7 +23,7 @@ interface OwnWindow {
   readonly quota: number
   readonly used: number | null
   readonly left: number | null
-  /** Seconds until more of it is left; 0 if nothing is used. */
+  /** Seconds until more of it is left; 0 if nothing is used; null for a lifetime window, to which only credit adds. */
   readonly resets: number | null
 }
 
@@ -55,9 +55,9 @@ async function ownBucket(
   return { bucket: rule.id, windows: readings.map(reading => ownWindow(rule, reading)) }
 }
 
-function ownWindow({ id }: BucketRule, { policy, quota, used, left, resetMs }: Reading): OwnWindow {
+function ownWindow({ id }: BucketRule, { policy, quota, used, left, resetMs, lifetime }: Reading): OwnWindow {
   const window = policy.slice(id.length + 1)
   if (used === undefined) return { window, quota, used: null, left: null, resets: null }
-  const resets = used === 0 ? 0 : seconds(resetMs)
+  const resets = lifetime ? null : used === 0 ? 0 : seconds(resetMs)
   return { window, quota, used: Math.min(used, quota), left: left ?? 0, resets }
 }

@@ -46,10 +46,11 @@ export function rateLimitFields(verdict: Verdict, families: Families): string[] 
     if (limit !== undefined) fields.push('RateLimit', limit)
   }
   if (families !== 'ietf') {
-    const { quota, left, resetMs } = limit === undefined ? first : tightest(shown)
+    const { quota, left, resetMs, lifetime } = limit === undefined ? first : tightest(shown)
     fields.push('x-ratelimit-limit', quota + texts.windows)
     if (limit !== undefined) {
-      fields.push('x-ratelimit-remaining', String(left), 'x-ratelimit-reset', String(seconds(resetMs)))
+      fields.push('x-ratelimit-remaining', String(left))
+      if (!lifetime) fields.push('x-ratelimit-reset', String(seconds(resetMs)))
     }
   }
   return fields
@@ -60,6 +61,11 @@ export function exposedFields(): string[] {
   return ['Access-Control-Expose-Headers', EXPOSED]
 }
 
+/** True for the slots of an in-flight rule. */
+function isSlots({ windowMs, lifetime }: Reading): boolean {
+  return windowMs === undefined && !lifetime
+}
+
 /** Windows of the enforced rules, and slots that caused a refusal; never hidden readings, nor of rules that hide theirs. */
 function shownReadings(verdict: Verdict): Reading[] {
   const shown: Reading[] = []
@@ -67,7 +73,7 @@ function shownReadings(verdict: Verdict): Reading[] {
     if (rule.hidesNumbers) continue
     for (const reading of readings) {
       if (reading.hidden) continue
-      if (reading.windowMs !== undefined || reading.violated) shown.push(reading)
+      if (!isSlots(reading) || reading.violated) shown.push(reading)
     }
   }
   return shown
@@ -98,9 +104,12 @@ function areSamePolicies(some: readonly Reading[], others: readonly Reading[]): 
   return true
 }
 
-function policyItem({ policy, quota, windowMs }: Reading): string {
-  const unit = windowMs === undefined ? 'qu="concurrent-requests"' : `w=${windowMs / 1000}`
-  return `"${policy}";q=${quota};${unit}`
+/** A lifetime window has no `w`: it is of no length. */
+function policyItem(reading: Reading): string {
+  const { policy, quota, windowMs } = reading
+  const item = `"${policy}";q=${quota}`
+  if (windowMs !== undefined) return `${item};w=${windowMs / 1000}`
+  return isSlots(reading) ? `${item};qu="concurrent-requests"` : item
 }
 
 function windowItem({ quota, windowMs }: Reading): string {
@@ -128,9 +137,14 @@ function tightest(shown: readonly Reading[]): Reading {
 
 function isTighter(one: Reading, other: Reading): boolean {
   if (one.violated !== other.violated) return one.violated
-  if (one.violated) return one.resetMs > other.resetMs
+  if (one.violated) return waitOf(one) > waitOf(other)
   if (one.left !== other.left) return (one.left as number) < (other.left as number)
   return (one.windowMs ?? 0) > (other.windowMs ?? 0)
+}
+
+/** No time gives a lifetime window more. */
+function waitOf({ resetMs, lifetime }: Reading): number {
+  return lifetime ? Number.POSITIVE_INFINITY : resetMs
 }
 
 /** Lets a page of another origin read our own refusals: echoes its Origin, never with credentials. */

@@ -47,6 +47,7 @@ function isOf(one: Reading, other: Reading): boolean {
     one.quota === other.quota &&
     one.windowMs === other.windowMs &&
     one.calendar === other.calendar &&
+    one.lifetime === other.lifetime &&
     one.cost === other.cost &&
     one.hidden === other.hidden
   )
@@ -57,11 +58,20 @@ function textOf(rule: Rule, violated: readonly Reading[]): string {
   return violated.map(reading => sentenceOf(rule, reading)).join(' ')
 }
 
+/** Of a lifetime window, to which only credit adds. */
+function creditSentence(id: string, quota: number, cost: number, hidesNumbers: boolean | undefined): string {
+  const help = 'It admits more once it gets new credit; waiting does not help.'
+  if (hidesNumbers || quota === 0) return `The credit of bucket ${id} is used up. ${help}`
+  const rest = cost > 1 ? `this one counts as ${cost}, and fewer are left` : 'its credit is used up'
+  return `Bucket ${id} admits ${quota} request${quota === 1 ? '' : 's'} in all, and ${rest}. ${help}`
+}
+
 function sentenceOf(
   { id, key, hidesNumbers }: Rule,
-  { quota, windowMs, calendar, cost = 1, hidden }: Reading,
+  { quota, windowMs, calendar, lifetime, cost = 1, hidden }: Reading,
 ): string {
   if (hidden) return `Rule ${id} has seen too many requests from this source.`
+  if (lifetime) return creditSentence(id, quota, cost, hidesNumbers)
   if (hidesNumbers) {
     if (windowMs === undefined)
       return `Rule ${id} admits no more requests to this resource while others are in flight.`

@@ -44,12 +44,12 @@ export function rejectionOf(verdict: Verdict, requestId: string, jitter = 0): Re
     hidden ||= refused.hidden
     for (const reading of outcome.readings) {
       if (!reading.violated) continue
-      if (neverFits(outcome.rule, reading)) waitHelps = false
+      if (reading.lifetime || neverFits(outcome.rule, reading)) waitHelps = false
       retryAfter = Math.max(retryAfter, spreadWait(reading.resetMs, outcome.key, jitter))
     }
   }
   const code = hidden ? 'abnormal-usage' : 'quota-exceeded'
-  // No wait helps a request that has no key to count by, or a batch that never fits.
+  // No wait helps a request that has no key to count by, a batch that never fits, or without credit.
   if (retryAfter === 0 || !waitHelps) return { code, requestId, detail, policies }
   return { code, requestId, detail: `${detail} Try again in ${waitText(retryAfter)}.`, policies, retryAfter }
 }

@@ -18,7 +18,8 @@ export function outcomeLabel(outcome: Outcome): string {
   if (outcome.result === 'limited') return outcome.rule.mode === 'enforce' ? 'limited' : 'would_limit'
   // Slots are left out: an in-flight rule that admits one request at a time would always be near its limit.
   const isNear = outcome.readings.some(
-    ({ windowMs, used, quota }) => windowMs !== undefined && used !== undefined && used >= quota * NEAR,
+    ({ windowMs, lifetime, used, quota }) =>
+      (windowMs !== undefined || lifetime) && used !== undefined && used >= quota * NEAR,
   )
   return isNear ? 'near' : 'allowed'
 }

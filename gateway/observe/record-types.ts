@@ -85,14 +85,18 @@ export interface Counter {
   /** The quota. */
   readonly q: number
   readonly used: number | null
-  /** Milliseconds until it resets. */
-  readonly t_ms: number
-  /** Length of the window; null for slots. */
+  /** Milliseconds until it resets; null for a lifetime window. */
+  readonly t_ms: number | null
+  /** Length of the window; null for slots and lifetime windows. */
   readonly w_ms: number | null
   /** The name of a window other than burst and sustained. */
   readonly window?: string
   /** Unit and time zone of a calendar period. */
   readonly calendar?: Calendar
+  /** Set for a window that never begins anew. */
+  readonly lifetime?: boolean
+  /** Of a lifetime window: how much of its quota was given as credit. */
+  readonly credit?: number | null
   /** What the request costs if not 1; 0 when the cost depends on the response. */
   readonly cost?: number
 }

@@ -214,15 +214,16 @@ function partsOf(outcomes: readonly Outcome[], facts: Facts, redactor: Redactor)
 }
 
 function countersOf({ rule, readings }: Outcome): Counter[] {
-  return readings.map(({ policy, quota, used, resetMs, windowMs, calendar, cost }) => ({
+  return readings.map(({ policy, quota, used, resetMs, windowMs, calendar, lifetime, credit, cost }) => ({
     policy,
     q: quota,
     used: used ?? null,
-    t_ms: Math.ceil(resetMs),
+    t_ms: lifetime ? null : Math.ceil(resetMs),
     w_ms: windowMs ?? null,
     ...ownWindow(rule.id, policy),
     /** Unit and time zone of a calendar period. */
     ...(calendar && { calendar }),
+    ...(lifetime && { lifetime, credit: credit ?? null }),
     /** What the request costs if not 1; 0 when the cost depends on the response. */
     ...(cost !== undefined && cost !== 1 && { cost }),
   }))

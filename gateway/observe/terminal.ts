@@ -48,15 +48,21 @@ function decisionText(record: DecisionRecord): string {
   const { decision, sent_status, method, path, project, rule, counters } = record
   // A used-up counter is the one that refused; of several, the one that resets last.
   const spent = counters.filter(({ used, q }) => used === null || used >= q)
-  const [counter] = [...(spent.length > 0 ? spent : counters)].sort((one, other) => other.t_ms - one.t_ms)
+  const [counter] = [...(spent.length > 0 ? spent : counters)].sort(
+    (one, other) => waitOf(other) - waitOf(one),
+  )
   const numbers = counter === undefined ? '' : ` ${spentText(counter)}`
   const waits = counter !== undefined && decision !== 'allow' && decision !== 'error_open'
-  const wait = waits ? `, wait ${secondsText(counter.t_ms)}` : ''
+  const wait = waits && counter.t_ms !== null ? `, wait ${secondsText(counter.t_ms)}` : ''
   return `${sent_status} ${VERDICTS[decision]} ${method} ${path} ${project ?? '-'} ${rule ?? '-'}${numbers}${wait}`
 }
 
-function spentText({ used, q, w_ms }: Counter): string {
-  return `${used ?? '?'}/${q} ${w_ms === null ? 'at a time' : `in ${secondsText(w_ms)}`}`
+/** A number that can be subtracted. */
+const waitOf = ({ t_ms }: Counter): number => t_ms ?? Number.MAX_SAFE_INTEGER
+
+function spentText({ used, q, w_ms, lifetime }: Counter): string {
+  const window = lifetime ? 'in all' : w_ms === null ? 'at a time' : `in ${secondsText(w_ms)}`
+  return `${used ?? '?'}/${q} ${window}`
 }
 
 /** `504 GET /reports acme app http://127.0.0.1:3000 2003 ms upstream-timeout: no answer within 2000 ms`. */

@@ -10,6 +10,7 @@ import { slotReports } from '../decide/hold.js'
 import { Questions } from '../decide/question.js'
 import { openStore } from '../decide/store/open.js'
 import { CATALOGUE } from '../errors.js'
+import { creditsIn, type ProcessCredits } from '../explain/credit.js'
 import { explain } from '../explain/explain.js'
 import { type Inspection, inspect } from '../explain/inspect.js'
 import { UnknownHosts } from '../identify/unknown.js'
@@ -29,6 +30,7 @@ import type { Log } from '../types.js'
 import { UsageCounter } from '../usage/counter.js'
 import type { UsageStore } from '../usage/store.js'
 import { Generation, type InForce, type Lasting } from './generation.js'
+import { warnOfLifetimes } from './lifetime-warning.js'
 import { type ProcessPart, partOf } from './live/part.js'
 import { openTracing } from './open-tracing.js'
 import { openPorts } from './ports.js'
@@ -69,10 +71,13 @@ export interface Core {
   /** Answers `POST /explain`. */
   explain(asked: Asked): Promise<object>
   readonly inspected: Inspection
+  readonly credits: ProcessCredits
   /** Deletes the counts of a key; rejects when Redis cannot be reached. */
   forget(key: string): Promise<void>
   /** Stores the usage counted so far. Never rejects. */
   flushUsage(): Promise<void>
+  /** Forgets that a key was refused, so that the store is asked again. */
+  forgetRefusals(key: string): void
   /** Opens what a configuration needs. Rejects, without having changed anything, when that fails. */
   prepare(loaded: Configuration): Promise<Prepared>
   /** For new connections. */
@@ -161,6 +166,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     log,
   }
   let inForce = await openGeneration(first, lasting, options)
+  warnOfLifetimes(first, log)
   const ports = openPorts({
     listen,
     certificate,
@@ -187,9 +193,10 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     checks: () => upstreams.checks(),
     retries: () => upstreams.retries(),
   })
+  const forgetRefusals = (key: string) => lasting.decider.forget(key)
   const forgetCounter = async (key: string) => {
     await forget(key)
-    lasting.decider.forget(key)
+    forgetRefusals(key)
   }
 
   return {
@@ -220,14 +227,23 @@ export async function openCore(options: CoreOptions): Promise<Core> {
       shownAs: project => redactor.project(project),
       log,
     }),
+    credits: creditsIn({
+      loaded: () => inForce.current,
+      counters,
+      store: opened.credit,
+      forgetRefusals,
+      log,
+    }),
     forget: forgetCounter,
     flushUsage: () => usage.flush(),
+    forgetRefusals,
     async prepare(loaded) {
       const next = await openGeneration(loaded, lasting, options)
       return {
         commit(certificate) {
           inForce.retire()
           inForce = next
+          warnOfLifetimes(loaded, log)
           if (certificate !== undefined) ports.replaceCertificate(certificate)
         },
         discard: () => next.retire(),

@@ -109,6 +109,7 @@ export async function startGateway(
     reload: () => reloader.reload('admin'),
     explain: asked => host.explain(asked),
     inspected: host.inspected,
+    credits: host.credits,
     routes: () => listRoutes(host.inForce.loaded.config.gateway),
     keys: project => keys.list(project),
     usage: asked => readUsage(host, usageStore, asked),

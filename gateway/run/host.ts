@@ -1,5 +1,6 @@
 /** What takes requests: this process, or a pool of workers. Reloads and the admin port see no difference. */
 import type { StoredCertificate } from '../acme/folder.js'
+import type { Credits } from '../admin/credit.js'
 import type { Asked } from '../admin/explain.js'
 import type { Inspected } from '../admin/inspect.js'
 import type { HistoryOf } from '../admin/live.js'
@@ -46,6 +47,7 @@ export interface Host {
   /** Resolves when the last change of the overrides is in force in every process that answers in time. */
   overridesInForce(): Promise<unknown>
   readonly inspected: Inspected
+  readonly credits: Credits
   explain(asked: Asked): Promise<object>
   live(): MaybePromise<AnsweredParts<ProcessPart>>
   /** When API keys were last used, as the processes that take requests have seen it. */
@@ -92,6 +94,7 @@ export async function processHost(options: HostOptions): Promise<Host> {
     overrides: opened as OpenOverrides,
     overridesInForce: async () => undefined,
     inspected: core.inspected,
+    credits: core.credits,
     explain: core.explain,
     flushUsage: core.flushUsage,
     live: () => alone(core.live()),

@@ -113,9 +113,10 @@ const SKIPPED: Readonly<Record<string, string>> = {
 function ruleWords({ rule, mode, src, skipped, result, counters }: ExplainedRule): HTMLElement {
   const kind = result === 'allowed' ? 'good' : result === null ? 'quiet' : mode === 'enforce' ? 'bad' : 'warn'
   const word = result ?? SKIPPED[skipped ?? ''] ?? 'not asked'
-  const used = counters.map(({ policy, q, w_ms, used, t_ms }) => {
+  const used = counters.map(({ policy, q, w_ms, lifetime, used, t_ms }) => {
     const whole = `${policy}: ${used === null ? 'not counted' : count(used)} of ${count(q)}`
-    return w_ms === null ? whole : `${whole} in ${length(w_ms)}, more in ${length(t_ms)}`
+    if (lifetime) return `${whole} in all`
+    return w_ms === null || t_ms === null ? whole : `${whole} in ${length(w_ms)}, more in ${length(t_ms)}`
   })
   return make(
     'li',

@@ -69,9 +69,15 @@ export function closestTable(
       ),
       {
         title: 'Of',
-        text: ({ used, quota, window_ms }) => `${count(used)}/${count(quota)} in ${length(window_ms)}`,
+        text: ({ used, quota, window_ms }) =>
+          `${count(used)}/${count(quota)} in ${window_ms === null ? 'all' : length(window_ms)}`,
       },
-      { title: 'Free in', number: true, wide: true, text: ({ reset_ms }) => length(reset_ms) },
+      {
+        title: 'Free in',
+        number: true,
+        wide: true,
+        text: ({ reset_ms }) => (reset_ms === null ? 'credit only' : length(reset_ms)),
+      },
       {
         title: 'Key',
         wide: true,

@@ -181,12 +181,17 @@ const SKIPPED: Record<NonNullable<ExplainedRule['skipped']>, string> = {
 }
 
 function counterText(counter: ExplainedCounter, live: boolean): string {
-  const { q, w_ms, calendar, cost, reserved, used, attempted, left, t_ms, violated } = counter
-  const admits = w_ms === null ? 'at a time' : perText(w_ms, calendar)
-  const quota = `${grouped(q)} ${admits}${cost === undefined ? '' : `, of which this request ${reserved ? 'reserves' : 'costs'} ${grouped(cost)}`}`
+  const { q, w_ms, calendar, lifetime, credit, cost, reserved, used, attempted, left, t_ms, violated } =
+    counter
+  const admits = w_ms === null && !lifetime ? 'at a time' : perText(w_ms ?? 0, calendar, lifetime)
+  const given = credit ? ` (${grouped(credit)} of it credit)` : ''
+  const costs =
+    cost === undefined ? '' : `, of which this request ${reserved ? 'reserves' : 'costs'} ${grouped(cost)}`
+  const quota = `${grouped(q)} ${admits}${given}${costs}`
   if (!live) return quota
   if (used === null) return `${quota}; nobody counts now`
-  const wait = violated ? `, may pass in ${waitText(Math.ceil(t_ms / 1000))}` : ''
+  const when = t_ms === null ? 'with new credit only' : `in ${waitText(Math.ceil(t_ms / 1000))}`
+  const wait = violated ? `, may pass ${when}` : ''
   // Volumetric rules count what they refuse.
   const beyond = attempted !== null && attempted > used ? ` (${grouped(attempted)} attempted)` : ''
   return `${quota}; ${grouped(used)} used${beyond}, ${grouped(left ?? 0)} left${wait}`

@@ -9,6 +9,7 @@ import { checkCertificateDates } from './certificates.js'
 import { checkGateway } from './gateway.js'
 import { checkCalls } from './json-rpc.js'
 import { checkKeys } from './keys.js'
+import { checkLifetimes } from './lifetime.js'
 import { checkMessages } from './messages.js'
 import { checkNotify } from './notify.js'
 import { checkObservation } from './observation.js'
@@ -21,6 +22,7 @@ const CHECKS: readonly ((subject: Subject) => Remark[])[] = [
   checkReach,
   checkBuckets,
   checkQuotas,
+  checkLifetimes,
   checkRules,
   checkIdleRules,
   checkKeys,

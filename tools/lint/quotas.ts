@@ -74,8 +74,8 @@ function overridesOf({ loaded: { config, compiled } }: Subject): WrittenQuota[] 
 function sameNames(rows: readonly WrittenQuota[]): Remark[] {
   const known = new Map<string, string>()
   return rows.flatMap(({ bucket, quota, file, path }) =>
-    demandOf(quota).windows.flatMap(({ name, ms, calendar }): Remark[] => {
-      const [of, per] = [`${bucket} ${name}`, perText(ms, calendar)]
+    demandOf(quota).windows.flatMap(({ name, ms, calendar, lifetime }): Remark[] => {
+      const [of, per] = [`${bucket} ${name}`, perText(ms, calendar, lifetime)]
       const other = known.get(of) ?? per
       known.set(of, other)
       if (other === per) return []
@@ -86,7 +86,8 @@ function sameNames(rows: readonly WrittenQuota[]): Remark[] {
 }
 
 function windowRemarks({ quota, file, path }: WrittenQuota, gateway: Gateway): Remark[] {
-  const { windows } = demandOf(quota)
+  // Credit may make a lifetime window as large as it likes.
+  const windows = demandOf(quota).windows.filter(({ lifetime }) => !lifetime)
   const messages = windows
     .filter(({ calendar }) => calendar === undefined)
     .flatMap(shorter => {

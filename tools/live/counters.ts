@@ -83,9 +83,12 @@ function text({ project, plan, environment, counters, not_shown }: ReportedCount
   return `${title}${body}${wrap(printable(others), width)}\n`
 }
 
-function rowOf({ policy, q, w_ms, calendar, used, left, t_ms }: ExplainedCounter, mode: string): string[] {
+function rowOf(
+  { policy, q, w_ms, calendar, lifetime, used, left, t_ms }: ExplainedCounter,
+  mode: string,
+): string[] {
   const number = (value: number | null) => (value === null ? '?' : grouped(value))
-  const window = w_ms === null ? 'at a time' : perText(w_ms, calendar)
+  const window = w_ms === null && !lifetime ? 'at a time' : perText(w_ms ?? 0, calendar, lifetime)
   return [
     policy,
     mode,
@@ -93,7 +96,7 @@ function rowOf({ policy, q, w_ms, calendar, used, left, t_ms }: ExplainedCounter
     grouped(q),
     number(used),
     number(left),
-    used ? waitText(Math.ceil(t_ms / 1000)) : '',
+    used && t_ms !== null ? waitText(Math.ceil(t_ms / 1000)) : '',
   ]
 }
 

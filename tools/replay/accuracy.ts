@@ -12,6 +12,7 @@ import {
   type Judging,
   judgingBy,
   leftOutLeases,
+  leftOutLifetimes,
   shortenedConditions,
   shortenedNetworks,
 } from './unknown-to-log.js'
@@ -79,6 +80,7 @@ export class Seen {
       ...this.#unseenWords(judging),
       ...this.#times(),
       ...leftOutLeases(judging),
+      ...leftOutLifetimes(judging),
       ...this.#outages(),
     ]
   }

@@ -1,5 +1,6 @@
 /** What policies decide by that a log cannot hold, whatever its requests are. */
 import { isProjectLimits } from '../../config/load.js'
+import { isLifetime, type Quota, windowsOf } from '../../config/words/quota.js'
 import { UNLIMITED } from '../../config/words/words.js'
 import type { Configuration } from '../../gateway/configured/load.js'
 import { type NamedRule, names, rulesOf } from './policies.js'
@@ -77,14 +78,24 @@ export function shortenedNetworks({ policies, isRecords, knows }: Judging): stri
 }
 
 export function leftOutLeases({ policies }: Judging): string[] {
-  const leased = policies.some(({ config }) =>
-    config.policies.some(
-      policy =>
-        isProjectLimits(policy) &&
-        policy.document.limits.some(({ quotas }) =>
-          Object.values(quotas).some(quota => quota !== UNLIMITED && quota.lease),
-        ),
-    ),
-  )
+  const leased = quotasOf(policies).some(quota => quota.lease)
   return leased ? ['Leases are left out: several gateways that lease may refuse up to 10 % earlier.'] : []
+}
+
+export function leftOutLifetimes({ policies }: Judging): string[] {
+  const prepaid = quotasOf(policies).some(quota => windowsOf(quota).some(isLifetime))
+  return prepaid
+    ? [
+        'Lifetime windows are left out: a log does not tell what was spent before it, nor what credit was given.',
+      ]
+    : []
+}
+
+/** The quotas of all rows. */
+function quotasOf(policies: Judging['policies']): Quota[] {
+  return policies
+    .flatMap(({ config }) =>
+      config.policies.flatMap(policy => (isProjectLimits(policy) ? policy.document.limits : [])),
+    )
+    .flatMap(({ quotas }) => Object.values(quotas).filter(quota => quota !== UNLIMITED))
 }

@@ -1,6 +1,6 @@
 /** Counters on a clock set by the log; slots end with their request, or after `maxHold` on that clock. */
 import { MemoryStore } from '../../gateway/decide/store/memory.js'
-import type { Answer, Ask } from '../../gateway/decide/store/store.js'
+import { type Answer, type Ask, takesCredit } from '../../gateway/decide/store/store.js'
 import type { Demand } from '../../gateway/demand.js'
 import type { Limiter } from '../../gateway/plugin.js'
 import { TimeHeap } from '../log/heap.js'
@@ -41,12 +41,14 @@ export class VirtualStore extends MemoryStore {
     this.#ends.add(this.now() + this.#durationMs, end)
   }
 
-  /** The limiter without the timers that `maxHold` would set, which run on the real clock. */
+  /**
+   * The limiter without lifetime windows, and without the timers that `maxHold` would set, which run on the real clock.
+   */
   untimed(limiter: Limiter<unknown>): Limiter<unknown> {
     return {
       applies: (rule, facts) => limiter.applies?.(rule, facts) ?? true,
       demand: check => {
-        const demand = limiter.demand(check)
+        const demand = withoutLifetimes(limiter.demand(check))
         if (demand.kind !== 'slots' || demand.maxHoldMs === undefined) return demand
         const untimed = { ...demand, maxHoldMs: undefined }
         this.#maxHolds.set(untimed, demand.maxHoldMs)
@@ -64,4 +66,10 @@ export class VirtualStore extends MemoryStore {
     }
     return answers
   }
+}
+
+/** A log does not tell what was spent before it began, nor what credit was given. */
+function withoutLifetimes(demand: Demand): Demand {
+  if (!takesCredit(demand) || demand.kind !== 'windows') return demand
+  return { ...demand, windows: demand.windows.filter(({ lifetime }) => !lifetime), made: {} }
 }

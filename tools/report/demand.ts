@@ -22,8 +22,8 @@ export class DemandMeter {
 
   /** Adds one request under one rule, in order of time; `durationMs` is how long it held its slot. */
   add({ rule, key, counters: all }: Beside, at: number, durationMs: number): void {
-    // The log does not contain costs that depend on the response.
-    const counters = all.filter(({ cost }) => cost !== 0)
+    // The log does not contain costs that depend on the response, nor what a lifetime window spent before it.
+    const counters = all.filter(({ cost, lifetime }) => cost !== 0 && !lifetime)
     this.#now = Math.max(this.#now, at)
     while ((this.#ends.next ?? Number.POSITIVE_INFINITY) <= this.#now) this.#ends.take()?.value()
     const asks = counters.map(({ policy, w_ms: ms }): Ask => {

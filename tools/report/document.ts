@@ -67,7 +67,9 @@ export interface PeakReport {
   readonly used: number
   /** The demand, beyond the quota, too; null when the log lacks requests that were part of it. */
   readonly attempted: number | null
+  /** Null for slots and lifetime windows. */
   readonly windowMs: number | null
+  readonly lifetime?: boolean
 }
 
 export interface HourReport {
@@ -129,11 +131,12 @@ function ruleReport(tally: RuleTally, { allowed, sample, demand }: Gathered, isC
         .slice(0, TOP_PROJECTS)
         .map(([project, times]) => ({ project, refused: times })),
     },
-    peaks: [...peaks.values()].map(({ policy, quota, attempted: counted, windowMs }) => {
+    peaks: [...peaks.values()].map(({ policy, quota, attempted: counted, windowMs, lifetime }) => {
       // Most counters stop at their quota, but demand under a report-only rule is counted beyond it, too.
       const most = Math.max(counted, demand.percentile(policy, 100) ?? 0)
       const attempted = showsAll ? most : null
-      return { policy, quota, used: Math.min(counted, quota), attempted, windowMs }
+      const used = Math.min(counted, quota)
+      return { policy, quota, used, attempted, windowMs, ...(lifetime && { lifetime }) }
     }),
     hours: [...hours]
       .sort(([a], [b]) => a - b)
@@ -190,7 +193,8 @@ export function insideSentence({ enforcedFor, inside }: Promotion): string {
   return `It is enforced for ${enforcedFor}%: there it refused ${grouped(inside.refused)}${of}.`
 }
 
-/** `60 s`, `1 h`, `31 days`, or for slots `at once`. */
-export function windowWords(windowMs: number | null): string {
+/** `60 s`, `1 h`, `31 days`, or for slots `at once`, for a lifetime window `in all`. */
+export function windowWords(windowMs: number | null, lifetime = false): string {
+  if (lifetime) return 'in all'
   return windowMs === null ? 'at once' : waitText(windowMs / 1000).replace(/^1 min$/, '60 s')
 }

@@ -98,10 +98,10 @@ export class Gathered {
 function peakOf(
   tally: RuleTally | undefined,
   project: string | null,
-  { policy, q: quota, used: attempted, w_ms: windowMs = null, cost }: Counter,
+  { policy, q: quota, used: attempted, w_ms: windowMs = null, lifetime = false, cost }: Counter,
 ): void {
   if (tally !== undefined && cost === 0) tally.countsAnswers = true
-  if (attempted !== null) tally?.peak(project, { policy, quota, attempted, windowMs })
+  if (attempted !== null) tally?.peak(project, { policy, quota, attempted, windowMs, lifetime })
 }
 
 /** A policy has its rule's name; for a bucket the name of the window follows. */

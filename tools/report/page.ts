@@ -99,9 +99,9 @@ function rulesTable(rules: readonly RuleReport[]): string {
 
 function peaksTable(rules: readonly RuleReport[]): string {
   const rows = rules.flatMap(({ peaks }) =>
-    peaks.map(({ policy, windowMs, quota, used, attempted }) => [
+    peaks.map(({ policy, windowMs, lifetime, quota, used, attempted }) => [
       policy,
-      windowWords(windowMs),
+      windowWords(windowMs, lifetime),
       quota,
       used,
       attempted ?? '?',

@@ -15,7 +15,10 @@ export interface Peak {
   readonly policy: string
   readonly quota: number
   attempted: number
+  /** Null for slots and lifetime windows. */
   readonly windowMs: number | null
+  /** True for a window that never begins anew. */
+  readonly lifetime?: boolean | undefined
   /** Quotas seen before the last one. */
   readonly formerQuotas: Set<number>
 }
@@ -94,12 +97,16 @@ export class RuleTally {
    * `attempted` is the value of a counter, which for some includes refused requests. Plans and projects may have
    * different quotas, each with its peak; when the quota of one project changes, the rule was edited.
    */
-  peak(project: string | null, { policy, quota, attempted, windowMs }: Omit<Peak, 'formerQuotas'>): void {
+  peak(
+    project: string | null,
+    { policy, quota, attempted, windowMs, lifetime }: Omit<Peak, 'formerQuotas'>,
+  ): void {
     const peak = this.#peakOf(policy, quota) ?? {
       policy,
       quota,
       attempted,
       windowMs,
+      lifetime,
       formerQuotas: new Set(),
     }
     const name = `${policy} ${quota}`

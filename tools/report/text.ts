@@ -66,8 +66,15 @@ function exactness(rules: readonly RuleReport[]): string {
 
 const PEAK_COLUMNS = columns(['policy', 'window'], ['quota', 'used', 'attempted'])
 
-function peakRow({ policy, windowMs, quota, used, attempted }: RuleReport['peaks'][number]): string[] {
-  return [policy, windowWords(windowMs), grouped(quota), grouped(used), demandText(attempted)]
+function peakRow({
+  policy,
+  windowMs,
+  lifetime,
+  quota,
+  used,
+  attempted,
+}: RuleReport['peaks'][number]): string[] {
+  return [policy, windowWords(windowMs, lifetime), grouped(quota), grouped(used), demandText(attempted)]
 }
 
 /** `?` where the log does not show it. */

@@ -167,7 +167,11 @@ const closest = section<LiveClosest>({
     },
     numbers('USED', ({ used }) => used),
     numbers('OF', ({ quota }) => quota),
-    { title: 'RESET', cell: ({ reset_ms }) => ageText(reset_ms), by: ({ reset_ms }) => reset_ms },
+    {
+      title: 'RESET',
+      cell: ({ reset_ms }) => (reset_ms === null ? 'never' : ageText(reset_ms)),
+      by: ({ reset_ms }) => reset_ms ?? Number.MAX_SAFE_INTEGER,
+    },
     { title: 'KEY', cell: ({ key }) => key },
     { title: 'MODE', cell: ({ mode }) => mode },
   ],

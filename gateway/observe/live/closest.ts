@@ -67,7 +67,8 @@ export class Closest {
 function fullest(readings: readonly Reading[]): Reading | undefined {
   let best: Reading | undefined
   for (const reading of readings) {
-    if (reading.windowMs === undefined || reading.used === undefined || reading.quota <= 0) continue
+    const isSlots = reading.windowMs === undefined && !reading.lifetime
+    if (isSlots || reading.used === undefined || reading.quota <= 0) continue
     if (best === undefined || shareOf(reading) > shareOf(best)) best = reading
   }
   return best

@@ -45,8 +45,9 @@ export interface ClosestPart {
   readonly key: string
   readonly used: number
   readonly quota: number
-  readonly window_ms: number
-  readonly reset_ms: number
+  /** Both null for a lifetime window. */
+  readonly window_ms: number | null
+  readonly reset_ms: number | null
   readonly mode: Mode
   /** Milliseconds since the epoch. */
   readonly at: number
@@ -147,8 +148,8 @@ export class Live {
           key,
           used: reading.used ?? 0,
           quota: reading.quota,
-          window_ms: reading.windowMs ?? 0,
-          reset_ms: Math.ceil(reading.resetMs),
+          window_ms: reading.windowMs ?? null,
+          reset_ms: reading.lifetime ? null : Math.ceil(reading.resetMs),
           mode: rule.mode,
           at,
         })),

@@ -159,6 +159,7 @@ export async function poolHost(options: PoolOptions): Promise<Host> {
     overrides: overrides.opened,
     overridesInForce: () => overrides.inForce,
     inspected: questions,
+    credits: questions.credits,
     explain: asked => questions.explain(asked),
     flushUsage: () => questions.flushUsage(),
     live: () => questions.live(),

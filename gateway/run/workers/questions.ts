@@ -3,6 +3,7 @@
  * changed configuration is activated in all of them, or in none.
  */
 import type { FileContents } from '../../../config/files.js'
+import type { Credits } from '../../admin/credit.js'
 import type { Asked } from '../../admin/explain.js'
 import type { CounterName, Inspected, PolicyOf } from '../../admin/inspect.js'
 import type { HistoryOf } from '../../admin/live.js'
@@ -99,6 +100,16 @@ export class WorkerQuestions implements Inspected {
     const done = await this.#any(({ channel }) => channel.ask('reset', counter, reason))
     await this.#all(({ channel }) => channel.ask('forget', done.key))
     return done
+  }
+
+  /** One worker adds credit; all of them delete the refusals they remember for its counter. */
+  readonly credits: Credits = {
+    add: async (project, body, sender) => {
+      const added = await this.#any(({ channel }) => channel.ask('addCredit', project, body, sender))
+      await this.#all(({ channel }) => channel.ask('forgetRefusals', added.key))
+      return added
+    },
+    list: project => this.#any(({ channel }) => channel.ask('listCredit', project)),
   }
 
   /** Resolves when every worker that answers in time has put the overrides in force. */

@@ -80,7 +80,7 @@ export interface SupervisorCalls extends KeyCalls {
 /** Calls that a worker answers once it asks to join. */
 export interface WorkerCalls
   extends KeyCalls,
-    Pick<Core, 'live' | 'history' | 'explain' | 'forget' | 'flushUsage'> {
+    Pick<Core, 'live' | 'history' | 'explain' | 'forget' | 'forgetRefusals' | 'flushUsage'> {
   ping(): void
   metrics(): Promise<MetricsSnapshot>
   backends(): BackendState[]
@@ -88,6 +88,8 @@ export interface WorkerCalls
   slots(): Slots
   counters: Core['inspected']['counters']
   reset: Core['inspected']['reset']
+  addCredit: Core['credits']['add']
+  listCredit: Core['credits']['list']
   /** Puts the overrides in force. */
   overrides(texts: Texts): void
   /** Redis has not answered another process. */
@@ -189,7 +191,7 @@ function callsOf(
   log: ClosableLog,
   read: (contents: FileContents) => Promise<Configuration | InvalidConfiguration>,
 ): Omit<WorkerCalls, 'overrides' | 'suspectRedis' | 'learnKeySet' | keyof KeyCalls> {
-  const { metrics, inspected } = core
+  const { metrics, inspected, credits } = core
   let next: Promise<Prepared> | undefined
 
   async function open(contents: FileContents): Promise<Prepared> {
@@ -213,9 +215,12 @@ function callsOf(
     history: core.history,
     counters: inspected.counters,
     reset: inspected.reset,
+    addCredit: credits.add,
+    listCredit: credits.list,
     explain: core.explain,
     forget: core.forget,
     flushUsage: core.flushUsage,
+    forgetRefusals: core.forgetRefusals,
     replaceCertificate: core.replaceCertificate,
     async prepare(contents) {
       next = open(contents)

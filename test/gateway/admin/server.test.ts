@@ -54,6 +54,7 @@ async function start(
     live,
     modes,
     quotas: { ...modes, list: async () => ({}), of: async () => ({}) },
+    credits: { add: async () => ({ repeated: false }), list: async () => ({}) },
     overrides: async () => [],
     troubles,
     routes: () => ({ total: 0, routes: [] }),
