@@ -254,6 +254,7 @@ t.test('/openapi.json describes every route, and /docs shows them on a page', as
     '/policy',
     '/projects/overrides',
     '/projects/{id}/counters',
+    '/projects/{id}/credit',
     '/projects/{id}/overrides',
     '/projects/{id}/overrides/{bucket}',
     '/readyz',
