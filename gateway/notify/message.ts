@@ -29,9 +29,9 @@ export interface Crossing {
 /** The call for a crossing. Whose project it is, is only said where each project is counted by itself. */
 export function notificationOf(crossing: Crossing, shown: Shown): Notification {
   const { rule, key, reading, window, percent, notice, now } = crossing
-  const { quota, used = 0, left = 0, resetMs } = reading
+  const { quota, used = 0, left = 0, resetMs, lifetime } = reading
   // To the second: `now` is a little later than the time that `resetMs` counts from.
-  const resets = new Date(Math.round((now + resetMs) / 1000) * 1000).toISOString()
+  const resets = lifetime ? null : new Date(Math.round((now + resetMs) / 1000) * 1000).toISOString()
   const hashedKey = shown.hash(key)
   const id = idOf([hashedKey, window, percent, reading.calendar ? minuteOf(now + resetMs) : now])
   const body = {

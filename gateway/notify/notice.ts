@@ -3,7 +3,7 @@
 import type { Config } from '../../config/types.js'
 import { type CountedBucket, PROJECT_LIMITS } from '../../config/words/bucket.js'
 import type { Notify } from '../../config/words/notify.js'
-import { windowsOf } from '../../config/words/quota.js'
+import { isLifetime, windowsOf } from '../../config/words/quota.js'
 import type { Rule } from '../types.js'
 
 /** A window of a rule. */
@@ -52,9 +52,17 @@ function made(kind: string, config: object): Notice | typeof NONE {
     : NONE
 }
 
+/**
+ * Use of a lifetime window falls only when credit is added. A project that has asked for nothing for this long is
+ * reported again.
+ */
+const LIFETIME_CLAIM_MS = 31 * 24 * 3_600_000
+
 function ofBucket({ notify, ...quota }: CountedBucket): Notice | typeof NONE {
   if (notify === undefined) return NONE
-  const windows = windowsOf(quota).map(({ name, per, algorithm = quota.algorithm }) => {
+  const windows = windowsOf(quota).map(window => {
+    const { name, per, algorithm = quota.algorithm } = window
+    if (isLifetime(window)) return { name, rollingMs: LIFETIME_CLAIM_MS }
     const rolls = typeof per === 'number' && algorithm !== 'fixed-window'
     return { name, rollingMs: rolls ? per : undefined }
   })

@@ -49,6 +49,18 @@ t.test('each threshold is reported once, in a signed message about the window', 
   t.match(series, 'sluice_notifications_total{result="sent"} 2')
 })
 
+t.test('a lifetime window is reported once, with no time at which it resets', async t => {
+  const receiver = await startReceiver(t)
+  const policies = monthly(notify(receiver.url))
+  const lifetime = { 'limits.yaml': (policies['limits.yaml'] ?? '').replace('per: month', 'per: lifetime') }
+  const gateway = await startNotifying(t, lifetime)
+  await askTimes(gateway, 14)
+  await waitUntil('both thresholds', () => receiver.calls.length === 2)
+  await sleep(SETTLED_MS)
+  t.same(thresholds(receiver.calls), [80, 100])
+  t.match(receiver.calls[0]?.event, { quota: 10, resets: null })
+})
+
 t.test('two gateways on one Redis report each threshold once, under parallel requests', async t => {
   const redis = await redisUrl(t)
   if (redis === undefined) return
