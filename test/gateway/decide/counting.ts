@@ -45,19 +45,21 @@ export const kinds: readonly Kind[] = [
   {
     name: 'on Redis',
     runs: 20,
-    open: async t => {
-      const url = await redisUrl(t)
-      if (url === undefined) return undefined
-      const clock = { at: START }
-      const store = new RedisStore({ url, log: quiet, clock: () => Math.round(clock.at * 1000) })
-      t.teardown(() => store.close())
-      await store.answers(5000)
-      const many = async (ask: Ask, times: number) =>
-        (await store.takeMany([ask], 'holder', times)).map(([answer]) => answer as Answer)
-      return Object.assign(clock, { store, credit: new RedisCredit(store.connection), many })
-    },
+    open: async t => onRedis(t, await redisUrl(t)),
   },
 ]
+
+/** Undefined without an address. */
+export async function onRedis(t: Test, url: string | undefined): Promise<Bench | undefined> {
+  if (url === undefined) return undefined
+  const clock = { at: START }
+  const store = new RedisStore({ url, log: quiet, clock: () => Math.round(clock.at * 1000) })
+  t.teardown(() => store.close())
+  await store.answers(5000)
+  const many = async (ask: Ask, times: number) =>
+    (await store.takeMany([ask], 'holder', times)).map(([answer]) => answer as Answer)
+  return Object.assign(clock, { store, credit: new RedisCredit(store.connection), many })
+}
 
 let keys = 0
 /** A key that has not been counted yet. */

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import t from 'tap'
 import type { Answer, Ask } from '../../../gateway/decide/store/store.js'
-import { redisUrl } from '../../helpers/redis.js'
+import { clusterUrl, redisUrl } from '../../helpers/redis.js'
 import { START } from './admissions.js'
 import {
   addCredit,
@@ -11,7 +11,9 @@ import {
   type Bench,
   burst,
   freshKey,
+  type Kind,
   kinds,
+  onRedis,
   prepaid,
   sustained,
   windowOf,
@@ -27,7 +29,13 @@ const costing = (ask: Ask, cost: number): Ask => ({
 })
 const one = async ({ store }: Bench, ask: Ask) => (await store.take([ask], 'holder'))[0] as Answer
 
-for (const kind of kinds) {
+const onCluster: Kind = {
+  name: 'on a Cluster',
+  open: async t => onRedis(t, await clusterUrl(t)),
+  runs: 20,
+}
+
+for (const kind of [...kinds, onCluster]) {
   t.test(`lifetime windows ${kind.name}`, async t => {
     const bench = await kind.open(t)
     if (bench === undefined) return
@@ -173,7 +181,7 @@ for (const kind of kinds) {
           return spent === Math.max(before, quota + credit)
         },
       )
-      await fc.assert(property, { numRuns: kind.name === 'in process' ? 300 : 60 })
+      await fc.assert(property, { numRuns: 5 * kind.runs })
     })
   })
 }
