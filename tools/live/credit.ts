@@ -52,7 +52,7 @@ export const credit = defineCommand({
     ...LIVE,
   },
   details: `Without --amount it shows the lifetime windows of the project and the newest hundred credits. Credit is there for all gateways on one Redis at once; one that remembers a refusal admits again after a second at most. To take credit back, write --amount=-100. --why is required to change it. ${KEY_HELP}`,
-  example: `sluice credit acme-production --bucket tokens --window prepaid --amount 50000 --id INV-7 --why "Invoice 7 is paid"
+  example: `sluice credit acme-production --bucket images --window prepaid --amount 50000 --id INV-7 --why "Invoice 7 is paid"
 sluice credit acme-production`,
   async run({ values, positionals: [project = ''] }, io) {
     const { bucket, window, amount, id = randomUUID(), why, by, live, json } = values

@@ -185,7 +185,7 @@ t.test('what cannot be negotiated is refused with a sentence', async t => {
       'all',
       { windows: [{ name: 'w', requests: 1, per: '40d' }] },
       422,
-      /^windows\[0\]\.per: Must be day, week or month/,
+      /^windows\[0\]\.per: Must be day, week, month or lifetime/,
     ],
     [
       'acme',
