@@ -27,15 +27,14 @@ export interface CreditOptions {
   readonly log: Log
 }
 
-/** Credit that was added, and the counter that it was added to. */
-export interface Added extends AddedCredit {
-  readonly project: string
-  readonly repeated: boolean
+/** Credit that was added, as it is reported, and the key of the counter that it was added to. */
+export interface Added {
+  readonly entry: AddedCredit & { readonly project: string; readonly repeated: boolean }
   readonly key: string
 }
 
 /** What one process does. */
-export interface ProcessCredits extends Credits {
+export interface ProcessCredits extends Pick<Credits, 'list'> {
   add(project: string, body: CreditBody, sender: CreditSender): Promise<Added>
 }
 
@@ -76,7 +75,7 @@ async function add(
     const said = { audit: 'credit-added', project, ...added, from }
     log.warn(said, 'Credit was added by the admin API')
   }
-  return { project, ...added, repeated, key }
+  return { entry: { project, ...added, repeated }, key }
 }
 
 /** @throws {Unnamed} if nothing was added */

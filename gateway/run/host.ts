@@ -94,7 +94,10 @@ export async function processHost(options: HostOptions): Promise<Host> {
     overrides: opened as OpenOverrides,
     overridesInForce: async () => undefined,
     inspected: core.inspected,
-    credits: core.credits,
+    credits: {
+      ...core.credits,
+      add: async (...asked) => (await core.credits.add(...asked)).entry,
+    },
     explain: core.explain,
     flushUsage: core.flushUsage,
     live: () => alone(core.live()),

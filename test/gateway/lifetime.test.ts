@@ -173,6 +173,13 @@ t.test(
   },
 )
 
+t.test('the answer to a credit is its entry, whatever takes the requests', async t => {
+  const gateway = await start(t)
+  const { at, ...entry } = (await credit(gateway)).json<{ at: string }>()
+  t.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000)
+  t.same(entry, { project: 'acme', ...body, credit: 3, repeated: false })
+})
+
 t.test('the same Idempotency-Key adds once, and another credit with it is refused', async t => {
   const gateway = await start(t)
   const answers = await Promise.all(Array.from({ length: 8 }, () => credit(gateway, {}, 'payment 7')))

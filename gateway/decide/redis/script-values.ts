@@ -105,11 +105,13 @@ export function talliesOf(asks: readonly Ask[], result: readonly number[]): AskT
     const admitted = result[next] as number
     next += 1
     const counts = quotasOf(demand).map((quota, i) => {
-      const [used, violated, last] = result.slice(next, next + 3) as [number, number, number]
+      const at = next
       next += 3
+      const [used, violated] = [result[at] as number, result[at + 1] === 1]
+      const last = result[at + 2] as number
       return isLifetimeAt(demand, i)
-        ? countedWithCredit(quota, last, used, violated === 1)
-        : counted(quota, used, violated === 1, last / 1000)
+        ? countedWithCredit(quota, last, used, violated)
+        : counted(quota, used, violated, last / 1000)
     })
     return { admitted, counts }
   })

@@ -105,9 +105,9 @@ export class WorkerQuestions implements Inspected {
   /** One worker adds credit; all of them delete the refusals they remember for its counter. */
   readonly credits: Credits = {
     add: async (project, body, sender) => {
-      const added = await this.#any(({ channel }) => channel.ask('addCredit', project, body, sender))
-      await this.#all(({ channel }) => channel.ask('forgetRefusals', added.key))
-      return added
+      const { entry, key } = await this.#any(({ channel }) => channel.ask('addCredit', project, body, sender))
+      await this.#all(({ channel }) => channel.ask('forgetRefusals', key))
+      return entry
     },
     list: project => this.#any(({ channel }) => channel.ask('listCredit', project)),
   }

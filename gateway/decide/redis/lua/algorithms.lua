@@ -1,5 +1,5 @@
--- The algorithms that count a window, as in windows/{sliding-window,fixed-window,token-bucket,calendar-window,lifetime-window}.ts
--- but in microseconds. A library, prepended to window.lua. Each has these functions over lists of time, count, time, count, …:
+-- The algorithms that count a window, as in windows/*-window.ts and windows/token-bucket.ts but in microseconds. A
+-- library, prepended to window.lua. Each has these functions over lists of time, count, time, count, …:
 --   read      makes a stored list, whose times are distances, one as of now; returns it and its tokens
 --   add       adds tokens spent now; add_late: tokens spent a while ago, and returns how many of them still count
 --   returns   when `excess` tokens have come back; ends: when all have

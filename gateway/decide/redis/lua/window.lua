@@ -6,7 +6,8 @@
 -- or the same in another order, keep each other's counts. Ends are kept as distances from the time of writing; times
 -- rise, and each is kept as the distance from the one before, the first as that from the time of writing.
 
--- Windows of other policies that a key keeps, at most, besides lifetime windows: what was spent there is never forgotten.
+-- Windows of other policies that a key keeps, at most. Lifetime windows come on top: what was spent in them is never
+-- forgotten.
 local MOST_OTHERS = 8
 
 -- The windows in `n` arguments from `first`: name, quota, length in microseconds and algorithm of each; calendar windows
@@ -123,7 +124,10 @@ local function read(key, windows, now)
         end
       end
       for _, other in ipairs(others) do
-        append(other[3], base, ends, tokens)
+        -- Tokens of lifetime windows are never leased.
+        if other[2] < LIFETIME then
+          append(other[3], base, ends, tokens)
+        end
       end
     end
   end
@@ -166,7 +170,8 @@ local function reset_in(states, i, window, now, cost)
   return ceil(at - now)
 end
 
--- Stores the state for as long as any of it counts, with a lifetime window for ever, or for `ttl` milliseconds if a test says so.
+-- Stores the state for as long as any of it counts, with a lifetime window for ever; or for `ttl` milliseconds if a test
+-- says so.
 local function write(key, windows, states, now, ttl)
   local ends, lent, leases = now, {}, states.leases
   local stored = { now, lent }
