@@ -1,5 +1,6 @@
 /** The types that the gateway's modules exchange. Types only, so every module may import this file. */
 
+import type { Waits } from '../config/words/waits.js'
 import type {
   AccessAction,
   Algorithm,
@@ -124,6 +125,8 @@ export interface Rule<Config = unknown> {
   readonly countsMessages?: true | undefined
   /** True when no response shows its numbers. Unlike a hidden reading, this does not change the code of refusals. */
   readonly hidesNumbers?: boolean | undefined
+  /** While it is enforced, requests over the limit wait this long instead of being refused. */
+  readonly waits?: Waits | undefined
   /** The gateway's own: see `compiledRule`. A rule without it works, but everything is made anew for each request. */
   readonly made?: MadeOfRule | undefined
 }

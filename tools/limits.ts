@@ -8,7 +8,8 @@ import { listed } from '../config/problem.js'
 import type { RuleEntry } from '../config/schema/policy.js'
 import type { CountedBucket } from '../config/words/bucket.js'
 import { ownerOfTrial, trialName } from '../config/words/share.js'
-import { columnName, pluginConfig } from '../config/words/words.js'
+import { waitsOf } from '../config/words/waits.js'
+import { columnName, IN_FLIGHT, pluginConfig } from '../config/words/words.js'
 import { placeOf } from '../gateway/compiled-rule.js'
 import type { Configuration } from '../gateway/configured/load.js'
 import {
@@ -17,6 +18,7 @@ import {
   quotaText,
   secondsText,
   type VolumetricRule,
+  waitText,
   whoseText,
   windowText,
 } from '../gateway/explain/settings.js'
@@ -38,6 +40,8 @@ export type BucketLimit = Omit<CountedBucket, 'trial'> &
     /** Absent when `mode` applies to all projects. */
     readonly enforceFor?: string
     readonly src: string
+    /** How long requests wait before they are refused; absent if they do not. */
+    readonly wait?: string
     /** What leases may withhold; absent without them. */
     readonly leases?: string
     readonly falls_to?: undefined
@@ -122,7 +126,7 @@ function bucketsIn(
   }))
   const extent = extentOf(buckets.flatMap(({ patterns }) => patterns))
   const limitOf = (rule: BucketRule): BucketLimit | Unlimited => {
-    const { id: bucket, mode, share, onStoreError, source } = rule
+    const { id: bucket, mode, share, onStoreError, source, waits } = rule
     const key = isDeepStrictEqual(rule.key, ['project']) ? {} : { key: rule.key }
     const src = placeOf(source)
     const enforceFor = share ? { enforceFor: `${share.percent}%` } : {}
@@ -130,7 +134,8 @@ function bucketsIn(
     if ('unlimited' in written) return { bucket, unlimited: true, mode, ...enforceFor, src }
     const { trial: _, ...quota } = written
     const leases = quota.lease ? { leases: leaseSentence(quota, config.gateway) } : {}
-    return { bucket, ...quota, ...key, mode, ...enforceFor, onStoreError, src, ...leases }
+    const wait = waits && { wait: waitText(waits) }
+    return { bucket, ...quota, ...key, mode, ...enforceFor, onStoreError, ...wait, src, ...leases }
   }
   return buckets.flatMap(({ name: bucket, mode, patterns }): (BucketLimit | Unlimited | Fallen)[] => {
     const rule = table?.rules.get(bucket)
@@ -174,7 +179,10 @@ function limitText(kind: string, { when, reads }: RuleEntry, own: RuleSettings):
 }
 
 function spendText(kind: string, own: RuleSettings): string {
-  if (kind === 'in-flight') return `${own.max} at a time`
+  if (kind === IN_FLIGHT) {
+    const waits = waitsOf(own)
+    return `${own.max} at a time${waits ? `, others wait ${waitText(waits)}` : ''}`
+  }
   if (kind !== 'volumetric') return JSON.stringify(own)
   const flood = own as unknown as VolumetricRule
   const { quota, blockFor } = flood
@@ -215,7 +223,7 @@ function unlimitedText({ mode }: Unlimited): string {
 
 /** Whatever differs from the defaults. */
 function notesOf(limit: BucketLimit): string {
-  const { bucket, key, algorithm, lease, mode, enforceFor, windows = [] } = limit
+  const { bucket, key, algorithm, lease, mode, enforceFor, wait, windows = [] } = limit
   const costs = costTexts(limit)
   const isTrial = ownerOfTrial(bucket) !== undefined
   const notes = [
@@ -226,6 +234,7 @@ function notesOf(limit: BucketLimit): string {
     enforceFor === undefined ? '' : `for ${enforceFor} of projects`,
     algorithm === 'sliding-window' ? '' : algorithm,
     lease ? 'lease' : '',
+    wait === undefined ? '' : `waits ${wait}`,
   ]
   return notes.filter(Boolean).join(', ') || '-'
 }

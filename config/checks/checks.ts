@@ -16,7 +16,7 @@ import { checkListeners } from './listen-host.js'
 import { checkPlans } from './plans.js'
 import { checkReserves } from './reserves.js'
 import { checkRoutes } from './routes.js'
-import { checkAccess, checkRules, checkShares } from './rules.js'
+import { checkAccess, checkRules, checkShares, checkWaits } from './rules.js'
 import { upstreamFaults } from './upstreams.js'
 
 /** Every fault that only shows when all documents are checked together. */
@@ -38,6 +38,7 @@ export function checkConfig(read: Readable): FileFault[] {
     ...checkNames(read, limits, [...rules, ...read.access]),
     ...checkShares(read.policies),
     ...checkReserves(limits),
+    ...checkWaits(read.policies),
     ...checkRules(rules, read.projects),
     ...checkAccess(read.access, read.projects),
     ...plans,

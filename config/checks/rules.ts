@@ -11,7 +11,7 @@ import {
   type PolicyFile,
   type RulesPolicy,
 } from '../types.js'
-import { BY_CLIENT, BY_HOST, VOLUMETRIC } from '../words/words.js'
+import { BY_CLIENT, BY_HOST, IN_FLIGHT, VOLUMETRIC } from '../words/words.js'
 
 /** @param projects undefined when the declared projects are not known */
 export function checkRules(
@@ -112,6 +112,27 @@ export function checkShares(policies: readonly PolicyFile[]): ShareFault[] {
     if (isProjectLimits(policy)) return checkShare(policy.document, file, [])
     return policy.document.rules.flatMap((rule, i) => checkShare(rule, file, ['rules', i]))
   })
+}
+
+/** Reports `waiting` without `wait`. */
+export function checkWaits(policies: readonly PolicyFile[]): FileFault[] {
+  return policies.flatMap(policy => {
+    const { file } = policy
+    const faults = isProjectLimits(policy)
+      ? Object.entries(policy.document.buckets).flatMap(([name, bucket]) =>
+          waitFaults(bucket, ['buckets', name]),
+        )
+      : policy.kind === IN_FLIGHT
+        ? policy.document.rules.flatMap((rule, i) => waitFaults(rule, ['rules', i]))
+        : []
+    return faults.map(fault => ({ file, ...fault }))
+  })
+}
+
+function waitFaults(written: object, path: Path): UnplacedProblem[] {
+  if (!('waiting' in written) || 'wait' in written) return []
+  const message = '"waiting" has no effect without "wait": nobody waits. Add wait, or remove waiting.'
+  return [{ path: [...path, 'waiting'], message }]
 }
 
 function checkShare(

@@ -2,7 +2,9 @@
 import { Type } from 'typebox'
 import type { BucketEntry, PatternEntry } from '../words/bucket.js'
 import type { ReservedCost } from '../words/reserve.js'
+import { WAIT, WAITING } from '../words/waits.js'
 import { BUCKET_KEY_PARTS } from '../words/words.js'
+import { Duration } from './duration.js'
 import { Strict, Word, when } from './fields.js'
 import { RefuseSchema } from './refuse.js'
 import { ReservedCostSchema } from './reserve.js'
@@ -50,11 +52,13 @@ const { type: _bucket, ...bucketMap } = Strict({
     }),
   ),
   refuse: Type.Optional(RefuseSchema),
+  wait: Type.Optional(Duration(WAIT)),
+  waiting: Type.Optional(Type.Integer(WAITING)),
 })
 
 export const BucketSchema = Type.Unsafe<BucketEntry>({
   type: ['array', 'object'],
-  expected: 'a list of patterns, or a map with match, cost, key and refuse',
+  expected: 'a list of patterns, or a map with match, cost, key, refuse and wait',
   description: HELP,
   ...when({ type: 'array' }, patterns, bucketMap),
 })

@@ -1,6 +1,7 @@
 /** A bucket: the requests that share its counter, and what each costs. Every folder may import it. */
 import type { Quota } from './quota.js'
 import { mostReserved, type ReservedCost } from './reserve.js'
+import { type WaitSettings, type Waits, waitsOf } from './waits.js'
 import type { BucketKeyPart, RefuseSetting } from './words.js'
 
 interface CostlyPattern {
@@ -12,12 +13,12 @@ export type PatternEntry = string | CostlyPattern
 /** A bucket as written in YAML. */
 export type BucketEntry =
   | readonly PatternEntry[]
-  | {
+  | (WaitSettings & {
       readonly match: readonly PatternEntry[]
       readonly cost?: number | ReservedCost
       readonly key?: readonly BucketKeyPart[]
       readonly refuse?: RefuseSetting
-    }
+    })
 
 /** One pattern of a bucket, and where it and its cost are written. */
 export interface BucketPattern {
@@ -57,6 +58,11 @@ export function keyOf(bucket: BucketEntry): readonly BucketKeyPart[] {
 /** True when clients are not told the numbers of the bucket. */
 export function hidesNumbers(bucket: BucketEntry): boolean {
   return !('length' in bucket) && bucket.refuse !== undefined
+}
+
+/** How long requests of the bucket may wait; undefined if they are refused at once. */
+export function bucketWaits(bucket: BucketEntry): Waits | undefined {
+  return 'length' in bucket ? undefined : waitsOf(bucket)
 }
 
 /** The patterns of the bucket written at `path`, in their order. */

@@ -118,6 +118,9 @@ export const UNLIMITED = 'unlimited'
 /** The kind of rules that count by source. */
 export const VOLUMETRIC = 'volumetric'
 
+/** The kind of rules that bound how many requests are under way at the same time. */
+export const IN_FLIGHT = 'in-flight'
+
 /** Keys that every rule has, whatever its kind. */
 export const COMMON_RULE_KEYS = [
   'id',

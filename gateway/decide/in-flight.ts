@@ -1,5 +1,7 @@
 /** Plugin: how many requests may work on one resource at the same time (spec, 'In-flight limits'). */
 import { type Static, Type } from 'typebox'
+import { WAIT, WAITING } from '../../config/words/waits.js'
+import { IN_FLIGHT } from '../../config/words/words.js'
 import { ruleDemand } from '../compiled-rule.js'
 import { Duration, definePlugin } from '../plugin.js'
 
@@ -25,10 +27,12 @@ const schema = Type.Object({
     description:
       'What a WebSocket holds its slot for: the handshake, or its lifetime until the tunnel closes. Other requests hold theirs until their answer has ended.',
   }),
+  wait: Type.Optional(Duration(WAIT)),
+  waiting: Type.Optional(Type.Integer(WAITING)),
 })
 
 export const inFlight = definePlugin({
-  name: 'in-flight',
+  name: IN_FLIGHT,
   kind: 'limit',
   schema,
   create: () => ({

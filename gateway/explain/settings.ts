@@ -4,6 +4,7 @@ import type { Costs } from '../../config/words/bucket.js'
 import { notifyText } from '../../config/words/notify.js'
 import type { QuotaWindow } from '../../config/words/quota.js'
 import type { ReservedCost } from '../../config/words/reserve.js'
+import type { Waits } from '../../config/words/waits.js'
 import { LIFETIME } from '../../config/words/words.js'
 import type { volumetric } from '../decide/volumetric.js'
 import { grouped, perText } from '../forward/units.js'
@@ -43,6 +44,11 @@ function reservedText({ reserve, settle, unknown = 'keep' }: ReservedCost): stri
   return `what ${said} of the answer says (reserved: ${grouped(usual)}${asked}; unknown: ${unknown})`
 }
 
+/** `up to 0.3 s, 100 at a time`. */
+export function waitText({ ms, most }: Waits): string {
+  return `up to ${secondsText(ms)}, ${grouped(most)} at a time`
+}
+
 /** Milliseconds as `1.5 s`. */
 export function secondsText(ms: number): string {
   return `${(ms / 1000).toLocaleString('en-US')} s`
@@ -70,7 +76,7 @@ export function costText({ cost = 1, count, countWhen }: VolumetricRule): string
 }
 
 const TEXTS: Readonly<Record<string, Readonly<Record<string, (value: never) => string>>>> = {
-  'in-flight': { slotTtl: secondsText, maxHold: secondsText },
+  'in-flight': { slotTtl: secondsText, maxHold: secondsText, wait: secondsText },
   volumetric: { quota: quotaText, blockFor: secondsText },
 }
 

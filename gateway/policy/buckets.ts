@@ -1,7 +1,14 @@
 /** Reads the declared buckets: their patterns, none of which may tie, and what requests of each pattern cost. */
 
 import type { ProjectLimitsPolicy } from '../../config/types.js'
-import { type BucketPattern, type Costs, hidesNumbers, keyOf, patternsOf } from '../../config/words/bucket.js'
+import {
+  type BucketPattern,
+  bucketWaits,
+  type Costs,
+  hidesNumbers,
+  keyOf,
+  patternsOf,
+} from '../../config/words/bucket.js'
 import { isLifetime, windowsOf } from '../../config/words/quota.js'
 import { MODES } from '../../config/words/words.js'
 import type { Mode, Rule } from '../types.js'
@@ -18,6 +25,7 @@ export interface KnownBucket {
   readonly costs: Costs
   readonly key: Rule['key']
   readonly hidesNumbers: boolean
+  readonly waits: Rule['waits']
 }
 export type KnownBuckets = ReadonlyMap<string, KnownBucket>
 
@@ -41,7 +49,7 @@ export function readBuckets(files: readonly ProjectLimitsPolicy[], faults: Fault
         patterns.push(pattern)
       }
       const known = { file, patterns, written: entries, costs: costsOf(entries), key: keyOf(entry) }
-      buckets.set(name, { ...known, hidesNumbers: hidesNumbers(entry) })
+      buckets.set(name, { ...known, hidesNumbers: hidesNumbers(entry), waits: bucketWaits(entry) })
     }
   }
   return buckets

@@ -1,6 +1,7 @@
 /** Compiles the endpoint rules, in the order in which they are written, and the tree they are found by. */
 import { trialName } from '../../config/words/share.js'
-import { pluginConfig, VOLUMETRIC } from '../../config/words/words.js'
+import { waitsOf } from '../../config/words/waits.js'
+import { IN_FLIGHT, pluginConfig, VOLUMETRIC } from '../../config/words/words.js'
 import { compiledRule } from '../compiled-rule.js'
 import type { Rule } from '../types.js'
 import { networkFault } from './access-entries.js'
@@ -36,6 +37,7 @@ export function compileEndpointRules(
         reads: limitsReads.has(kind) || entry.reads,
         countsMessages: countsMessages(kind, entry),
         hidesNumbers: entry.refuse !== undefined,
+        waits: kind === IN_FLIGHT ? waitsOf(entry) : undefined,
       })
       const trial = trialOf(rule, tried)
       const rules = trial === undefined ? [rule] : [rule, trial]

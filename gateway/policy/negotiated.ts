@@ -138,6 +138,7 @@ export function bucketRule(
     config: configOf(quota, bucket),
     source,
     hidesNumbers: bucket?.hidesNumbers,
+    waits: bucket?.waits,
   })
 }
 

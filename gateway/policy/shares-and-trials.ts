@@ -68,7 +68,14 @@ function trialsOf({ rules }: Table): Map<string, BucketRule> | undefined {
   for (const [name, rule] of rules) {
     const config = triedQuota(rule.config)
     if (config === undefined) continue
-    const trial = { ...rule, id: trialName(name), mode: 'report-only', share: undefined, config } as const
+    const trial = {
+      ...rule,
+      id: trialName(name),
+      mode: 'report-only',
+      share: undefined,
+      waits: undefined,
+      config,
+    } as const
     trials.set(name, compiledRule(trial))
   }
   return trials.size === 0 ? undefined : trials

@@ -17,6 +17,7 @@ import { checkQuotas } from './quotas.js'
 import { checkReach } from './reach.js'
 import { checkSettling } from './reserve.js'
 import { checkIdleRules, checkRules } from './rules.js'
+import { checkWaits } from './waits.js'
 
 const CHECKS: readonly ((subject: Subject) => Remark[])[] = [
   checkReach,
@@ -35,6 +36,7 @@ const CHECKS: readonly ((subject: Subject) => Remark[])[] = [
   checkGateway,
   checkCallers,
   checkCertificateDates,
+  checkWaits,
 ]
 
 /** Findings that are valid but probably unintended, or worth knowing; ordered by place. */

@@ -10,7 +10,7 @@ import { columnName, pluginConfig } from '../../../config/words/words.js'
 import type { Configuration } from '../../configured/load.js'
 import type { BucketRule, Table } from '../../policy/policy.js'
 import { withTrial } from '../../policy/shares-and-trials.js'
-import { costTexts, windowText } from '../settings.js'
+import { costTexts, waitText, windowText } from '../settings.js'
 import {
   type Change,
   changedFields,
@@ -116,10 +116,11 @@ function changedQuota(old?: BucketRule, now?: BucketRule): FieldChange[] {
 
 function bucketFields(rule: BucketRule | undefined): FieldValues {
   if (rule === undefined) return {}
-  const { key, config, mode, share, onStoreError } = rule
+  const { key, config, mode, share, onStoreError, waits } = rule
   const enforceFor = share && { enforceFor: `${share.percent}%` }
   const own = key.includes('client-ip') && { key }
-  return { ...quotaFields(config), ...own, mode, ...enforceFor, onStoreError }
+  const wait = waits && { wait: waitText(waits) }
+  return { ...quotaFields(config), ...own, mode, ...enforceFor, onStoreError, ...wait }
 }
 
 function quotaFields(config: BucketConfig): FieldValues {
