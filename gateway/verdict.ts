@@ -61,6 +61,8 @@ export interface Judgement {
 export interface Verdict extends Judgement {
   /** Resolves when every report-only rule has been counted; undefined if that is already the case. Never rejects. */
   readonly settled: Promise<void> | undefined
+  /** How long the request waited for its rules to have room; undefined if it did not. */
+  readonly waitedMs?: number | undefined
   /** True while the request holds a slot of an enforced in-flight rule. */
   readonly holdsSlot: boolean
   /** The upstream has responded, or never will: charges the costs that depend on it. Not awaited. */
@@ -148,6 +150,8 @@ export interface Finished {
   readonly durationMs: number
   /** Ms until the head of the upstream's response, or until it was given up; undefined if no upstream was tried. */
   readonly upstreamMs: number | undefined
-  /** Time spent on the decision, in microseconds. */
+  /** Time that the request waited for its rules to have room; undefined if it did not. */
+  readonly waitedMs?: number | undefined
+  /** Time spent on the decision, without that, in microseconds. */
   readonly limiterUs: number
 }

@@ -1,18 +1,22 @@
 /**
  * Turns the rules that apply to a request into one verdict. All enforced demands go to the store in one call,
  * which charges all of them or none. Report-only rules join that call if they need no call of their own;
- * otherwise they are counted separately. They never delay a request.
+ * otherwise they are counted separately. They never delay a request. A request of rules that let it wait is asked about
+ * again when they may have room.
  */
 import { isUnlimited } from '../../config/words/bucket.js'
 import type { Project, Rule } from '../types.js'
-import type { Outcome, Reading, Verdict } from '../verdict.js'
+import type { Outcome, Verdict } from '../verdict.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
 import { MessageCounter } from './messages.js'
+import { Overflow } from './overflow.js'
 import { type DecideRequest, outcomeOf, type Question, type Questions } from './question.js'
 import { isSkipped } from './store/groups.js'
 import { type Answer, type Ask, type CounterStore, costOf, isChargedLater } from './store/store.js'
 import { GatheredVerdict } from './verdict.js'
+import { Turn } from './wait/turn.js'
+import type { WaitQueues } from './wait/wait-queues.js'
 
 export interface DeciderParts {
   readonly questions: Questions
@@ -26,27 +30,40 @@ export interface DeciderParts {
   onLost(error: unknown): void
   /** Remembered refusals; a new memory if none is given. */
   readonly denials?: Pick<Denials, 'empty' | 'recall' | 'remember' | 'forget'> | undefined
+  /** Requests that wait; if it is absent none does. */
+  readonly queues?: WaitQueues | undefined
 }
 
 export class Decider {
   readonly #parts: DeciderParts
   readonly #denials: NonNullable<DeciderParts['denials']>
   readonly #overflow = new Overflow()
+  readonly #onSlots: OnSlots
 
   constructor(parts: DeciderParts) {
     this.#parts = parts
     this.#denials = parts.denials ?? new Denials(parts.now)
+    const { onSlots, queues } = parts
+    this.#onSlots =
+      queues === undefined
+        ? onSlots
+        : (rule, change, ending, hold) => {
+            onSlots(rule, change, ending, hold)
+            if (change === -1 && hold?.key !== undefined) queues.givenBack(hold.key)
+          }
   }
 
   /** Returns a promise only if a remote store must be awaited: counting in this process costs no extra turn. */
   decide(request: DecideRequest): Verdict | Promise<Verdict> {
-    const verdict = new GatheredVerdict(this.#parts.onSlots)
-    const { enforced, observed } = this.#ask(request, verdict)
+    const verdict = new GatheredVerdict(this.#onSlots)
+    const { enforced, observed, turn } = this.#ask(request, verdict)
     const { id } = request.facts
-    if (!verdict.allowed || enforced.length === 0 || this.#denied(enforced, verdict)) {
-      return this.#observe(observed, verdict, id)
-    }
-    return this.#enforce(enforced, observed, verdict, request)
+    const isAsked = verdict.allowed && enforced.length > 0
+    const begun = isAsked ? this.#begin(enforced, turn, verdict) : 'refused'
+    if (begun === 'refused') return this.#observe(observed, verdict, id)
+    if (turn !== undefined && begun === 'waits')
+      return this.#await(turn, this.#observe(observed, verdict, id))
+    return this.#enforce(enforced, observed, verdict, request, turn)
   }
 
   /**
@@ -57,10 +74,13 @@ export class Decider {
   refuseUnread(request: DecideRequest): Verdict | undefined | Promise<Verdict | undefined> {
     const { store } = this.#parts
     const { id } = request.facts
-    const verdict = new GatheredVerdict(this.#parts.onSlots)
-    const { enforced, observed } = this.#ask(request, verdict)
-    if (!verdict.allowed || this.#denied(enforced, verdict)) return this.#observe(observed, verdict, id)
+    const verdict = new GatheredVerdict(this.#onSlots)
+    const { enforced, observed, turn } = this.#ask(request, verdict)
+    const begun = verdict.allowed ? this.#begin(enforced, turn, verdict) : 'refused'
+    if (begun === 'refused') return this.#observe(observed, verdict, id)
+    if (begun === 'waits') return undefined
     const judge = (answers: readonly Answer[]) => {
+      if (turn?.waitsAfter(answers)) return undefined
       if (!answers.every(({ granted }) => granted)) {
         this.#record(enforced, answers, verdict)
         return this.#observe(observed, verdict, id)
@@ -70,7 +90,7 @@ export class Decider {
       return undefined
     }
     const refuse = (seen: readonly Answer[]) => {
-      if (seen.every(({ granted }) => granted)) return undefined
+      if (seen.every(({ granted }) => granted) || turn?.waitsAfter(seen)) return undefined
       const answers = store.take(enforced, id)
       return answers instanceof Promise ? answers.then(judge) : judge(answers)
     }
@@ -87,15 +107,17 @@ export class Decider {
     return new MessageCounter({ ...this.#parts, denials: this.#denials, current }, request)
   }
 
-  /** Forgets that `key` was refused. */
+  /** Forgets that `key` was refused: something that counts by it was given back. */
   forget(key: string): void {
     this.#denials.forget(key)
+    this.#parts.queues?.givenBack(key)
   }
 
-  /** The questions of a request's rules; outcomes that need no store go into the verdict. */
+  /** The questions of a request's rules, and its turn if one of those lets it wait. Outcomes that need no store go into the verdict. */
   #ask(request: DecideRequest, verdict: GatheredVerdict) {
     const enforced: Question[] = []
     const observed: Question[] = []
+    let mayWait = false
     for (let i = 0; i < request.matched.length; i += 1) {
       const matched = request.matched[i] as DecideRequest['matched'][number]
       const question = this.#parts.questions.of(matched, request, i)
@@ -104,9 +126,39 @@ export class Decider {
         continue
       }
       if ('result' in question) verdict.add(question)
-      else (question.rule.mode === 'enforce' ? enforced : observed).push(question)
+      else if (question.rule.mode !== 'enforce') observed.push(question)
+      else {
+        enforced.push(question)
+        if (question.rule.waits !== undefined) mayWait = true
+      }
     }
-    return { enforced, observed }
+    return { enforced, observed, turn: mayWait ? this.#turnOf(enforced, request) : undefined }
+  }
+
+  #turnOf(enforced: readonly Question[], request: DecideRequest): Turn | undefined {
+    const { queues, store } = this.#parts
+    return queues && new Turn(enforced, request, { queues, store, denials: this.#denials })
+  }
+
+  /** Without asking the store: whether it may be asked, or the request waits, or is refused by outcomes that go into the verdict. */
+  #begin(
+    enforced: readonly Question[],
+    turn: Turn | undefined,
+    verdict: GatheredVerdict,
+  ): 'asks' | 'waits' | 'refused' {
+    if (turn === undefined) return this.#denied(enforced, verdict) ? 'refused' : 'asks'
+    const begun = turn.begin()
+    if (typeof begun === 'string') return begun
+    this.#record(begun.questions, begun.answers, verdict)
+    return 'refused'
+  }
+
+  /** Lets the request wait, and then records what was said last. */
+  async #await(turn: Turn, verdict: GatheredVerdict): Promise<Verdict> {
+    const { tried, waitedMs } = await turn.end()
+    verdict.waitedMs = waitedMs
+    this.#record(tried.questions, tried.answers, verdict)
+    return verdict
   }
 
   #enforce(
@@ -114,6 +166,7 @@ export class Decider {
     observed: readonly Question[],
     verdict: GatheredVerdict,
     { facts: { id }, storeCalled }: DecideRequest,
+    turn: Turn | undefined,
   ): Verdict | Promise<Verdict> {
     const { store } = this.#parts
     const beside: Question[] = []
@@ -127,18 +180,22 @@ export class Decider {
     const remote = answers instanceof Promise
     const judge = (answers: readonly Answer[]) => {
       storeCalled?.(startedAt, remote)
-      this.#record(asked, answers, verdict)
+      const own = enforced.length
+      const waits = turn?.waitsAfter(answers.slice(0, own))
+      if (waits) this.#record(asked.slice(own), answers.slice(own), verdict)
+      else this.#record(asked, answers, verdict)
       // On a Cluster the project's slot counts nothing once another slot has refused.
-      for (let i = enforced.length; i < asked.length; i += 1) {
+      for (let i = own; i < asked.length; i += 1) {
         if (isSkipped(answers[i] as Answer)) beside.push(asked[i] as Question)
       }
-      return this.#observe(beside, verdict, id)
+      this.#observe(beside, verdict, id)
+      return turn !== undefined && waits ? this.#await(turn, verdict) : verdict
     }
     return remote ? answers.then(judge) : judge(answers)
   }
 
   /** Counts report-only rules after the enforced verdict, which does not wait for them. */
-  #observe(observed: readonly Question[], verdict: GatheredVerdict, id: string): Verdict {
+  #observe(observed: readonly Question[], verdict: GatheredVerdict, id: string): GatheredVerdict {
     if (observed.length === 0) return verdict
     const waits: Promise<void>[] = []
     for (const question of observed) {
@@ -168,7 +225,7 @@ export class Decider {
       const outcome = outcomeOf(question, answer)
       const { rule, key, route, demand } = question
       if (demand.kind === 'slots' && rule.mode === 'report-only' && outcome.result === 'limited') {
-        verdict.add(this.#overflowing(outcome, verdict))
+        verdict.add(this.#overflow.entered(outcome, verdict))
       } else verdict.add(outcome)
       if (!answer.granted) continue
       const { release, onLost } = answer
@@ -196,21 +253,8 @@ export class Decider {
       if (over > 0) store.charge([{ ask: question, units: over }])
       if (over >= 0) return
       store.giveBack([ofCost(question, -over)], [answer])
-      this.#denials.forget(question.key)
+      this.forget(question.key)
     })
-  }
-
-  /**
-   * A report-only rule lets refused requests pass, so they are in flight in addition to those that hold its
-   * slots.
-   */
-  #overflowing(outcome: Outcome, verdict: GatheredVerdict): Outcome {
-    const { count, leave } = this.#overflow.enter(outcome.key)
-    verdict.onRelease(leave)
-    const readings = outcome.readings.map(
-      (reading): Reading => ({ ...reading, used: reading.used && reading.used + count }),
-    )
-    return { ...outcome, readings }
   }
 
   /**
@@ -233,22 +277,4 @@ export class Decider {
 /** The same ask for a part of what it has cost. */
 function ofCost(ask: Ask, cost: number): Ask {
   return ask.demand.kind === 'slots' ? ask : { ...ask, demand: { ...ask.demand, cost } }
-}
-
-/** Requests in flight in this process that a report-only in-flight rule would have refused. */
-class Overflow {
-  readonly #counts = new Map<string, number>()
-
-  /** Adds a request to `key`. Returns how many there are now, and what to call when the request has ended. */
-  enter(key: string): { readonly count: number; leave(): void } {
-    const count = (this.#counts.get(key) ?? 0) + 1
-    this.#counts.set(key, count)
-    return { count, leave: () => this.#leave(key) }
-  }
-
-  #leave(key: string): void {
-    const left = (this.#counts.get(key) ?? 1) - 1
-    if (left > 0) this.#counts.set(key, left)
-    else this.#counts.delete(key)
-  }
 }

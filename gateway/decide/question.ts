@@ -18,6 +18,13 @@ import { type EndedAnswer, spentBy } from './reserve/settle.js'
 import { type Answer, type Ask, type Count, costOf } from './store/store.js'
 import { lengthAt } from './windows/calendar.js'
 
+/** Who waits for the response. */
+export interface Client {
+  /** True once it has left, or its response has ended. */
+  readonly closed: boolean
+  watch(watcher: { onClose?(): void }): void
+}
+
 export interface DecideRequest {
   readonly facts: Facts
   readonly project: Project
@@ -30,6 +37,8 @@ export interface DecideRequest {
   readonly calls?: Calls | undefined
   /** True for a message of the WebSocket that the request has opened; only rules that count messages count it. */
   readonly isMessage?: true | undefined
+  /** A request whose client leaves while it waits is dropped. */
+  readonly client?: Client | undefined
   /** Called once the store has answered; `startedAt` by `performance.now()`. */
   readonly storeCalled?: ((startedAt: number, remote: boolean) => void) | undefined
 }

@@ -12,6 +12,7 @@ const NONE: readonly never[] = []
 export class GatheredVerdict implements Verdict {
   allowed = true
   unlimited: string | undefined
+  waitedMs: number | undefined
   settled: Promise<void> | undefined
   readonly outcomes: Outcome[] = []
   readonly reportOnly: Outcome[] = []

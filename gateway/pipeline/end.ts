@@ -101,6 +101,7 @@ function finishedOf(context: RequestContext, verdict: Judgement | undefined): Fi
     startedAt: context.startedAt,
     durationMs: performance.now() - context.arrivedAt,
     upstreamMs: context.upstreamMs,
+    waitedMs: context.verdict?.waitedMs,
     limiterUs: context.limiterUs,
   }
 }

@@ -165,6 +165,7 @@ class PipelineRequest implements ResponseWatcher {
       bodyPrefix: peeked?.prefix,
       isBodyLate: peeked?.isLate,
       calls: context.calls,
+      client: context.res,
       storeCalled: storeCalled(context),
     })
     if (!(verdict instanceof Promise)) return this.#settle(routed, verdict, startedAt)
@@ -176,7 +177,7 @@ class PipelineRequest implements ResponseWatcher {
     const { facts, ruling } = routed
     const context = this.#context
     context.judgedAt = performance.now()
-    context.limiterUs = Math.round((context.judgedAt - startedAt) * 1000)
+    context.limiterUs = Math.round((context.judgedAt - startedAt - (verdict.waitedMs ?? 0)) * 1000)
     context.trace?.decided(startedAt, context.judgedAt, verdict)
     context.verdict = verdict
     context.judged = undefined

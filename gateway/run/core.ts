@@ -9,6 +9,7 @@ import { HeldSlots } from '../decide/held-slots.js'
 import { slotReports } from '../decide/hold.js'
 import { Questions } from '../decide/question.js'
 import { openStore } from '../decide/store/open.js'
+import { WaitQueues } from '../decide/wait/wait-queues.js'
 import { CATALOGUE } from '../errors.js'
 import { creditsIn, type ProcessCredits } from '../explain/credit.js'
 import { explain } from '../explain/explain.js'
@@ -142,12 +143,14 @@ export async function openCore(options: CoreOptions): Promise<Core> {
   }
   const crossings = new Crossings({ notifications: options.notifications, shown: redactor })
   const usage = new UsageCounter(options.usageStore, log)
+  const queues = new WaitQueues({ now, after })
   const lasting: Lasting = {
     usage,
     counters,
     crossings,
     decider: new Decider({
       ...counters,
+      queues,
       onSlots: held.noting(slotReports((rule, change) => metrics.inflight(rule, change), log)),
       onMessage: (outcome, project) => {
         metrics.decided(outcome, project)
@@ -265,6 +268,12 @@ export async function openCore(options: CoreOptions): Promise<Core> {
       live.stop()
     },
   }
+}
+
+/** Calls `call` after `ms`, unless what it returns is called before. */
+function after(ms: number, call: () => void): () => void {
+  const timer = setTimeout(call, ms)
+  return () => clearTimeout(timer)
 }
 
 function reportOverload(log: Log, overloaded: boolean, delayMs: number): void {

@@ -4,10 +4,11 @@ import { compiledRule } from '../../../gateway/compiled-rule.js'
 import { Decider } from '../../../gateway/decide/decide.js'
 import { inFlight } from '../../../gateway/decide/in-flight.js'
 import { projectLimits } from '../../../gateway/decide/project-limits.js'
-import { Questions } from '../../../gateway/decide/question.js'
+import { type Client, Questions } from '../../../gateway/decide/question.js'
 import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import type { Ask, CounterStore } from '../../../gateway/decide/store/store.js'
+import { WaitQueues, type WaitResult } from '../../../gateway/decide/wait/wait-queues.js'
 import type { MeterDemand } from '../../../gateway/demand.js'
 import type { Limiter } from '../../../gateway/plugin.js'
 import type { Facts, Project, Rule } from '../../../gateway/types.js'
@@ -50,12 +51,18 @@ export interface Bench {
   readonly decider: Decider
   /** Every call to the store so far. */
   readonly calls: (readonly Ask[])[]
+  readonly queues: WaitQueues
+  /** How requests that waited have ended, by rule. */
+  readonly waited: [rule: string, result: WaitResult][]
   at: number
+  /** Lets time pass, timers included. */
+  pass(ms: number): Promise<void>
 }
 
 /** A decider in virtual time. */
 export function bench(open: (now: () => number) => CounterStore, own: Limiter<unknown> = meter): Bench {
   const clock = { at: START }
+  const timers = new VirtualTimers(clock)
   const now = () => clock.at
   const calls: (readonly Ask[])[] = []
   const tools = { log: quiet, projects: [] } as unknown as Parameters<typeof inFlight.create>[0]
@@ -64,15 +71,56 @@ export function bench(open: (now: () => number) => CounterStore, own: Limiter<un
     ['in-flight', inFlight.create(tools) as Limiter<unknown>],
     ['metered', own],
   ])
+  const waited: [string, WaitResult][] = []
+  const queues = new WaitQueues({
+    now,
+    after: (ms, call) => timers.after(ms, call),
+    onWaited: (rule, result) => waited.push([rule, result]),
+  })
   const decider = new Decider({
     questions: new Questions(limiters, Buffer.from('secret'), quiet),
     store: recorded(open(now), calls),
     now,
+    queues,
     onSlots() {},
     onLost: error => t.fail(String(error)),
   })
-  return Object.assign(clock, { decider, calls })
+  return Object.assign(clock, { decider, calls, queues, waited, pass: (ms: number) => timers.pass(ms) })
 }
+
+/** Timers of a clock that a test moves. */
+class VirtualTimers {
+  readonly #clock: { at: number }
+  readonly #timers = new Set<{ readonly at: number; readonly call: () => void }>()
+
+  constructor(clock: { at: number }) {
+    this.#clock = clock
+  }
+
+  after(ms: number, call: () => void): () => void {
+    const timer = { at: this.#clock.at + ms, call }
+    this.#timers.add(timer)
+    return () => this.#timers.delete(timer)
+  }
+
+  /** Between timers, promises and calls to Redis get time to settle. */
+  async pass(ms: number): Promise<void> {
+    const end = this.#clock.at + ms
+    await settle()
+    for (;;) {
+      const [next] = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)
+      if (next === undefined) break
+      this.#timers.delete(next)
+      this.#clock.at = Math.max(this.#clock.at, next.at)
+      next.call()
+      await settle()
+    }
+    this.#clock.at = end
+    await settle()
+  }
+}
+
+const settle = () => new Promise(resolve => setImmediate(resolve))
 
 function recorded(store: CounterStore, calls: (readonly Ask[])[]): CounterStore {
   return {
@@ -113,13 +161,15 @@ interface Knock {
   readonly project?: string
   readonly path?: string
   readonly client?: string
+  /** Whoever waits for the response. */
+  readonly caller?: Client
 }
 
 let requests = 0
 
 /** The verdict on one POST request under these rules. */
 export function decide({ decider }: Bench, rules: readonly Rule[], knock: Knock = {}) {
-  const { project = 'acme', path = '/x', client = '192.0.2.1' } = knock
+  const { project = 'acme', path = '/x', client = '192.0.2.1', caller } = knock
   requests += 1
   const facts = {
     id: `r${requests}`,
@@ -133,5 +183,6 @@ export function decide({ decider }: Bench, rules: readonly Rule[], knock: Knock 
     facts: facts as unknown as Facts,
     project: { id: project, plan: 'growth', environment: 'production' } satisfies Project,
     matched: rules.map(rule => ({ rule, route: '*' })),
+    client: caller,
   })
 }

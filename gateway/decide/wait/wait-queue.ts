@@ -1,0 +1,109 @@
+/** Those who wait for one counter key, in the order in which they have arrived. */
+import type { Rule } from '../../types.js'
+import type { Question } from '../question.js'
+import { costOf } from '../store/store.js'
+import { behindFirst, type Pause, type Refusal, refusedLike, type Tried } from './pause.js'
+
+/** A request that waits. */
+export interface Waiter {
+  /** Requests are numbered as they arrive. */
+  readonly number: number
+  readonly since: number
+  /** What its enforced rules ask for, which is granted together or not at all. */
+  readonly questions: readonly Question[]
+  readonly queues: Set<WaitQueue>
+  state: 'waiting' | 'asking' | 'ended'
+  /** Undefined while the store was never asked for it. */
+  pause: Pause | undefined
+  tried: Tried | undefined
+  until: number
+}
+
+export class WaitQueue {
+  readonly key: string
+  readonly rule: Rule
+  readonly ofSlots: boolean
+  /** Something was given back since the store was last asked. */
+  hasRoom = false
+  #refusal: Refusal
+  readonly #waiters: Waiter[] = []
+
+  constructor(refusal: Refusal) {
+    const { question } = refusal
+    this.key = question.key
+    this.rule = question.rule
+    this.ofSlots = question.demand.kind === 'slots'
+    this.#refusal = refusal
+  }
+
+  get length(): number {
+    return this.#waiters.length
+  }
+
+  get first(): Waiter | undefined {
+    return this.#waiters[0]
+  }
+
+  get waiters(): readonly Waiter[] {
+    return this.#waiters
+  }
+
+  /** The store has refused its key again. */
+  refused(refusal: Refusal): void {
+    this.#refusal = refusal
+  }
+
+  add(waiter: Waiter): void {
+    const at = this.#waiters.findLastIndex(({ number }) => number < waiter.number) + 1
+    this.#waiters.splice(at, 0, waiter)
+    waiter.queues.add(this)
+  }
+
+  remove(waiter: Waiter): void {
+    this.#waiters.splice(this.#waiters.indexOf(waiter), 1)
+    waiter.queues.delete(this)
+  }
+
+  /** The refusal of a request that waits here, or wanted to, and was never asked about itself. */
+  refusalOf(questions: readonly Question[]): Refusal {
+    return refusedLike(this.#refusal, this.#questionIn(questions))
+  }
+
+  /** Why a further request cannot wait here, if there are too many, or they take until after the end of its wait. */
+  refusalAtOnce(questions: readonly Question[], now: number): Refusal | undefined {
+    const question = this.#questionIn(questions)
+    const { waits } = question.rule
+    const mayWait = waits !== undefined && this.length < waits.most
+    if (mayWait && this.#earliest(now, question, this.#unitsOf(this.#waiters)) <= now + waits.ms)
+      return undefined
+    return this.refusalOf(questions)
+  }
+
+  /** Those who cannot be admitted before the end of their wait, as the first is not before its own turn. */
+  hopeless(now: number): Waiter[] {
+    let ahead = 0
+    return this.#waiters.filter((waiter, i) => {
+      const question = this.#questionIn(waiter.questions)
+      const isLate = i > 0 && this.#earliest(now, question, ahead) > waiter.until
+      if (!isLate) ahead += costOf(question.demand)
+      return isLate
+    })
+  }
+
+  /** When a request can be admitted at the earliest, if `ahead` units are for others. */
+  #earliest(now: number, question: Question, ahead: number): number {
+    const { first } = this
+    if (first === undefined) return now
+    const turn = Math.max(now, first.pause?.notBefore ?? now)
+    const firstCost = costOf(this.#questionIn(first.questions).demand)
+    return turn + behindFirst(this.#refusal, firstCost, ahead, costOf(question.demand))
+  }
+
+  #unitsOf(waiters: readonly Waiter[]): number {
+    return waiters.reduce((sum, { questions }) => sum + costOf(this.#questionIn(questions).demand), 0)
+  }
+
+  #questionIn(questions: readonly Question[]): Question {
+    return questions.find(({ key }) => key === this.key) as Question
+  }
+}
