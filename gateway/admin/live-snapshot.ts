@@ -125,6 +125,8 @@ export interface LiveRule {
   readonly rates: LiveOutcomes
   /** Null for rules beyond the first 2,000 or so that have traffic. */
   readonly last_hour: LiveOutcomes | null
+  /** Requests that wait for it to have room. */
+  readonly waiting: number
 }
 
 export interface LiveAsked {

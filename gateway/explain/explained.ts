@@ -29,6 +29,7 @@ export const NO_ANSWER: ExplainedAnswer = {
   detail: null,
   refused_by: [],
   would_be_refused_by: [],
+  wait: null,
   fields: [],
 }
 
@@ -147,7 +148,21 @@ export function explainedAnswer(
     ...explainedRefusal(refusal({ ...rejection, calls }, facts, settings, fields, ofRoute)),
     refused_by,
     would_be_refused_by,
+    wait: explainedWait(verdict.outcomes),
   }
+}
+
+/** When there is room is not known of slots. */
+function explainedWait(outcomes: readonly Outcome[]): ExplainedAnswer['wait'] {
+  const refusing = outcomes.filter(({ result }) => result !== 'allowed')
+  const upTo = Math.min(...refusing.map(({ rule, result }) => (result === 'limited' && rule.waits?.ms) || 0))
+  // Who lacks a part of the key is refused for that.
+  if (!refusing.every(({ readings }) => readings.some(one => one.violated))) return null
+  const violated = refusing.flatMap(({ readings }) => readings).filter(one => one.violated)
+  const ofWindows = violated.filter(({ windowMs }) => windowMs !== undefined)
+  const roomIn = Math.max(0, ...ofWindows.map(({ resetMs }) => Math.ceil(resetMs)))
+  if (upTo === 0 || roomIn > upTo) return null
+  return { up_to_ms: upTo, room_in_ms: ofWindows.length < violated.length ? null : roomIn }
 }
 
 /** A response of the gateway itself, without the fields that only frame it. */

@@ -179,6 +179,8 @@ export interface ExplainedAnswer {
   readonly refused_by: readonly string[]
   /** Report-only rules that would refuse it. */
   readonly would_be_refused_by: readonly string[]
+  /** How long a refused request would wait for room before, and when there is some; null if it is refused at once. */
+  readonly wait: { readonly up_to_ms: number; readonly room_in_ms: number | null } | null
   /** Fields the gateway adds to the answer. */
   readonly fields: readonly (readonly [string, string])[]
 }

@@ -7,7 +7,7 @@ import type { Observer } from '../plugin.js'
 import type { Log } from '../types.js'
 import type { Finished, Judgement } from '../verdict.js'
 import { LINES_PER_SECOND, LineBudget } from './log-limits.js'
-import { callerFields, clientIds, messagesOf } from './record.js'
+import { callerFields, clientIds, messagesOf, waitedOf } from './record.js'
 import type { AccessRecord } from './record-types.js'
 import { networkPrefix, type Redactor } from './redact.js'
 
@@ -97,6 +97,7 @@ function accessRecord(event: Finished, redactor: Redactor): AccessRecord {
     duration_ms: Math.round(event.durationMs),
     upstream_ms: event.upstreamMs === undefined ? null : Math.round(event.upstreamMs),
     limiter_us: event.limiterUs,
+    ...waitedOf(event),
   }
 }
 

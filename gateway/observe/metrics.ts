@@ -10,6 +10,7 @@ const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 const OVERHEADS = [
   0.000_025, 0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 ]
+const WAITS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const STORE_CALLS = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
 
 /**
@@ -53,6 +54,21 @@ export class Metrics {
   readonly #inflight = this.series.gauge('sluice_inflight', 'Slots held, by in-flight rule.', {
     labels: ['rule'],
   })
+  readonly #waiting = this.series.gauge(
+    'sluice_waiting',
+    'Requests that wait for a rule to have room, by rule.',
+    { labels: ['rule'] },
+  )
+  readonly #waited = this.series.counter(
+    'sluice_waited_total',
+    'Requests that have waited for a rule, by what became of them: admitted, refused, or gone (the client left).',
+    ['rule', 'result'],
+  )
+  readonly #waits = this.series.histogram(
+    'sluice_wait_seconds',
+    'How long requests have waited for their rules to have room; those that did not wait are not counted.',
+    WAITS,
+  )
   readonly #storeErrors = this.series.counter(
     'sluice_store_errors_total',
     'Calls to the counter store that failed or came too late.',
@@ -174,6 +190,16 @@ export class Metrics {
     this.#inflight.inc({ rule }, delta)
   }
 
+  /** Requests that wait for a rule became one more, or one fewer. */
+  waiting(rule: string, change: 1 | -1): void {
+    this.#waiting.inc({ rule }, change)
+  }
+
+  /** A request no longer waits for a rule. */
+  waited(rule: string, result: string): void {
+    this.#waited.inc({ rule, result })
+  }
+
   /** A connection was refused for the limit `cap`. */
   turnedAway(cap: 'all' | 'client'): void {
     this.#turnedAway.inc({ cap })
@@ -210,6 +236,7 @@ export class Metrics {
     source,
     durationMs,
     upstreamMs,
+    waitedMs,
     limiterUs,
   }: Finished): void {
     this.#requests.inc(upstream, methodLabel(sent), String(status), source)
@@ -217,6 +244,7 @@ export class Metrics {
     if (upstreamMs !== undefined) this.#upstreamDuration.observe(upstreamMs / 1000, upstream)
     if (credential !== 'none') this.#credentials.inc(identifier, credential)
     if (verdict === undefined) return
+    if (waitedMs !== undefined) this.#waits.observe(waitedMs / 1000)
     this.#overhead.observe(limiterUs / 1_000_000)
     for (const outcome of verdict.outcomes) this.decided(outcome, project)
     for (const outcome of verdict.reportOnly) this.decided(outcome, project)

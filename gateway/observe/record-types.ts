@@ -64,6 +64,8 @@ export interface DecisionRecord {
   readonly sent_status: number
   readonly store: StoreName
   readonly limiter_us: number
+  /** How long the request waited for its rules to have room, which is no part of `limiter_us`; absent if it did not. */
+  readonly waited_ms?: number
   /** From the request's head to the end of its response, which is how long it held its slots. */
   readonly duration_ms: number
   /** Share of such decisions that are logged: 1 for all but sampled ones. */
@@ -147,4 +149,6 @@ export interface AccessRecord {
   /** Until the upstream's response began. */
   readonly upstream_ms: number | null
   readonly limiter_us: number
+  /** How long the request waited for its rules to have room, which is no part of `limiter_us`; absent if it did not. */
+  readonly waited_ms?: number
 }

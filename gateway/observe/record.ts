@@ -149,6 +149,7 @@ function recordOf(event: Finished, facts: Facts, decision: Decision, parts: Reco
     sent_status: event.status,
     store: decisive?.store ?? 'none',
     limiter_us: event.limiterUs,
+    ...waitedOf(event),
     duration_ms: Math.round(event.durationMs),
     sample: parts.sample,
   }
@@ -238,6 +239,11 @@ const SPECS = new Set(['burst', 'sustained'])
 function ownWindow(rule: string, policy: string): { readonly window?: string } {
   const window = policy.slice(rule.length + 1)
   return window === '' || SPECS.has(window) ? {} : { window }
+}
+
+/** How long the request waited for its rules to have room; nothing if it did not. */
+export function waitedOf({ waitedMs }: Finished): { readonly waited_ms?: number } {
+  return waitedMs === undefined ? {} : { waited_ms: Math.round(waitedMs) }
 }
 
 /** How the caller was found. Never the credential itself. */

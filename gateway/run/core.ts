@@ -143,7 +143,12 @@ export async function openCore(options: CoreOptions): Promise<Core> {
   }
   const crossings = new Crossings({ notifications: options.notifications, shown: redactor })
   const usage = new UsageCounter(options.usageStore, log)
-  const queues = new WaitQueues({ now, after })
+  const queues = new WaitQueues({
+    now,
+    after,
+    onWaiting: (rule, change) => metrics.waiting(rule, change),
+    onWaited: (rule, result) => metrics.waited(rule, result),
+  })
   const lasting: Lasting = {
     usage,
     counters,
@@ -207,6 +212,7 @@ export async function openCore(options: CoreOptions): Promise<Core> {
     live: partOf({
       live,
       held,
+      queues,
       loopDelay,
       forwarding,
       backends: () => inForce.backends,

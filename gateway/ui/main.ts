@@ -101,12 +101,13 @@ startKeyPrompt(() => connection.connect())
 startQuestions()
 connection.connect()
 
-function showNumbers({ rates, in_flight, slots }: LiveSnapshot): void {
+function showNumbers({ rates, rules, in_flight, slots }: LiveSnapshot): void {
   setText(find('now-requests'), rate(rates.requests))
   setText(find('now-refused'), rate(rates.refused))
   setText(find('now-would'), rate(rates.would_refuse))
   setText(find('now-ours'), rate(rates.errors_of_ours))
   setText(find('now-upstreams'), rate(rates.errors_of_upstreams))
   setText(find('now-in-flight'), count(in_flight))
+  setText(find('now-waiting'), count(rules.reduce((sum, { waiting }) => sum + waiting, 0)))
   setText(find('now-slots'), count(slots.reduce((sum, { held }) => sum + held, 0)))
 }

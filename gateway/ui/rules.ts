@@ -54,6 +54,7 @@ function columns(show: (subject: { rule: string }) => void): TableColumn<LiveRul
     numbers('Would/s', ({ rates }) => rates.would_limit, rate),
     numbers('Near/s', ({ rates }) => rates.near, rate, true),
     numbers('Passed/s', ({ rates }) => rates.allowed + rates.near + rates.error, rate, true),
+    numbers('Waiting', ({ waiting }) => waiting, count, true),
     numbers('Refused, 1 h', ({ last_hour }) => last_hour?.limited ?? 0),
     numbers('Would, 1 h', ({ last_hour }) => last_hour?.would_limit ?? 0, count, true),
     {

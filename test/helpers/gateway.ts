@@ -33,6 +33,8 @@ export interface TestGatewayOptions {
   readonly maxEventLoopDelay?: string
   /** Where notifications may be sent; default: as without settings. */
   readonly webhookTargets?: TargetRules
+  /** How long requests may take to finish when it is drained. */
+  readonly drain?: string
   /** Key of the admin port. */
   readonly adminKey?: string
   /** Further lines of gateway.yaml. */
@@ -121,7 +123,13 @@ export function gatewayYaml(options: TestGatewayOptions): string {
     settings = '',
     timeouts = TIMEOUTS,
   } = options
-  const { maxEventLoopDelay = '1h', route = '/**', routeSettings, upstreamSettings } = options
+  const {
+    drain = '100ms',
+    maxEventLoopDelay = '1h',
+    route = '/**',
+    routeSettings,
+    upstreamSettings,
+  } = options
   const { routes = [`{ path: ${route}, upstream: app${routeSettings ? `, ${routeSettings}` : ''} }`] } =
     options
   const more = Object.entries(options.upstreams ?? {}).map(([name, url]) => `, ${name}: { url: "${url}" }`)
@@ -135,7 +143,7 @@ admin: { host: 127.0.0.1, port: 0${adminKey ? `, key: ${adminKey}` : ''} }
 upstreams: { app: { ${address}${ca ? `, ca: ${ca}` : ''}, timeouts: ${timeouts}${upstreamSettings ? `, ${upstreamSettings}` : ''} }${more.join('')} }
 routes:
 ${routes.map(one => `  - ${one}`).join('\n')}
-drain: 100ms
+drain: ${drain}
 ${settings.includes('retryJitter:') ? '' : EXACT}
 ${settings}
 `

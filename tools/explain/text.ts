@@ -220,7 +220,15 @@ function verdictText({ request, answer, upstream, project, live }: Explanation):
     return `${answer.status}, by the gateway itself, ${what}.`
   }
   const by = answer.refused_by.length === 0 ? '' : ` by ${listed(answer.refused_by, 'and')}`
-  return `Refused${by}: ${answer.status} ${answer.code}. ${answer.detail ?? ''}`
+  const waits = answer.wait === null ? '' : `${heldText(answer.wait)} `
+  return `${waits}Refused${by}: ${answer.status} ${answer.code}. ${answer.detail ?? ''}`
+}
+
+/** What happens before a refusal. */
+function heldText({ up_to_ms, room_in_ms }: NonNullable<Explanation['answer']['wait']>): string {
+  const when =
+    room_in_ms === null ? '' : `; there is some in ${room_in_ms} ms, unless others wait for it already`
+  return `Would wait up to ${up_to_ms} ms for room${when}. If it is in vain:`
 }
 
 /** Prints lines that fit the terminal, with control characters of the request removed. */

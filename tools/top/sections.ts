@@ -135,6 +135,7 @@ const rules = section<LiveRule>({
     numbers('ALLOWED/S', ({ rates }) => rates.allowed + rates.near),
     numbers('NEAR/S', ({ rates }) => rates.near),
     numbers('ERROR/S', ({ rates }) => rates.error),
+    numbers('WAITING', ({ waiting }) => waiting),
     { title: 'WHERE', cell: ({ src }) => src },
   ],
 })

@@ -106,6 +106,15 @@ export function joinSlots(parts: readonly ProcessPart[]): LiveSlots[] {
   return [...joined.values()].sort((one, other) => other.held - one.held)
 }
 
+/** By rule: how many requests wait for it. */
+export function joinWaiting(parts: readonly ProcessPart[]): ReadonlyMap<string, number> {
+  const joined = new Map<string, number>()
+  for (const { rule, waiting } of parts.flatMap(part => part.waiting)) {
+    joined.set(rule, (joined.get(rule) ?? 0) + waiting)
+  }
+  return joined
+}
+
 function outcomesOf(counts: readonly number[]): LiveOutcomes {
   const [allowed, near, limited, would_limit, error] = OUTCOMES.map((_, i) => rounded(counts[i]))
   return { allowed, near, limited, would_limit, error } as LiveOutcomes

@@ -28,6 +28,7 @@ import {
   joinRates,
   joinRules,
   joinSlots,
+  joinWaiting,
 } from './join.js'
 import { joinUpstreams } from './join-upstreams.js'
 import type { ProcessPart } from './part.js'
@@ -136,6 +137,7 @@ async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
   const { workers, inForce } = sources.host
   const { loaded, current, loadedAt } = inForce
   const rules = joinRules(parts)
+  const waiting = joinWaiting(parts)
   const upstreams = joinUpstreams(parts.map(({ backends }) => backends))
   const addresses = upstreams.flatMap(one => one.addresses)
   const [only] = parts
@@ -156,6 +158,7 @@ async function snapshotOf(sources: LiveSources): Promise<LiveSnapshot> {
     rules: [...rulesOf(current), ...(rules.has(RUNTIME_ACCESS.id) ? [RUNTIME_ACCESS] : [])].map(rule => ({
       ...rule,
       ...countsOf(rules, rule.id),
+      waiting: waiting.get(rule.id) ?? 0,
     })),
     projects: joinProjects(parts),
     closest: joinClosest(parts),

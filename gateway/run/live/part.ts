@@ -1,6 +1,7 @@
 /** The live data of one process. */
 import type { LiveProcess } from '../../admin/live-snapshot.js'
 import type { HeldSlots, SlotsOfRule } from '../../decide/held-slots.js'
+import type { WaitingOfRule, WaitQueues } from '../../decide/wait/wait-queues.js'
 import type { Live, LivePart } from '../../observe/live/live.js'
 import type { ForwardingWatch, UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
 import type { BackendState } from '../upstreams.js'
@@ -8,6 +9,7 @@ import type { BackendState } from '../upstreams.js'
 /** Plain data. */
 export interface ProcessPart extends LivePart {
   readonly slots: readonly SlotsOfRule[]
+  readonly waiting: readonly WaitingOfRule[]
   readonly backends: readonly BackendState[]
   readonly untrusted_forwarding: UntrustedForwarding | null
   /** Whether the counter store is unavailable, and since when, in milliseconds since the epoch. */
@@ -18,6 +20,7 @@ export interface ProcessPart extends LivePart {
 export interface PartSources {
   readonly live: Live
   readonly held: HeldSlots
+  readonly queues: Pick<WaitQueues, 'byRule'>
   backends(): readonly BackendState[]
   store(): { readonly away: boolean; readonly since: Date }
   readonly forwarding: Pick<ForwardingWatch, 'report'>
@@ -28,6 +31,7 @@ export interface PartSources {
 export function partOf({
   live,
   held,
+  queues,
   backends,
   store,
   loopDelay,
@@ -39,6 +43,7 @@ export function partOf({
     return {
       ...live.report(),
       slots: held.byRule(),
+      waiting: queues.byRule(),
       backends: backends(),
       untrusted_forwarding: forwarding.report(),
       store: { away, since: since.getTime() },

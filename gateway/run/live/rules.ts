@@ -12,7 +12,7 @@ import { methodsOf } from '../../policy/policy.js'
 import type { Mode, Rule } from '../../types.js'
 
 /** A rule without its counts. */
-export type ListedRule = Omit<LiveRule, 'rates' | 'last_hour'>
+export type ListedRule = Omit<LiveRule, 'rates' | 'last_hour' | 'waiting'>
 
 /** All access entries set on the admin port, as one rule. */
 export const RUNTIME_ACCESS: ListedRule = {
