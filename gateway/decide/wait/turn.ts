@@ -3,7 +3,8 @@ import type { Denials } from '../denials.js'
 import type { DecideRequest, Question } from '../question.js'
 import type { Answer, CounterStore } from '../store/store.js'
 import { pauseOf, type Tried } from './pause.js'
-import type { Patient, WaitEnd, WaitQueues } from './wait-queues.js'
+import type { WaitQueues } from './wait-queues.js'
+import type { Patient, WaitEnd } from './waiter.js'
 
 interface TurnParts {
   readonly queues: WaitQueues

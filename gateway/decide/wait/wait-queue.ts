@@ -2,22 +2,8 @@
 import type { Rule } from '../../types.js'
 import type { Question } from '../question.js'
 import { costOf } from '../store/store.js'
-import { behindFirst, type Pause, type Refusal, refusedLike, type Tried } from './pause.js'
-
-/** A request that waits. */
-export interface Waiter {
-  /** Requests are numbered as they arrive. */
-  readonly number: number
-  readonly since: number
-  /** What its enforced rules ask for, which is granted together or not at all. */
-  readonly questions: readonly Question[]
-  readonly queues: Set<WaitQueue>
-  state: 'waiting' | 'asking' | 'ended'
-  /** Undefined while the store was never asked for it. */
-  pause: Pause | undefined
-  tried: Tried | undefined
-  until: number
-}
+import { behindFirst, type Refusal, refusedLike } from './pause.js'
+import type { Waiter } from './waiter.js'
 
 export class WaitQueue {
   readonly key: string

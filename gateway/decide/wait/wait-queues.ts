@@ -6,17 +6,18 @@
  */
 import type { Question } from '../question.js'
 import type { Answer } from '../store/store.js'
-import { agedTo, pauseOf, type Refusal, type Tried } from './pause.js'
-import { type Waiter, WaitQueue } from './wait-queue.js'
-
-/** What became of a request that had to wait. */
-export type WaitResult = 'admitted' | 'refused' | 'gone'
-
-export interface WaitEnd {
-  /** The last answers of the store, as of now. */
-  readonly tried: Tried
-  readonly waitedMs: number
-}
+import { agedTo, pauseOf, type Tried } from './pause.js'
+import { QueueMap, triedOf, type WaitingOfRule } from './queue-map.js'
+import type { WaitQueue } from './wait-queue.js'
+import {
+  alikeBehind,
+  isFirst,
+  type Patient,
+  turnOf,
+  type WaitEnd,
+  type Waiter,
+  type WaitResult,
+} from './waiter.js'
 
 export interface WaitParts {
   /** Milliseconds, from any origin. */
@@ -28,36 +29,11 @@ export interface WaitParts {
   onWaited?(rule: string, result: WaitResult): void
 }
 
-/** A request that wants to wait. */
-export interface Patient {
-  /** Requests are numbered as they arrive. */
-  readonly number: number
-  readonly since: number
-  readonly questions: readonly Question[]
-  /** Asks the store for all questions. */
-  ask(): Answer[] | Promise<Answer[]>
-  /** Gives back what was granted after the client had left. */
-  giveBack(answers: readonly Answer[]): void
-}
-
-export interface WaitingOfRule {
-  readonly rule: string
-  readonly waiting: number
-  /** How long the first of them has been waiting, in milliseconds. */
-  readonly oldest_ms: number
-}
-
-interface Place extends Waiter, Patient {
-  resolve(end: WaitEnd): void
-  reject(error: unknown): void
-  cancel: () => void
-}
-
 const NOT_SET = () => {}
 
 export class WaitQueues {
   readonly #parts: WaitParts
-  readonly #queues = new Map<string, WaitQueue>()
+  readonly #queues = new QueueMap()
   #arrivals = 0
   /** Queues of which the first may have to do something. */
   readonly #changed = new Set<WaitQueue>()
@@ -77,18 +53,14 @@ export class WaitQueues {
     return { number: this.#arrivals, since: this.#parts.now() }
   }
 
-  /** True if others wait for one of these keys. */
+  /** True if somebody waits for one of these keys. */
   isBehind(questions: readonly Question[]): boolean {
-    return this.#queues.size > 0 && questions.some(({ key }) => this.#queues.has(key))
+    return this.#queues.isBehind(questions)
   }
 
   /** The refusal of a request that cannot wait behind those who wait for one of its keys. */
   refusedBehind(questions: readonly Question[]): Tried | undefined {
-    const now = this.#parts.now()
-    const refusals = questions.flatMap(
-      ({ key }) => this.#queues.get(key)?.refusalAtOnce(questions, now) ?? [],
-    )
-    return refusals.length === 0 ? undefined : triedOf(refusals, now)
+    return this.#queues.refusedBehind(questions, this.#parts.now())
   }
 
   /**
@@ -99,7 +71,7 @@ export class WaitQueues {
   wait(patient: Patient, tried: Tried | undefined, leaveWith: (leave: () => void) => void): Promise<WaitEnd> {
     return new Promise((resolve, reject) => {
       const { number, since, questions } = patient
-      const place: Place = {
+      const waiter: Waiter = {
         ...{ number, since, questions, resolve, reject, cancel: NOT_SET },
         ask: () => patient.ask(),
         giveBack: answers => patient.giveBack(answers),
@@ -109,10 +81,10 @@ export class WaitQueues {
         tried,
         until: Number.POSITIVE_INFINITY,
       }
-      if (tried !== undefined) this.#refused(place, tried)
-      else if (this.#joinOthers(place)) this.#check(place)
+      if (tried !== undefined) this.#refused(waiter, tried)
+      else if (this.#joinOthers(waiter)) this.#check(waiter)
       this.#advance()
-      if (place.state !== 'ended') leaveWith(() => this.#end(place, 'gone'))
+      if (waiter.state !== 'ended') leaveWith(() => this.#end(waiter, 'gone'))
     })
   }
 
@@ -127,14 +99,7 @@ export class WaitQueues {
 
   /** By rule: how many requests wait. */
   byRule(): WaitingOfRule[] {
-    const now = this.#parts.now()
-    const rules = new Map<string, WaitingOfRule>()
-    for (const { rule, length, first } of this.#queues.values()) {
-      const { waiting = 0, oldest_ms = 0 } = rules.get(rule.id) ?? {}
-      const oldest = Math.max(oldest_ms, Math.round(now - (first?.since ?? now)))
-      rules.set(rule.id, { rule: rule.id, waiting: waiting + length, oldest_ms: oldest })
-    }
-    return [...rules.values()]
+    return this.#queues.byRule(this.#parts.now())
   }
 
   /** Lets the first of each changed queue do what there is to do, until nothing changes any more. */
@@ -145,8 +110,8 @@ export class WaitQueues {
       for (const queue of this.#changed) {
         this.#changed.delete(queue)
         const { first } = queue
-        if (first !== undefined) this.#check(first as Place)
-        else if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key)
+        if (first !== undefined) this.#check(first)
+        else this.#queues.delete(queue)
       }
     } finally {
       this.#isAdvancing = false
@@ -154,192 +119,140 @@ export class WaitQueues {
   }
 
   /** Asks the store if it is this request's turn; else waits for that, or for the end of its wait. */
-  #check(place: Place): void {
-    if (place.state !== 'waiting') return
-    place.cancel()
-    place.cancel = NOT_SET
+  #check(waiter: Waiter): void {
+    if (waiter.state !== 'waiting') return
+    waiter.cancel()
+    waiter.cancel = NOT_SET
     const now = this.#parts.now()
-    const turn = this.#turnOf(place)
-    if (turn <= now && this.#joinOthers(place) && this.#isFirst(place)) {
-      this.#ask(place)
-    } else if (place.until <= now) this.#end(place, 'refused')
-    else if (place.state === 'waiting') {
-      const next = turn > now ? Math.min(turn, place.until) : place.until
-      place.cancel = this.#parts.after(next - now, () => {
-        this.#check(place)
+    const turn = turnOf(waiter)
+    if (turn <= now && this.#joinOthers(waiter) && isFirst(waiter)) {
+      this.#ask(waiter)
+    } else if (waiter.until <= now) this.#end(waiter, 'refused')
+    else if (waiter.state === 'waiting') {
+      const next = turn > now ? Math.min(turn, waiter.until) : waiter.until
+      waiter.cancel = this.#parts.after(next - now, () => {
+        this.#check(waiter)
         this.#advance()
       })
     }
   }
 
-  /** When the request may be admitted; infinite while others are before it. */
-  #turnOf(place: Place): number {
-    if (!this.#isFirst(place)) return Number.POSITIVE_INFINITY
-    const { notBefore = 0, pollAt = 0 } = place.pause ?? {}
-    let hasRoom = false
-    let hasSlot = false
-    for (const queue of place.queues) {
-      if (!queue.hasRoom) continue
-      if (queue.ofSlots) hasSlot = true
-      else hasRoom = true
-    }
-    return Math.max(hasRoom ? 0 : notBefore, hasSlot ? 0 : pollAt)
-  }
-
-  #isFirst(place: Place): boolean {
-    for (const queue of place.queues) if (queue.first !== place) return false
-    return true
-  }
-
   /** Takes a place in every queue of its keys. False if there is none, and the request is refused. */
-  #joinOthers(place: Place): boolean {
-    for (const { key } of place.questions) {
+  #joinOthers(waiter: Waiter): boolean {
+    for (const { key } of waiter.questions) {
       const queue = this.#queues.get(key)
-      if (queue !== undefined && !place.queues.has(queue) && !this.#join(place, queue)) return false
+      if (queue !== undefined && !waiter.queues.has(queue) && !this.#join(waiter, queue)) return false
     }
     return true
   }
 
-  #join(place: Place, queue: WaitQueue): boolean {
-    const { waits } = place.questions.find(({ key }) => key === queue.key)?.rule ?? {}
+  #join(waiter: Waiter, queue: WaitQueue): boolean {
+    const { waits } = waiter.questions.find(({ key }) => key === queue.key)?.rule ?? {}
     const isFull = waits === undefined || queue.length >= waits.most
-    queue.add(place)
+    queue.add(waiter)
     this.#parts.onWaiting?.(queue.rule.id, 1)
-    if (isFull) this.#end(place, 'refused')
-    else place.until = Math.min(place.until, place.since + waits.ms)
+    if (isFull) this.#end(waiter, 'refused')
+    else waiter.until = Math.min(waiter.until, waiter.since + waits.ms)
     return !isFull
   }
 
-  #leave(place: Place, queue: WaitQueue): void {
-    queue.remove(place)
+  #leave(waiter: Waiter, queue: WaitQueue): void {
+    queue.remove(waiter)
     this.#parts.onWaiting?.(queue.rule.id, -1)
     this.#changed.add(queue)
   }
 
-  #ask(place: Place): void {
-    const answers = this.#begin(place)
+  #ask(waiter: Waiter): void {
+    const answers = this.#begin(waiter)
     if (!(answers instanceof Promise)) {
-      this.#answered(place, answers)
+      this.#answered(waiter, answers)
       return
     }
-    this.#await(place, answers)
-    for (const like of this.#likeFirst(place)) {
+    this.#await(waiter, answers)
+    for (const like of alikeBehind(waiter)) {
       const answers = this.#begin(like)
       if (answers instanceof Promise) this.#await(like, answers)
       else this.#answered(like, answers)
     }
   }
 
-  /**
-   * Those right behind who ask for the same as the first one: a store far away is asked for all of them in one call,
-   * which admits the first of them.
-   */
-  #likeFirst({ questions, queues }: Place): Place[] {
-    const [question, other] = questions
-    if (question === undefined || other !== undefined || question.demand.kind === 'slots') return []
-    const [queue] = queues
-    const waiters = (queue?.waiters ?? []) as readonly Place[]
-    const isLike = (place: Place) =>
-      place.state !== 'ended' &&
-      place.questions.length === 1 &&
-      place.questions[0]?.demand === question.demand
-    const end = waiters.findIndex(place => !isLike(place))
-    return waiters.slice(1, end < 0 ? undefined : end).filter(({ state }) => state === 'waiting')
+  #begin(waiter: Waiter): Answer[] | Promise<Answer[]> {
+    waiter.state = 'asking'
+    waiter.cancel()
+    waiter.cancel = NOT_SET
+    for (const queue of waiter.queues) queue.hasRoom = false
+    return waiter.ask()
   }
 
-  #begin(place: Place): Answer[] | Promise<Answer[]> {
-    place.state = 'asking'
-    place.cancel()
-    place.cancel = NOT_SET
-    for (const queue of place.queues) queue.hasRoom = false
-    return place.ask()
-  }
-
-  #await(place: Place, answers: Promise<Answer[]>): void {
+  #await(waiter: Waiter, answers: Promise<Answer[]>): void {
     answers
-      .then(given => this.#answered(place, given))
+      .then(given => this.#answered(waiter, given))
       .catch(error => {
-        place.reject(error)
-        this.#end(place, 'refused')
+        waiter.reject(error)
+        this.#end(waiter, 'refused')
       })
       .then(() => this.#advance())
   }
 
-  #answered(place: Place, answers: readonly Answer[]): void {
+  #answered(waiter: Waiter, answers: readonly Answer[]): void {
     const isGranted = answers.every(({ granted }) => granted)
-    if (place.state === 'ended') {
+    if (waiter.state === 'ended') {
       if (!isGranted) return
-      place.giveBack(answers)
-      for (const { key } of place.questions) this.givenBack(key)
+      waiter.giveBack(answers)
+      for (const { key } of waiter.questions) this.givenBack(key)
       return
     }
-    place.state = 'waiting'
-    const tried = { questions: place.questions, answers, at: this.#parts.now() }
+    waiter.state = 'waiting'
+    const tried = { questions: waiter.questions, answers, at: this.#parts.now() }
     if (isGranted) {
-      place.tried = tried
+      waiter.tried = tried
       // There may be more slots than this one.
-      for (const queue of place.queues) queue.hasRoom ||= queue.ofSlots
-      this.#end(place, 'admitted')
-    } else this.#refused(place, tried)
+      for (const queue of waiter.queues) queue.hasRoom ||= queue.ofSlots
+      this.#end(waiter, 'admitted')
+    } else this.#refused(waiter, tried)
   }
 
   /** Waits for the rules that have refused the request, and for no others. */
-  #refused(place: Place, tried: Tried): void {
-    place.tried = tried
-    const pause = pauseOf(tried, place.since)
+  #refused(waiter: Waiter, tried: Tried): void {
+    waiter.tried = tried
+    const pause = pauseOf(tried, waiter.since)
     if (pause === undefined) {
-      this.#end(place, 'refused')
+      this.#end(waiter, 'refused')
       return
     }
-    place.pause = pause
-    place.until = pause.until
+    waiter.pause = pause
+    waiter.until = pause.until
     const refusals = new Map(pause.refusals.map(one => [one.question.key, one]))
-    for (const queue of [...place.queues]) {
+    for (const queue of [...waiter.queues]) {
       if (refusals.has(queue.key)) continue
       queue.hasRoom = true
-      this.#leave(place, queue)
+      this.#leave(waiter, queue)
     }
     for (const refusal of refusals.values()) {
-      const queue = this.#queueOf(refusal)
+      const queue = this.#queues.of(refusal)
       queue.refused(refusal)
-      if (!place.queues.has(queue) && !this.#join(place, queue)) return
+      if (!waiter.queues.has(queue) && !this.#join(waiter, queue)) return
     }
-    for (const queue of [...place.queues]) {
+    for (const queue of [...waiter.queues]) {
       this.#changed.add(queue)
-      if (queue.first !== place) continue
-      for (const late of queue.hopeless(tried.at)) this.#end(late as Place, 'refused')
+      if (queue.first !== waiter) continue
+      for (const late of queue.hopeless(tried.at)) this.#end(late, 'refused')
     }
-    this.#check(place)
+    this.#check(waiter)
   }
 
-  #queueOf(refusal: Refusal): WaitQueue {
-    const { key } = refusal.question
-    const queue = this.#queues.get(key) ?? new WaitQueue(refusal)
-    this.#queues.set(key, queue)
-    return queue
-  }
-
-  #end(place: Place, result: WaitResult): void {
-    if (place.state === 'ended') return
-    place.state = 'ended'
-    place.cancel()
+  #end(waiter: Waiter, result: WaitResult): void {
+    if (waiter.state === 'ended') return
+    waiter.state = 'ended'
+    waiter.cancel()
     const now = this.#parts.now()
-    const refusals = [...place.queues].map(queue => queue.refusalOf(place.questions))
-    const tried = place.tried ? agedTo(now, place.tried) : triedOf(refusals, now)
-    for (const queue of [...place.queues]) {
-      this.#leave(place, queue)
+    const refusals = [...waiter.queues].map(queue => queue.refusalOf(waiter.questions))
+    const tried = waiter.tried ? agedTo(now, waiter.tried) : triedOf(refusals, now)
+    for (const queue of [...waiter.queues]) {
+      this.#leave(waiter, queue)
       this.#parts.onWaited?.(queue.rule.id, result)
     }
-    place.resolve({ tried, waitedMs: now - place.since })
+    waiter.resolve({ tried, waitedMs: now - waiter.since })
     this.#advance()
   }
-}
-
-/** What was said at different times, as of `now`. */
-function triedOf(refusals: readonly Refusal[], now: number): Tried {
-  const questions = refusals.map(({ question }) => question)
-  const answers = refusals.flatMap(
-    ({ question, answer, at }) => agedTo(now, { questions: [question], answers: [answer], at }).answers,
-  )
-  return { questions, answers, at: now }
 }

@@ -1,7 +1,8 @@
 /** The live data of one process. */
 import type { LiveProcess } from '../../admin/live-snapshot.js'
 import type { HeldSlots, SlotsOfRule } from '../../decide/held-slots.js'
-import type { WaitingOfRule, WaitQueues } from '../../decide/wait/wait-queues.js'
+import type { WaitingOfRule } from '../../decide/wait/queue-map.js'
+import type { WaitQueues } from '../../decide/wait/wait-queues.js'
 import type { Live, LivePart } from '../../observe/live/live.js'
 import type { ForwardingWatch, UntrustedForwarding } from '../../observe/untrusted-forwarding.js'
 import type { BackendState } from '../upstreams.js'

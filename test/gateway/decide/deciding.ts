@@ -8,7 +8,8 @@ import { type Client, Questions } from '../../../gateway/decide/question.js'
 import { RedisStore } from '../../../gateway/decide/redis/redis-store.js'
 import { MemoryStore } from '../../../gateway/decide/store/memory.js'
 import type { Ask, CounterStore } from '../../../gateway/decide/store/store.js'
-import { WaitQueues, type WaitResult } from '../../../gateway/decide/wait/wait-queues.js'
+import { WaitQueues } from '../../../gateway/decide/wait/wait-queues.js'
+import type { WaitResult } from '../../../gateway/decide/wait/waiter.js'
 import type { MeterDemand } from '../../../gateway/demand.js'
 import type { Limiter } from '../../../gateway/plugin.js'
 import type { Facts, Project, Rule } from '../../../gateway/types.js'
@@ -62,7 +63,8 @@ export interface Bench {
 /** A decider in virtual time. */
 export function bench(open: (now: () => number) => CounterStore, own: Limiter<unknown> = meter): Bench {
   const clock = { at: START }
-  const timers = new VirtualTimers(clock)
+  const pending = new Set<Promise<unknown>>()
+  const timers = new VirtualTimers(clock, pending)
   const now = () => clock.at
   const calls: (readonly Ask[])[] = []
   const tools = { log: quiet, projects: [] } as unknown as Parameters<typeof inFlight.create>[0]
@@ -79,7 +81,7 @@ export function bench(open: (now: () => number) => CounterStore, own: Limiter<un
   })
   const decider = new Decider({
     questions: new Questions(limiters, Buffer.from('secret'), quiet),
-    store: recorded(open(now), calls),
+    store: recorded(open(now), calls, pending),
     now,
     queues,
     onSlots() {},
@@ -91,10 +93,13 @@ export function bench(open: (now: () => number) => CounterStore, own: Limiter<un
 /** Timers of a clock that a test moves. */
 class VirtualTimers {
   readonly #clock: { at: number }
+  /** Calls under way. */
+  readonly #pending: ReadonlySet<Promise<unknown>>
   readonly #timers = new Set<{ readonly at: number; readonly call: () => void }>()
 
-  constructor(clock: { at: number }) {
+  constructor(clock: { at: number }, pending: ReadonlySet<Promise<unknown>>) {
     this.#clock = clock
+    this.#pending = pending
   }
 
   after(ms: number, call: () => void): () => void {
@@ -106,27 +111,41 @@ class VirtualTimers {
   /** Between timers, promises and calls to Redis get time to settle. */
   async pass(ms: number): Promise<void> {
     const end = this.#clock.at + ms
-    await settle()
+    await this.#settle()
     for (;;) {
       const [next] = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)
       if (next === undefined) break
       this.#timers.delete(next)
       this.#clock.at = Math.max(this.#clock.at, next.at)
       next.call()
-      await settle()
+      await this.#settle()
     }
     this.#clock.at = end
-    await settle()
+    await this.#settle()
+  }
+
+  async #settle(): Promise<void> {
+    do {
+      await Promise.allSettled(this.#pending)
+      await new Promise(resolve => setImmediate(resolve))
+    } while (this.#pending.size > 0)
   }
 }
 
-const settle = () => new Promise(resolve => setImmediate(resolve))
-
-function recorded(store: CounterStore, calls: (readonly Ask[])[]): CounterStore {
+function recorded(
+  store: CounterStore,
+  calls: (readonly Ask[])[],
+  pending: Set<Promise<unknown>>,
+): CounterStore {
   return {
     take(asks, holder) {
       calls.push(asks)
-      return store.take(asks, holder)
+      const answers = store.take(asks, holder)
+      if (answers instanceof Promise) {
+        pending.add(answers)
+        answers.finally(() => pending.delete(answers)).catch(() => {})
+      }
+      return answers
     },
     rides: (observed, enforced) => store.rides(observed, enforced),
     peek: asks => store.peek(asks),

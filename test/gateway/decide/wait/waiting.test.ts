@@ -1,8 +1,10 @@
 /** Requests wait until their rules have room, in order of arrival, and are charged once. */
 import t from 'tap'
+import { MemoryStore } from '../../../../gateway/decide/store/memory.js'
+import type { CounterStore } from '../../../../gateway/decide/store/store.js'
 import type { Rule } from '../../../../gateway/types.js'
 import type { Verdict } from '../../../../gateway/verdict.js'
-import { type Bench, decide, inProcess, limits, metered, rule, slots } from '../deciding.js'
+import { type Bench, bench, decide, inProcess, limits, metered, rule, slots } from '../deciding.js'
 
 const patient = (ms: number, most = 100): Pick<Rule, 'waits'> => ({ waits: { ms, most } })
 
@@ -254,4 +256,40 @@ t.test('tokens that are given back wake the first who waits for them', async t =
   t.equal(next.verdict, undefined, 'nothing was given back, so it goes on waiting')
   await world.pass(900)
   t.equal(next.verdict?.allowed, true)
+})
+
+t.test('what is granted to a client that has left meanwhile is given back, and goes to the next', async t => {
+  let answering: (() => void) | undefined
+  const world = bench(now => {
+    const memory = new MemoryStore(now)
+    const late: CounterStore = {
+      async take(asks) {
+        const answers = memory.take(asks)
+        if (answering !== undefined) await new Promise<void>(resolve => (answering = resolve))
+        return answers
+      },
+      rides: () => true,
+      peek: asks => memory.peek(asks),
+      giveBack: (asks, answers) => memory.giveBack(asks, answers),
+      charge: charges => memory.charge(charges),
+      close: () => memory.close(),
+    }
+    return late
+  })
+  const rules = [slots('exports', 1, patient(5000)), limits('bucket', 10, 100)]
+  const first = ask(world, rules)
+  await world.pass(0)
+  const leaving = caller()
+  const [gone, next] = [ask(world, rules, 'gone', { caller: leaving }), ask(world, rules, 'next')]
+  await world.pass(0)
+  answering = () => {}
+  first.verdict?.release()
+  leaving.leave()
+  const settled = world.pass(0)
+  answering()
+  answering = undefined
+  await settled
+  await world.pass(0)
+  t.match([gone.verdict?.allowed, next.verdict?.allowed], [false, true])
+  t.equal(next.verdict?.outcomes[1]?.readings[1]?.used, 2, 'who has gone is not charged')
 })
