@@ -26,6 +26,7 @@ const common = {
   upstream: text,
   limiter_us: count,
   duration_ms: count,
+  waited_ms: Type.Optional(count),
 }
 const Request = Type.Object(
   {
