@@ -87,7 +87,13 @@ const PASSED: Readonly<Record<string, string>> = {
   when: 'its conditions leave this request out',
 }
 
-function verdict({ status, code, refused_by, would_be_refused_by }: Explanation['answer']): HTMLElement {
+function verdict({
+  status,
+  code,
+  refused_by,
+  would_be_refused_by,
+  wait,
+}: Explanation['answer']): HTMLElement {
   const would =
     would_be_refused_by.length === 0
       ? ''
@@ -100,7 +106,8 @@ function verdict({ status, code, refused_by, would_be_refused_by }: Explanation[
       would,
     )
   const by = refused_by.length === 0 ? '' : ` by ${refused_by.join(', ')}`
-  return make('p', { class: 'verdict' }, state('bad', `Refused: ${status} ${code}`), `${by}.${would}`)
+  const waits = wait === null ? '' : ` It waits up to ${length(wait.up_to_ms)} for room before.`
+  return make('p', { class: 'verdict' }, state('bad', `Refused: ${status} ${code}`), `${by}.${waits}${would}`)
 }
 
 const SKIPPED: Readonly<Record<string, string>> = {

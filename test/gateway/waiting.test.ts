@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { type TestGateway, type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
 import { type Sent, send, startApp } from '../helpers/http.js'
-import { rawClient } from '../helpers/raw.js'
+import { OK, rawClient } from '../helpers/raw.js'
 import { redisCommand, redisUrl, startRedis } from '../helpers/redis.js'
 import { redisSettings, stores } from '../helpers/stores.js'
 import { waitUntil } from '../helpers/wait.js'
@@ -78,7 +78,10 @@ for (const store of stores) {
         )
         t.equal(waited.length, 2)
         t.ok(Number(waited[1]?.waited_ms) > 1000)
-        t.ok(Number(waited[1]?.limiter_us) < 500_000, 'waiting is no time spent on deciding')
+        t.ok(
+          Number(waited[1]?.limiter_us) < 1000 * Number(waited[1]?.waited_ms),
+          'waiting is no time spent on deciding',
+        )
         t.match(
           gateway.lines.filter(({ decision, waited_ms }) => decision === 'allow' && waited_ms !== undefined),
           [{ rule: 'paced' }, { rule: 'paced' }],
@@ -115,7 +118,7 @@ for (const store of stores) {
     })
 
     t.test('a request for a slot is refused when its wait is over', async t => {
-      const policies = { 'slots.yaml': exports_('wait: 200ms') }
+      const policies = { 'slots.yaml': exports_('wait: 1s') }
       const { app, gateway, ask } = await scene(t, { settings, policies })
       const first = ask('/exports', holding)
       await waitUntil('the slot to be held', () => app.waiting.length === 1)
@@ -124,34 +127,35 @@ for (const store of stores) {
       t.equal(refused.headers['retry-after'], '1')
       const [record] = gateway.lines.filter(({ decision }) => decision === 'deny')
       t.match(record, { rule: 'exports', decision: 'deny' })
-      t.ok(Number(record?.waited_ms) >= 200)
+      t.ok(Number(record?.waited_ms) >= 1000)
       app.finish()
       await first
       t.equal((await ask('/exports', { method: 'POST' })).status, 200)
     })
 
-    t.test('a client that leaves while it waits is charged nothing', async t => {
-      const { app, gateway, ask } = await scene(t, {
-        settings,
-        policies: buckets('wait: 10s', 'windows: [{ name: w, requests: 1, per: 3s }]'),
-      })
-      await ask('/paced/a')
-      const port = Number(new URL(gateway.url).port)
-      const client = await rawClient(port)
-      client.send('POST /paced/a HTTP/1.1\r\nHost: acme.localhost\r\nContent-Length: 10\r\n\r\n')
-      await waitUntil('it to wait', async () => (await waitingNow(gateway, 'paced')) === 1)
-      const next = ask('/paced/b')
-      await waitUntil('both to wait', async () => (await waitingNow(gateway, 'paced')) === 2)
+    t.test('a client that leaves while it waits is dropped, and who is behind it is next', async t => {
+      const policies = { 'slots.yaml': exports_('wait: 10s') }
+      const { app, gateway, ask } = await scene(t, { settings, policies })
+      const first = ask('/exports', holding)
+      await waitUntil('the slot to be held', () => app.waiting.length === 1)
+      const client = await rawClient(Number(new URL(gateway.url).port))
+      client.send('POST /exports HTTP/1.1\r\nHost: acme.localhost\r\nContent-Length: 10\r\n\r\n')
+      await waitUntil('it to wait', async () => (await waitingNow(gateway, 'exports')) === 1)
+      const next = ask('/exports', { method: 'POST', headers: { 'x-name': 'next' } })
+      await waitUntil('both to wait', async () => (await waitingNow(gateway, 'exports')) === 2)
       client.reset()
-      await waitUntil('it to be gone', async () => (await waitingNow(gateway, 'paced')) === 1)
-      t.equal(await metric(gateway, /^sluice_waited_total\{rule="paced",result="gone"\} (\d+)$/m), 1)
-      t.equal((await next).status, 200, 'who was behind is next')
-      t.match(
-        app.started.map(({ url }) => url),
-        ['/paced/a', '/paced/b'],
-      )
+      await waitUntil('it to be gone', async () => (await waitingNow(gateway, 'exports')) === 1)
+      t.equal(await metric(gateway, /^sluice_waited_total\{rule="exports",result="gone"\} (\d+)$/m), 1)
       const records = () => gateway.lines.filter(({ sent_status }) => sent_status === 0)
       await waitUntil('its record', () => records().length === 1)
+      app.finish()
+      t.match([await first, await next], [{ status: 200 }, { status: 200 }])
+      t.match(
+        app.started.map(({ headers }) => headers['x-name']),
+        [undefined, 'next'],
+      )
+      const held = () => metric(gateway, /^sluice_inflight\{rule="exports"\} (\d+)$/m)
+      await waitUntil('the slots to be given back', async () => (await held()) === 0)
     })
 
     t.test(
@@ -179,6 +183,24 @@ rules:
       },
     )
 
+    t.test('a client that asks before it sends a body is told to go on after the wait', async t => {
+      const policies = { 'slots.yaml': exports_('wait: 10s') }
+      const { app, gateway, ask } = await scene(t, { settings, policies })
+      const first = ask('/exports', holding)
+      await waitUntil('the slot to be held', () => app.waiting.length === 1)
+      const client = await rawClient(Number(new URL(gateway.url).port))
+      const head = 'Host: acme.localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n'
+      client.send(`POST /exports HTTP/1.1\r\n${head}`)
+      await waitUntil('it to wait', async () => (await waitingNow(gateway, 'exports')) === 1)
+      t.equal(client.unread, '')
+      app.finish()
+      t.equal((await first).status, 200)
+      t.match((await client.head()).line, /100/)
+      client.send('hello')
+      t.match((await client.head()).line, /200/)
+      client.end()
+    })
+
     t.test('a gateway that is drained answers those who wait', async t => {
       const { gateway, ask } = await scene(t, { settings, drain: '20s', policies: buckets('wait: 5s') })
       await ask('/paced/a')
@@ -190,17 +212,17 @@ rules:
     })
 
     t.test('one that waits during a reload ends by the policy it began with', async t => {
-      const { gateway, ask } = await scene(t, { settings, policies: buckets('wait: 5s') })
-      await ask('/paced/a')
-      const waiting = ask('/paced/a')
-      await waitUntil('it to wait', async () => (await waitingNow(gateway, 'paced')) === 1)
-      writeFileSync(
-        join(gateway.folder, 'policies', 'limits.yaml'),
-        buckets('refuse: { fields: none }')['limits.yaml'],
-      )
+      const policies = { 'slots.yaml': exports_('wait: 10s') }
+      const { app, gateway, ask } = await scene(t, { settings, policies })
+      const first = ask('/exports', holding)
+      await waitUntil('the slot to be held', () => app.waiting.length === 1)
+      const waiting = ask('/exports', { method: 'POST' })
+      await waitUntil('it to wait', async () => (await waitingNow(gateway, 'exports')) === 1)
+      writeFileSync(join(gateway.folder, 'policies', 'slots.yaml'), exports_('count: handshake'))
       t.equal((await send(`${gateway.adminUrl}/reload`, { method: 'POST' })).status, 200)
-      t.equal((await waiting).status, 200)
-      t.equal((await ask('/paced/a')).status, 429, 'the new policy lets nobody wait')
+      t.equal((await ask('/exports', { method: 'POST' })).status, 429, 'the new policy lets nobody wait')
+      app.finish()
+      t.match([await first, await waiting], [{ status: 200 }, { status: 200 }])
     })
   })
 }
@@ -239,25 +261,24 @@ rules: [{ id: feeds, match: [GET /feed], key: [project], max: 1, count: lifetime
 })
 
 onBothWires(t, async (t, { scene }) => {
-  const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-  const { gateway, session } = await scene(
-    t,
-    async peer => {
-      for (;;) {
-        await peer.head()
-        peer.send(ok)
-      }
-    },
-    { policies: buckets('wait: 10s', 'windows: [{ name: w, requests: 1, per: 2s }]') },
-  )
-  const get = () => open(session, { ':path': '/paced/a' }, '')
-  t.equal((await answerOf(get())).status, 200)
-  const leaving = get()
-  await waitUntil('it to wait', async () => (await waitingNow(gateway, 'paced')) === 1)
-  const next = answerOf(get())
-  await waitUntil('both to wait', async () => (await waitingNow(gateway, 'paced')) === 2)
+  const { gateway, upstream, session } = await scene(t, undefined, {
+    policies: { 'slots.yaml': exports_('wait: 10s') },
+    timeouts: '{ connect: 10s, head: 30s, idle: 30s }',
+  })
+  const post = () => open(session, { ':method': 'POST', ':path': '/exports' }, '')
+  const first = answerOf(post())
+  const peer = await upstream.connection(0)
+  await peer.head()
+  const leaving = post()
+  await waitUntil('it to wait', async () => (await waitingNow(gateway, 'exports')) === 1)
+  const next = answerOf(post())
+  await waitUntil('both to wait', async () => (await waitingNow(gateway, 'exports')) === 2)
   leaving.close()
-  await waitUntil('one to be gone', async () => (await waitingNow(gateway, 'paced')) === 1)
+  await waitUntil('one to be gone', async () => (await waitingNow(gateway, 'exports')) === 1)
+  peer.send(OK)
+  t.equal((await first).status, 200)
+  await peer.head()
+  peer.send(OK)
   t.equal((await next).status, 200)
 })
 
@@ -275,10 +296,21 @@ t.test('a slot that another gateway gives back is found before the wait is over'
   t.equal((await second).status, 200)
 })
 
+t.test('two gateways never admit more than the quota to those who wait', async t => {
+  const url = await redisUrl(t)
+  if (url === undefined) return
+  const options = { settings: redisSettings(url), policies: buckets('wait: 5s', 'burst: 4') }
+  const scenes = [await scene(t, options), await scene(t, options)]
+  const startedAt = performance.now()
+  const sent = scenes.flatMap(({ ask }) => Array.from({ length: 6 }, () => ask('/paced/a')))
+  t.same([...new Set((await Promise.all(sent)).map(({ status }) => status))], [200])
+  t.ok(performance.now() - startedAt >= 2000, 'twelve need two seconds more than the first four')
+})
+
 t.test('many who wait for a window that Redis counts are admitted in few calls', async t => {
   const url = await redisUrl(t)
   if (url === undefined) return
-  const quota = 'burst: 20, algorithm: fixed-window'
+  const quota = 'windows: [{ name: w, requests: 20, per: 3s }], algorithm: fixed-window'
   const { gateway, ask } = await scene(t, {
     settings: redisSettings(url),
     policies: buckets('wait: 5s', quota),
@@ -288,7 +320,7 @@ t.test('many who wait for a window that Redis counts are admitted in few calls',
   await waitUntil('half of them to wait', async () => (await waitingNow(gateway, 'paced')) === 20)
   const before = (await calls()) ?? 0
   t.same([...new Set((await asked).map(({ status }) => status))], [200])
-  t.equal(await calls(), before + 1)
+  t.ok(Number(await calls()) <= before + 1, 'one call for twenty')
 })
 
 t.test('those who wait when Redis goes away are counted locally', async t => {

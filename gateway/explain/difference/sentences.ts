@@ -97,6 +97,7 @@ const LEADS: Readonly<Record<string, string>> = {
   costs: 'costs ',
   key: 'counted by ',
   notify: 'notifies at ',
+  wait: 'waits ',
 }
 
 /** Settings that are only reported when their value changes. */
