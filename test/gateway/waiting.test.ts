@@ -2,61 +2,15 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
-import { type TestGateway, type TestGatewayOptions, testGateway } from '../helpers/gateway.js'
-import { type Sent, send, startApp } from '../helpers/http.js'
+import { testGateway } from '../helpers/gateway.js'
+import { send } from '../helpers/http.js'
 import { OK, rawClient } from '../helpers/raw.js'
-import { redisCommand, redisUrl, startRedis } from '../helpers/redis.js'
-import { redisSettings, stores } from '../helpers/stores.js'
+import { stores } from '../helpers/stores.js'
 import { waitUntil } from '../helpers/wait.js'
-import { WaitingApp } from '../helpers/waiting-app.js'
 import { answerOf, onBothWires, open } from './listen/http2-scene.js'
-
-const buckets = (settings: string, quota = 'burst: 1', more = '') => ({
-  'limits.yaml': `version: 1
-kind: project-limits
-buckets:
-  paced: { match: ["/paced/**", "POST /login"], ${settings} }
-  rest: ["*"]
-limits:
-  - for: [{}]
-    quotas: { paced: { ${quota} }, rest: unlimited }
-`,
-  ...(more !== '' && { 'slots.yaml': more }),
-})
-
-const exports_ = (settings: string) => `version: 1
-kind: in-flight
-rules:
-  - { id: exports, match: [POST /exports], key: [project], max: 1, ${settings} }
-`
-
-/** A gateway whose upstream delays its responses to requests with `x-wait`. */
-async function scene(t: Test, options: Partial<TestGatewayOptions>) {
-  const app = new WaitingApp()
-  const upstream = await startApp(t, app.handler)
-  const settings = `log: { decisions: all, access: all }\n${options.settings ?? ''}`
-  const gateway = await testGateway(t, { upstream, ...options, settings })
-  return { app, gateway, ask: asking(gateway) }
-}
-
-const asking =
-  ({ url }: TestGateway) =>
-  (path: string, sent: Sent = {}) =>
-    send(url + path, { ...sent, headers: { host: 'acme.localhost', ...sent.headers } })
-
-/** A request that holds a slot until the upstream responds. */
-const holding = { method: 'POST', headers: { 'x-wait': '1' } }
-
-async function metric(gateway: TestGateway, line: RegExp): Promise<number | undefined> {
-  const { body } = await send(`${gateway.adminUrl}/metrics`)
-  const value = line.exec(body)?.[1]
-  return value === undefined ? undefined : Number(value)
-}
-
-const waitingNow = (gateway: TestGateway, rule: string) =>
-  metric(gateway, new RegExp(`^sluice_waiting\\{rule="${rule}"\\} (\\d+)$`, 'm'))
+import { buckets, exportSlots, holding, metric, scene, waitingNow } from './waits.js'
 
 for (const store of stores) {
   t.test(store.name, async t => {
@@ -93,7 +47,7 @@ for (const store of stores) {
     )
 
     t.test('a slot goes to the first who waits for it', async t => {
-      const policies = { 'slots.yaml': exports_('wait: 10s, waiting: 2') }
+      const policies = { 'slots.yaml': exportSlots('wait: 10s, waiting: 2') }
       const { app, gateway, ask } = await scene(t, { settings, policies })
       const first = ask('/exports', holding)
       await waitUntil('the slot to be held', () => app.waiting.length === 1)
@@ -118,7 +72,7 @@ for (const store of stores) {
     })
 
     t.test('a request for a slot is refused when its wait is over', async t => {
-      const policies = { 'slots.yaml': exports_('wait: 1s') }
+      const policies = { 'slots.yaml': exportSlots('wait: 1s') }
       const { app, gateway, ask } = await scene(t, { settings, policies })
       const first = ask('/exports', holding)
       await waitUntil('the slot to be held', () => app.waiting.length === 1)
@@ -134,7 +88,7 @@ for (const store of stores) {
     })
 
     t.test('a client that leaves while it waits is dropped, and who is behind it is next', async t => {
-      const policies = { 'slots.yaml': exports_('wait: 10s') }
+      const policies = { 'slots.yaml': exportSlots('wait: 10s') }
       const { app, gateway, ask } = await scene(t, { settings, policies })
       const first = ask('/exports', holding)
       await waitUntil('the slot to be held', () => app.waiting.length === 1)
@@ -184,7 +138,7 @@ rules:
     )
 
     t.test('a client that asks before it sends a body is told to go on after the wait', async t => {
-      const policies = { 'slots.yaml': exports_('wait: 10s') }
+      const policies = { 'slots.yaml': exportSlots('wait: 10s') }
       const { app, gateway, ask } = await scene(t, { settings, policies })
       const first = ask('/exports', holding)
       await waitUntil('the slot to be held', () => app.waiting.length === 1)
@@ -212,13 +166,13 @@ rules:
     })
 
     t.test('one that waits during a reload ends by the policy it began with', async t => {
-      const policies = { 'slots.yaml': exports_('wait: 10s') }
+      const policies = { 'slots.yaml': exportSlots('wait: 10s') }
       const { app, gateway, ask } = await scene(t, { settings, policies })
       const first = ask('/exports', holding)
       await waitUntil('the slot to be held', () => app.waiting.length === 1)
       const waiting = ask('/exports', { method: 'POST' })
       await waitUntil('it to wait', async () => (await waitingNow(gateway, 'exports')) === 1)
-      writeFileSync(join(gateway.folder, 'policies', 'slots.yaml'), exports_('count: handshake'))
+      writeFileSync(join(gateway.folder, 'policies', 'slots.yaml'), exportSlots('count: handshake'))
       t.equal((await send(`${gateway.adminUrl}/reload`, { method: 'POST' })).status, 200)
       t.equal((await ask('/exports', { method: 'POST' })).status, 429, 'the new policy lets nobody wait')
       app.finish()
@@ -262,7 +216,7 @@ rules: [{ id: feeds, match: [GET /feed], key: [project], max: 1, count: lifetime
 
 onBothWires(t, async (t, { scene }) => {
   const { gateway, upstream, session } = await scene(t, undefined, {
-    policies: { 'slots.yaml': exports_('wait: 10s') },
+    policies: { 'slots.yaml': exportSlots('wait: 10s') },
     timeouts: '{ connect: 10s, head: 30s, idle: 30s }',
   })
   const post = () => open(session, { ':method': 'POST', ':path': '/exports' }, '')
@@ -282,76 +236,9 @@ onBothWires(t, async (t, { scene }) => {
   t.equal((await next).status, 200)
 })
 
-t.test('a slot that another gateway gives back is found before the wait is over', async t => {
-  const url = await redisUrl(t)
-  if (url === undefined) return
-  const options = { settings: redisSettings(url), policies: { 'slots.yaml': exports_('wait: 4s') } }
-  const [one, other] = [await scene(t, options), await scene(t, options)]
-  const first = one.ask('/exports', holding)
-  await waitUntil('the slot to be held', () => one.app.waiting.length === 1)
-  const second = other.ask('/exports', { method: 'POST' })
-  await waitUntil('it to wait', async () => (await waitingNow(other.gateway, 'exports')) === 1)
-  one.app.finish()
-  t.equal((await first).status, 200)
-  t.equal((await second).status, 200)
-})
-
-t.test('two gateways never admit more than the quota to those who wait', async t => {
-  const url = await redisUrl(t)
-  if (url === undefined) return
-  const options = { settings: redisSettings(url), policies: buckets('wait: 5s', 'burst: 4') }
-  const scenes = [await scene(t, options), await scene(t, options)]
-  const startedAt = performance.now()
-  const sent = scenes.flatMap(({ ask }) => Array.from({ length: 6 }, () => ask('/paced/a')))
-  t.same([...new Set((await Promise.all(sent)).map(({ status }) => status))], [200])
-  t.ok(performance.now() - startedAt >= 2000, 'twelve need two seconds more than the first four')
-})
-
-t.test('many who wait for a window that Redis counts are admitted in few calls', async t => {
-  const url = await redisUrl(t)
-  if (url === undefined) return
-  const quota = 'windows: [{ name: w, requests: 20, per: 3s }], algorithm: fixed-window'
-  const { gateway, ask } = await scene(t, {
-    settings: redisSettings(url),
-    policies: buckets('wait: 5s', quota),
-  })
-  const calls = () => metric(gateway, /^sluice_store_duration_seconds_count (\d+)$/m)
-  const asked = Promise.all(Array.from({ length: 40 }, () => ask('/paced/a')))
-  await waitUntil('half of them to wait', async () => (await waitingNow(gateway, 'paced')) === 20)
-  const before = (await calls()) ?? 0
-  t.same([...new Set((await asked).map(({ status }) => status))], [200])
-  t.ok(Number(await calls()) <= before + 1, 'one call for twenty')
-})
-
-t.test('those who wait when Redis goes away are counted locally', async t => {
-  if (redisCommand(t) === undefined) return
-  const redis = await startRedis()
-  t.teardown(() => redis.stop())
-  const { gateway, ask } = await scene(t, {
-    settings: `redis: ${redis.url}\nstore: { deadline: 50ms }`,
-    policies: buckets('wait: 5s', 'windows: [{ name: w, requests: 1, per: 2s }]'),
-  })
-  t.equal((await ask('/paced/a')).status, 200)
-  const waiting = ask('/paced/a')
-  await waitUntil('it to wait', async () => (await waitingNow(gateway, 'paced')) === 1)
-  await redis.stop()
-  t.equal((await waiting).status, 200)
-})
-
-t.test('leased tokens are waited for', async t => {
-  const url = await redisUrl(t)
-  if (url === undefined) return
-  const { ask } = await scene(t, {
-    settings: redisSettings(url),
-    policies: buckets('wait: 5s', 'burst: 5, lease: true'),
-  })
-  const answers = await Promise.all(Array.from({ length: 10 }, () => ask('/paced/a')))
-  t.same([...new Set(answers.map(({ status }) => status))], [200])
-})
-
 t.test('explain says how long a request would wait', async t => {
   const quota = 'windows: [{ name: w, requests: 1, per: 5s }]'
-  const policies = buckets('wait: 10s', quota, exports_('wait: 300ms'))
+  const policies = buckets('wait: 10s', quota, exportSlots('wait: 300ms'))
   const { app, gateway, ask } = await scene(t, { policies })
   const explain = async (method: string, target: string) => {
     const body = JSON.stringify({ method, target, project: 'acme' })
