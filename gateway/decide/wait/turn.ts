@@ -76,6 +76,13 @@ export class Turn implements Patient {
     return answers
   }
 
+  look(question: Question, units: number): Answer | undefined | Promise<Answer | undefined> {
+    const { demand } = question
+    if (demand.kind !== 'windows' || demand.lease || demand.windows.some(({ quota }) => quota < units)) return
+    const seen = this.#parts.store.peek([{ ...question, demand: { ...demand, cost: units } }])
+    return seen instanceof Promise ? seen.then(([answer]) => answer) : seen[0]
+  }
+
   giveBack(answers: readonly Answer[]): void {
     this.#parts.store.giveBack(this.questions, answers)
   }

@@ -5,6 +5,9 @@ import { costOf } from '../store/store.js'
 import { behindFirst, type Refusal, refusedLike } from './pause.js'
 import type { Waiter } from './waiter.js'
 
+/** Other gateways may give something back: what was seen counts for this long. */
+const SEEN_MS = 1000
+
 export class WaitQueue {
   readonly key: string
   readonly rule: Rule
@@ -12,6 +15,8 @@ export class WaitQueue {
   /** Something was given back since the store was last asked. */
   hasRoom = false
   #refusal: Refusal
+  /** There is no room for so many units before `at`; holds until `until`. */
+  #full: { units: number; readonly at: number; readonly until: number } | undefined
   readonly #waiters: Waiter[] = []
 
   constructor(refusal: Refusal) {
@@ -39,6 +44,26 @@ export class WaitQueue {
     this.#refusal = refusal
   }
 
+  /** There was no room for all up to this waiter before `at`. */
+  isFull(waiter: Waiter, at: number, now: number): void {
+    this.#full = { units: this.unitsUpTo(waiter), at, until: now + SEEN_MS }
+  }
+
+  /** What a waiter waited for is used now. */
+  admitted({ questions }: Waiter): void {
+    if (this.#full !== undefined) this.#full.units -= costOf(this.questionIn(questions).demand)
+  }
+
+  givenBack(): void {
+    this.hasRoom = true
+    this.#full = undefined
+  }
+
+  /** What this waiter and those before it ask for. */
+  unitsUpTo(waiter: Waiter): number {
+    return this.#unitsOf(this.#waiters.slice(0, this.#waiters.indexOf(waiter) + 1))
+  }
+
   add(waiter: Waiter): void {
     const at = this.#waiters.findLastIndex(({ number }) => number < waiter.number) + 1
     this.#waiters.splice(at, 0, waiter)
@@ -52,12 +77,12 @@ export class WaitQueue {
 
   /** The refusal of a request that waits here, or wanted to, and was never asked about itself. */
   refusalOf(questions: readonly Question[]): Refusal {
-    return refusedLike(this.#refusal, this.#questionIn(questions))
+    return refusedLike(this.#refusal, this.questionIn(questions))
   }
 
   /** Why a further request cannot wait here, if there are too many, or they take until after the end of its wait. */
   refusalAtOnce(questions: readonly Question[], now: number): Refusal | undefined {
-    const question = this.#questionIn(questions)
+    const question = this.questionIn(questions)
     const { waits } = question.rule
     const mayWait = waits !== undefined && this.length < waits.most
     if (mayWait && this.#earliest(now, question, this.#unitsOf(this.#waiters)) <= now + waits.ms)
@@ -69,7 +94,7 @@ export class WaitQueue {
   hopeless(now: number): Waiter[] {
     let ahead = 0
     return this.#waiters.filter((waiter, i) => {
-      const question = this.#questionIn(waiter.questions)
+      const question = this.questionIn(waiter.questions)
       const isLate = i > 0 && this.#earliest(now, question, ahead) > waiter.until
       if (!isLate) ahead += costOf(question.demand)
       return isLate
@@ -81,15 +106,20 @@ export class WaitQueue {
     const { first } = this
     if (first === undefined) return now
     const turn = Math.max(now, first.pause?.notBefore ?? now)
-    const firstCost = costOf(this.#questionIn(first.questions).demand)
-    return turn + behindFirst(this.#refusal, firstCost, ahead, costOf(question.demand))
+    const [firstCost, own] = [costOf(this.questionIn(first.questions).demand), costOf(question.demand)]
+    const earliest = turn + behindFirst(this.#refusal, firstCost, ahead, own)
+    const full = this.#full
+    return full !== undefined && full.until > now && ahead + own >= full.units
+      ? Math.max(earliest, full.at)
+      : earliest
   }
 
   #unitsOf(waiters: readonly Waiter[]): number {
-    return waiters.reduce((sum, { questions }) => sum + costOf(this.#questionIn(questions).demand), 0)
+    return waiters.reduce((sum, { questions }) => sum + costOf(this.questionIn(questions).demand), 0)
   }
 
-  #questionIn(questions: readonly Question[]): Question {
+  /** The question that asks for this key. */
+  questionIn(questions: readonly Question[]): Question {
     return questions.find(({ key }) => key === this.key) as Question
   }
 }

@@ -74,6 +74,7 @@ export class WaitQueues {
       const waiter: Waiter = {
         ...{ number, since, questions, resolve, reject, cancel: NOT_SET },
         ask: () => patient.ask(),
+        look: (question, units) => patient.look(question, units),
         giveBack: answers => patient.giveBack(answers),
         queues: new Set(),
         state: 'waiting',
@@ -82,7 +83,7 @@ export class WaitQueues {
         until: Number.POSITIVE_INFINITY,
       }
       if (tried !== undefined) this.#refused(waiter, tried)
-      else if (this.#joinOthers(waiter)) this.#check(waiter)
+      else if (this.#joinOthers(waiter) && this.#foresee(waiter)) this.#check(waiter)
       this.#advance()
       if (waiter.state !== 'ended') leaveWith(() => this.#end(waiter, 'gone'))
     })
@@ -92,7 +93,7 @@ export class WaitQueues {
   givenBack(key: string): void {
     const queue = this.#queues.get(key)
     if (queue === undefined) return
-    queue.hasRoom = true
+    queue.givenBack()
     this.#changed.add(queue)
     this.#advance()
   }
@@ -156,6 +157,27 @@ export class WaitQueues {
     return !isFull
   }
 
+  /** Looks whether there will be room in time, for those before it as well. False if it is refused for want of that. */
+  #foresee(waiter: Waiter): boolean {
+    for (const queue of [...waiter.queues]) {
+      const seen = waiter.look(queue.questionIn(waiter.questions), queue.unitsUpTo(waiter))
+      // Without an answer the request just waits.
+      if (seen instanceof Promise) seen.then(answer => this.#foreseen(waiter, queue, answer)).catch(() => {})
+      else this.#foreseen(waiter, queue, seen)
+    }
+    return waiter.state !== 'ended'
+  }
+
+  #foreseen(waiter: Waiter, queue: WaitQueue, answer: Answer | undefined): void {
+    if (waiter.state !== 'waiting' || !waiter.queues.has(queue) || answer === undefined) return
+    const now = this.#parts.now()
+    const roomAt =
+      now + Math.max(0, ...answer.counts.map(({ violated, resetMs }) => (violated ? resetMs : 0)))
+    if (roomAt <= waiter.until) return
+    queue.isFull(waiter, roomAt, now)
+    this.#end(waiter, 'refused')
+  }
+
   #leave(waiter: Waiter, queue: WaitQueue): void {
     queue.remove(waiter)
     this.#parts.onWaiting?.(queue.rule.id, -1)
@@ -207,7 +229,10 @@ export class WaitQueues {
     if (isGranted) {
       waiter.tried = tried
       // There may be more slots than this one.
-      for (const queue of waiter.queues) queue.hasRoom ||= queue.ofSlots
+      for (const queue of waiter.queues) {
+        queue.hasRoom ||= queue.ofSlots
+        queue.admitted(waiter)
+      }
       this.#end(waiter, 'admitted')
     } else this.#refused(waiter, tried)
   }

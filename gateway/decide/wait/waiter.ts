@@ -21,6 +21,8 @@ export interface Patient {
   readonly questions: readonly Question[]
   /** Asks the store for all questions. */
   ask(): Answer[] | Promise<Answer[]>
+  /** Looks, without a charge, whether there is room for so many units of a key; undefined if that tells nothing. */
+  look(question: Question, units: number): Answer | undefined | Promise<Answer | undefined>
   /** Gives back what was granted after the client had left. */
   giveBack(answers: readonly Answer[]): void
 }

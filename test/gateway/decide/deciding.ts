@@ -137,18 +137,19 @@ function recorded(
   calls: (readonly Ask[])[],
   pending: Set<Promise<unknown>>,
 ): CounterStore {
+  const noted = <T>(call: T): T => {
+    if (!(call instanceof Promise)) return call
+    pending.add(call)
+    call.finally(() => pending.delete(call)).catch(() => {})
+    return call
+  }
   return {
     take(asks, holder) {
       calls.push(asks)
-      const answers = store.take(asks, holder)
-      if (answers instanceof Promise) {
-        pending.add(answers)
-        answers.finally(() => pending.delete(answers)).catch(() => {})
-      }
-      return answers
+      return noted(store.take(asks, holder))
     },
     rides: (observed, enforced) => store.rides(observed, enforced),
-    peek: asks => store.peek(asks),
+    peek: asks => noted(store.peek(asks)),
     giveBack: (asks, answers) => store.giveBack(asks, answers),
     charge: charges => store.charge(charges),
     close: () => store.close(),

@@ -4,7 +4,7 @@ import { MemoryStore } from '../../../../gateway/decide/store/memory.js'
 import type { CounterStore } from '../../../../gateway/decide/store/store.js'
 import type { Rule } from '../../../../gateway/types.js'
 import type { Verdict } from '../../../../gateway/verdict.js'
-import { type Bench, bench, decide, inProcess, limits, metered, rule, slots } from '../deciding.js'
+import { type Bench, bench, decide, inProcess, limits, metered, onRedis, rule, slots } from '../deciding.js'
 
 const patient = (ms: number, most = 100): Pick<Rule, 'waits'> => ({ waits: { ms, most } })
 
@@ -292,4 +292,47 @@ t.test('what is granted to a client that has left meanwhile is given back, and g
   await world.pass(0)
   t.match([gone.verdict?.allowed, next.verdict?.allowed], [false, true])
   t.equal(next.verdict?.outcomes[1]?.readings[1]?.used, 2, 'who has gone is not charged')
+})
+
+t.test('in a sliding window, too, those for whom there is no room in time are refused at once', async t => {
+  const world = inProcess()
+  const rules = [limits('bucket', 10, 1000, patient(300))]
+  for (let i = 0; i < 10; i += 1) {
+    ask(world, rules)
+    await world.pass(90)
+  }
+  await world.pass(90)
+  // There is room every 90 ms, the next in 10 ms.
+  const asked = Array.from({ length: 12 }, () => ask(world, rules))
+  await world.pass(0)
+  const waits = () => asked.filter(({ verdict }) => verdict === undefined).length
+  t.equal(waits(), 4)
+  await world.pass(300)
+  t.equal(waits(), 0)
+  t.equal(asked.filter(({ verdict }) => verdict?.allowed).length, 4)
+})
+
+t.test('the same on Redis, which is not asked about the rest', async t => {
+  const open = await onRedis(t)
+  if (open === undefined) return
+  const world = open()
+  const rules = [limits('bucket', 5, 1000, patient(300))]
+  for (let i = 0; i < 5; i += 1) {
+    ask(world, rules)
+    await world.pass(180)
+  }
+  await world.pass(90)
+  // There is room every 180 ms, the next in 10 ms.
+  const asked: Asked[] = []
+  for (let i = 0; i < 12; i += 1) {
+    asked.push(ask(world, rules))
+    await world.pass(0)
+  }
+  t.same(world.queues.byRule(), [{ rule: 'bucket', waiting: 2, oldest_ms: 0 }])
+  t.equal(world.calls.length, 6)
+  await world.pass(300)
+  t.same(
+    asked.map(({ verdict }) => verdict?.allowed),
+    [true, true, ...Array.from({ length: 10 }, () => false)],
+  )
 })
