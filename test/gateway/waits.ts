@@ -4,6 +4,7 @@ import { type TestGateway, type TestGatewayOptions, testGateway } from '../helpe
 import { type Sent, send, startApp } from '../helpers/http.js'
 import { WaitingApp } from '../helpers/waiting-app.js'
 
+/** The bucket `paced` with these settings, and further rules. */
 export const buckets = (settings: string, quota = 'burst: 1', more = '') => ({
   'limits.yaml': `version: 1
 kind: project-limits
@@ -17,6 +18,7 @@ limits:
   ...(more !== '' && { 'slots.yaml': more }),
 })
 
+/** An in-flight rule with one slot for each project, and these settings. */
 export const exportSlots = (settings: string) => `version: 1
 kind: in-flight
 rules:
@@ -40,11 +42,13 @@ const asking =
 /** A request that holds a slot until the upstream responds. */
 export const holding = { method: 'POST', headers: { 'x-wait': '1' } }
 
+/** The value of the first line of the metrics that matches. */
 export async function metric(gateway: TestGateway, line: RegExp): Promise<number | undefined> {
   const { body } = await send(`${gateway.adminUrl}/metrics`)
   const value = line.exec(body)?.[1]
   return value === undefined ? undefined : Number(value)
 }
 
+/** How many requests wait for a rule. */
 export const waitingNow = (gateway: TestGateway, rule: string) =>
   metric(gateway, new RegExp(`^sluice_waiting\\{rule="${rule}"\\} (\\d+)$`, 'm'))

@@ -35,7 +35,7 @@ export class Turn implements Patient {
   /** Without asking the store: whether it may be asked, or the request has to wait; or why it is refused. */
   begin(): 'asks' | 'waits' | Tried {
     const { queues } = this.#parts
-    const behind = queues.refusedBehind(this.questions)
+    const behind = queues.byKey.refusedBehind(this.questions, queues.now)
     if (behind !== undefined) return behind
     const known = this.#recalled()
     if (known !== undefined) {
@@ -43,7 +43,7 @@ export class Turn implements Patient {
       this.#refused = known
       return 'waits'
     }
-    return queues.isBehind(this.questions) ? 'waits' : 'asks'
+    return queues.byKey.isBehind(this.questions) ? 'waits' : 'asks'
   }
 
   /** The store was asked: true if it has refused the request, which then waits. */

@@ -4,8 +4,8 @@
  * of its key is given back in this process; those behind ask once they are first. A request that waits for several keys
  * has to be the first for each: as all queues have one order, that of arrival, somebody always is.
  */
-import type { Question } from '../question.js'
 import type { Answer } from '../store/store.js'
+import { foresee } from './foresee.js'
 import { agedTo, pauseOf, type Tried } from './pause.js'
 import { QueueMap, triedOf, type WaitingOfRule } from './queue-map.js'
 import type { WaitQueue } from './wait-queue.js'
@@ -33,7 +33,7 @@ const NOT_SET = () => {}
 
 export class WaitQueues {
   readonly #parts: WaitParts
-  readonly #queues = new QueueMap()
+  readonly byKey = new QueueMap()
   #arrivals = 0
   /** Queues of which the first may have to do something. */
   readonly #changed = new Set<WaitQueue>()
@@ -51,16 +51,6 @@ export class WaitQueues {
   arrive(): { readonly number: number; readonly since: number } {
     this.#arrivals += 1
     return { number: this.#arrivals, since: this.#parts.now() }
-  }
-
-  /** True if somebody waits for one of these keys. */
-  isBehind(questions: readonly Question[]): boolean {
-    return this.#queues.isBehind(questions)
-  }
-
-  /** The refusal of a request that cannot wait behind those who wait for one of its keys. */
-  refusedBehind(questions: readonly Question[]): Tried | undefined {
-    return this.#queues.refusedBehind(questions, this.#parts.now())
   }
 
   /**
@@ -83,7 +73,14 @@ export class WaitQueues {
         until: Number.POSITIVE_INFINITY,
       }
       if (tried !== undefined) this.#refused(waiter, tried)
-      else if (this.#joinOthers(waiter) && this.#foresee(waiter)) this.#check(waiter)
+      else if (this.#joinOthers(waiter)) {
+        foresee(
+          waiter,
+          () => this.now,
+          () => this.#end(waiter, 'refused'),
+        )
+        this.#check(waiter)
+      }
       this.#advance()
       if (waiter.state !== 'ended') leaveWith(() => this.#end(waiter, 'gone'))
     })
@@ -91,7 +88,7 @@ export class WaitQueues {
 
   /** Something that counts by `key` was given back in this process. */
   givenBack(key: string): void {
-    const queue = this.#queues.get(key)
+    const queue = this.byKey.get(key)
     if (queue === undefined) return
     queue.givenBack()
     this.#changed.add(queue)
@@ -100,7 +97,7 @@ export class WaitQueues {
 
   /** By rule: how many requests wait. */
   byRule(): WaitingOfRule[] {
-    return this.#queues.byRule(this.#parts.now())
+    return this.byKey.byRule(this.#parts.now())
   }
 
   /** Lets the first of each changed queue do what there is to do, until nothing changes any more. */
@@ -112,7 +109,7 @@ export class WaitQueues {
         this.#changed.delete(queue)
         const { first } = queue
         if (first !== undefined) this.#check(first)
-        else this.#queues.delete(queue)
+        else this.byKey.delete(queue)
       }
     } finally {
       this.#isAdvancing = false
@@ -141,7 +138,7 @@ export class WaitQueues {
   /** Takes a place in every queue of its keys. False if there is none, and the request is refused. */
   #joinOthers(waiter: Waiter): boolean {
     for (const { key } of waiter.questions) {
-      const queue = this.#queues.get(key)
+      const queue = this.byKey.get(key)
       if (queue !== undefined && !waiter.queues.has(queue) && !this.#join(waiter, queue)) return false
     }
     return true
@@ -155,27 +152,6 @@ export class WaitQueues {
     if (isFull) this.#end(waiter, 'refused')
     else waiter.until = Math.min(waiter.until, waiter.since + waits.ms)
     return !isFull
-  }
-
-  /** Looks whether there will be room in time, for those before it as well. False if it is refused for want of that. */
-  #foresee(waiter: Waiter): boolean {
-    for (const queue of [...waiter.queues]) {
-      const seen = waiter.look(queue.questionIn(waiter.questions), queue.unitsUpTo(waiter))
-      // Without an answer the request just waits.
-      if (seen instanceof Promise) seen.then(answer => this.#foreseen(waiter, queue, answer)).catch(() => {})
-      else this.#foreseen(waiter, queue, seen)
-    }
-    return waiter.state !== 'ended'
-  }
-
-  #foreseen(waiter: Waiter, queue: WaitQueue, answer: Answer | undefined): void {
-    if (waiter.state !== 'waiting' || !waiter.queues.has(queue) || answer === undefined) return
-    const now = this.#parts.now()
-    const roomAt =
-      now + Math.max(0, ...answer.counts.map(({ violated, resetMs }) => (violated ? resetMs : 0)))
-    if (roomAt <= waiter.until) return
-    queue.isFull(waiter, roomAt, now)
-    this.#end(waiter, 'refused')
   }
 
   #leave(waiter: Waiter, queue: WaitQueue): void {
@@ -254,7 +230,7 @@ export class WaitQueues {
       this.#leave(waiter, queue)
     }
     for (const refusal of refusals.values()) {
-      const queue = this.#queues.of(refusal)
+      const queue = this.byKey.of(refusal)
       queue.refused(refusal)
       if (!waiter.queues.has(queue) && !this.#join(waiter, queue)) return
     }

@@ -336,3 +336,23 @@ t.test('the same on Redis, which is not asked about the rest', async t => {
     [true, true, ...Array.from({ length: 10 }, () => false)],
   )
 })
+
+t.test('a refusal that is remembered is waited for without asking Redis first', async t => {
+  const open = await onRedis(t)
+  if (open === undefined) return
+  const world = open()
+  const rules = [limits('bucket', 1, 1000, patient(300))]
+  ask(world, rules)
+  await world.pass(100)
+  const refused = ask(world, rules)
+  await world.pass(0)
+  t.equal(refused.verdict?.allowed, false, '900 ms are too long')
+  await world.pass(650)
+  const waiting = ask(world, rules)
+  await world.pass(0)
+  t.equal(waiting.verdict, undefined)
+  t.equal(world.calls.length, 2)
+  await world.pass(300)
+  t.equal(waiting.verdict?.allowed, true)
+  t.equal(world.calls.length, 3)
+})
