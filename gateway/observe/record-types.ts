@@ -66,7 +66,7 @@ export interface DecisionRecord {
   readonly limiter_us: number
   /** How long the request waited for its rules to have room, which is no part of `limiter_us`; absent if it did not. */
   readonly waited_ms?: number
-  /** From the request's head to the end of its response, which is how long it held its slots. */
+  /** From the request's head to the end of its response; without `waited_ms` that is how long it held its slots. */
   readonly duration_ms: number
   /** Share of such decisions that are logged: 1 for all but sampled ones. */
   readonly sample: number

@@ -13,7 +13,7 @@ export function foresee(waiter: Waiter, now: () => number, refuse: () => void): 
     const resets = answer.counts.map(({ violated, resetMs }) => (violated ? resetMs : 0))
     const roomAt = now() + Math.max(0, ...resets)
     if (roomAt <= waiter.until) return
-    queue.isFull(waiter, roomAt, now())
+    queue.noRoomBefore(roomAt, waiter, now())
     refuse()
   }
   for (const queue of [...waiter.queues]) {

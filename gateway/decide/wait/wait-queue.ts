@@ -45,7 +45,7 @@ export class WaitQueue {
   }
 
   /** There was no room for all up to this waiter before `at`. */
-  isFull(waiter: Waiter, at: number, now: number): void {
+  noRoomBefore(at: number, waiter: Waiter, now: number): void {
     this.#full = { units: this.unitsUpTo(waiter), at, until: now + SEEN_MS }
   }
 

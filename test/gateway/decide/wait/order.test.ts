@@ -1,6 +1,7 @@
 /** Whatever comes when: the order of each key is kept, its quota too, and nobody waits too long. */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
+import { ClusterStore } from '../../../../gateway/decide/redis/cluster-store.js'
 import type { Rule } from '../../../../gateway/types.js'
 import type { Verdict } from '../../../../gateway/verdict.js'
 import { type Bench, decide, inProcess, limits, onRedis, slots } from '../deciding.js'
@@ -54,11 +55,13 @@ async function play(
   world: Bench,
   { burst, wait, waiting, slots: max }: Terms,
   come: readonly Arrival[],
+  byClient: boolean,
 ) {
   const waits: Pick<Rule, 'waits'> = { waits: { ms: wait, most: waiting } }
   const rules = [
     limits('bucket', burst, 100_000, waits),
     ...(max === undefined ? [] : [slots('slots', max, waits)]),
+    ...(byClient ? [limits('by-client', 5, 100_000, { key: ['client-ip'], ...waits })] : []),
   ]
   const requests: Request[] = []
   const events: { readonly at: number; readonly run: () => void }[] = []
@@ -87,7 +90,11 @@ async function play(
       if (request.left || !verdict.allowed) verdict.release()
       else later(one.takes, () => verdict.release())
     }
-    const verdict = decide(world, rules, { project: `${one.project}-${run}`, caller })
+    const verdict = decide(world, rules, {
+      project: `${one.project}-${run}`,
+      client: `192.0.2.${run}`,
+      caller,
+    })
     if (verdict instanceof Promise) verdict.then(judged, error => t.fail(String(error)))
     else judged(verdict)
     if (one.leaves !== undefined) {
@@ -133,11 +140,11 @@ function check(requests: readonly Request[], { burst, wait }: Terms): void {
   }
 }
 
-async function holds(t: Test, open: () => Bench, numRuns: number): Promise<void> {
+async function holds(t: Test, open: () => Bench, numRuns: number, byClient = false): Promise<void> {
   await fc.assert(
     fc.asyncProperty(terms, arrivals, async (terms, come) => {
       const world = open()
-      const requests = await play(t, world, terms, come)
+      const requests = await play(t, world, terms, come, byClient)
       for (const project of ['acme', 'globex'])
         check(
           requests.filter(one => one.project === project),
@@ -151,6 +158,10 @@ async function holds(t: Test, open: () => Bench, numRuns: number): Promise<void>
 }
 
 t.test('in process', t => holds(t, inProcess, 300))
+t.test('slot by slot, as on a Cluster', async t => {
+  const open = await onRedis(t, store => new ClusterStore(store))
+  if (open !== undefined) await holds(t, open, 20, true)
+})
 t.test('on Redis', async t => {
   const open = await onRedis(t)
   if (open !== undefined) await holds(t, open, 30)
