@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
+import { sluice } from '../helpers/command.js'
 import { testGateway } from '../helpers/gateway.js'
 import { send } from '../helpers/http.js'
 import { OK, rawClient } from '../helpers/raw.js'
@@ -251,6 +252,12 @@ t.test('explain says how long a request would wait', async t => {
   const paced = await explain('GET', '/paced/a')
   t.match(paced, { status: 429, wait: { up_to_ms: 10_000 } })
   t.ok(Number(paced.wait?.room_in_ms) > 0)
+  const asked = ['explain', 'GET', '/paced/a', '--project', 'acme', '--live', gateway.adminUrl]
+  const { out } = await sluice(asked)
+  t.match(
+    out.replace(/\s+/g, ' '),
+    /Would wait up to 10 s for room; there is some in \d+ m?s, .* in vain: Refused by paced: 429/,
+  )
   const first = ask('/exports', holding)
   await waitUntil('the slot to be held', () => app.waiting.length === 1)
   t.match(await explain('POST', '/exports'), { wait: { up_to_ms: 300, room_in_ms: null } })

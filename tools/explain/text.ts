@@ -227,9 +227,12 @@ function verdictText({ request, answer, upstream, project, live }: Explanation):
 /** What happens before a refusal. */
 function heldText({ up_to_ms, room_in_ms }: NonNullable<Explanation['answer']['wait']>): string {
   const when =
-    room_in_ms === null ? '' : `; there is some in ${room_in_ms} ms, unless others wait for it already`
-  return `Would wait up to ${up_to_ms} ms for room${when}. If it is in vain:`
+    room_in_ms === null ? '' : `; there is some in ${msText(room_in_ms)}, unless others wait for it already`
+  return `Would wait up to ${msText(up_to_ms)} for room${when}. If it waits in vain:`
 }
+
+/** `300 ms`, `10 s`. */
+const msText = (ms: number) => (ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`)
 
 /** Prints lines that fit the terminal, with control characters of the request removed. */
 class Lines {

@@ -25,7 +25,7 @@ const arrivals = fc.array(
     takes: fc.integer({ min: 0, max: 400 }),
     leaves: fc.option(fc.integer({ min: 1, max: 600 }), { nil: undefined, freq: 4 }),
   }),
-  { minLength: 1, maxLength: 40 },
+  { minLength: 1, maxLength: 40, size: 'max' },
 )
 const terms = fc.record({
   burst: fc.integer({ min: 1, max: 6 }),
@@ -42,8 +42,8 @@ interface Terms {
 
 interface Request extends Arrival {
   readonly at: number
-  /** When it was decided, and in which order. */
-  decided: { readonly at: number; readonly place: number; readonly verdict: Verdict } | undefined
+  /** When it was decided. */
+  decided: { readonly at: number; readonly verdict: Verdict } | undefined
   left: boolean
 }
 
@@ -66,7 +66,6 @@ async function play(
   const requests: Request[] = []
   const events: { readonly at: number; readonly run: () => void }[] = []
   const later = (ms: number, run: () => void) => events.push({ at: world.at + ms, run })
-  let decisions = 0
   run += 1
   const until = async (end: number) => {
     for (;;) {
@@ -86,7 +85,7 @@ async function play(
     const request: Request = { ...one, at: world.at, decided: undefined, left: false }
     requests.push(request)
     const judged = (verdict: Verdict) => {
-      request.decided = { at: world.at, place: decisions++, verdict }
+      request.decided = { at: world.at, verdict }
       if (request.left || !verdict.allowed) verdict.release()
       else later(one.takes, () => verdict.release())
     }
@@ -127,7 +126,7 @@ function check(requests: readonly Request[], { burst, wait }: Terms): void {
   for (const [i, one] of admitted.entries()) {
     for (const other of requests) {
       const isBefore = requests.indexOf(other) < requests.indexOf(one)
-      const waitedLonger = (other.decided?.place ?? 0) > (one.decided?.place ?? 0)
+      const waitedLonger = (other.decided?.at ?? 0) > (one.decided?.at ?? 0)
       if (isBefore && waitedLonger) fail(`${requests.indexOf(one)} has overtaken ${requests.indexOf(other)}`)
     }
     const { at = 0 } = one.decided ?? {}
@@ -136,6 +135,7 @@ function check(requests: readonly Request[], { burst, wait }: Terms): void {
     )
     if (within.length > burst) fail(`${within.length} of ${burst} in a second`)
     const used = one.decided?.verdict.outcomes[0]?.readings[1]?.used
+    // Those admitted at the same time are charged in their order.
     if (used !== i + 1) fail(`${i + 1} were admitted, and ${used} charged`)
   }
 }
