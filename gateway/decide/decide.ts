@@ -113,7 +113,10 @@ export class Decider {
     this.#parts.queues?.givenBack(key)
   }
 
-  /** The questions of a request's rules, and its turn if one of those lets it wait. Outcomes that need no store go into the verdict. */
+  /**
+   * The questions of a request's rules, and its turn if one of those lets it wait; outcomes that need no store go into the
+   * verdict.
+   */
   #ask(request: DecideRequest, verdict: GatheredVerdict) {
     const enforced: Question[] = []
     const observed: Question[] = []
@@ -140,7 +143,10 @@ export class Decider {
     return queues && new Turn(enforced, request, { queues, store, denials: this.#denials })
   }
 
-  /** Without asking the store: whether it may be asked, or the request waits, or is refused by outcomes that go into the verdict. */
+  /**
+   * Without asking the store: whether it may be asked, the request waits, or it is refused by outcomes that go into the
+   * verdict.
+   */
   #begin(
     enforced: readonly Question[],
     turn: Turn | undefined,
