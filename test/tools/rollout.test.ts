@@ -250,7 +250,7 @@ t.test('replay shows what a share and a trial would have refused', async t => {
 t.test('the trials and shares that the documentation shows pass the check', async t => {
   const page = readFileSync('docs/rollout.md', 'utf8')
   const shown = [...page.matchAll(/```yaml\n# (?:trial|share): (policies\/\S+)\n([^`]*)```/g)]
-  t.equal(shown.length, 3)
+  t.equal(shown.length, 4)
   for (const [, name = '', text = ''] of shown) {
     const folder = written(t)
     rmSync(join(folder, 'policies'), { recursive: true })

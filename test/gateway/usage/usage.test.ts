@@ -15,7 +15,7 @@ buckets:
   orders: { match: [/orders], cost: 3 }
   tokens:
     match: [POST /chat]
-    cost: { reserve: { default: 100, atMost: 100 }, settle: { answerHeader: x-tokens } }
+    cost: { reserve: { default: 100 }, settle: { answerHeader: x-tokens } }
   free: [/free]
 limits: [{ for: [{}], quotas: { orders: { sustained: 15 }, tokens: { sustained: 1000 }, free: unlimited } }]
 `,
