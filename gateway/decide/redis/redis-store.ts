@@ -26,6 +26,8 @@ import { RedisSlots } from './slots.js'
 const NOBODY = ''
 const PING_PATIENCE_MS = 1000
 const CONNECT_TICK_MS = 10
+/** Longer than requests last. */
+const RESET_REMEMBERED_MS = 86_400_000
 
 /** What `take.lua` returns for an ask it could not read, in place of the number of admitted requests. */
 const BROKEN = -1
@@ -154,8 +156,9 @@ export class RedisStore implements RemoteStore {
     }
     if (at === undefined) return
     const refunded = pick(asks, charged)
+    const counters = refunded.map(({ key }) => key)
     this.connection
-      .refund(charged.length, ...refunded.map(({ key }) => key), this.#clock?.() ?? '', at, ...args)
+      .refund(2 * charged.length, ...counters, ...counters.map(resetKey), this.#clock?.() ?? '', at, ...args)
       .catch((error: Error) => {
         this.#log.debug({ err: error }, 'tokens not given back')
         if (isUnsent(error)) unsent?.(refunded, pick(answers, charged))
@@ -175,6 +178,11 @@ export class RedisStore implements RemoteStore {
     })
     const keys = backlog.map(({ ask }) => ask.key)
     return this.connection.settle(keys.length, ...keys, this.#clock?.() ?? '', ...args)
+  }
+
+  /** Deletes a counter. Requests that it has counted give nothing back any more. */
+  async reset(key: string): Promise<void> {
+    await this.connection.reset(2, key, resetKey(key), RESET_REMEMBERED_MS)
   }
 
   confirm(asks: readonly Ask[]): void {
@@ -234,6 +242,11 @@ export class RedisStore implements RemoteStore {
       ? { ...answer, granted }
       : { ...answer, granted, ...this.#slots.hold({ key: ask.key, holder, ttlMs: demand.ttlMs }) }
   }
+}
+
+/** Keeps the time of a counter's last reset, in the same slot. */
+function resetKey(counter: string): string {
+  return `${counter}:reset`
 }
 
 /** A harmless ask for a key in the Cluster slot of `key`, or in a slot of its own if `key` has no hash tag. */

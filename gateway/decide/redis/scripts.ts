@@ -12,6 +12,7 @@ declare module 'ioredis' {
     confirm(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
     lease(key: string, ...args: (string | number)[]): Result<number[], Context>
     peekLease(key: string, ...args: (string | number)[]): Result<number[], Context>
+    reset(keyCount: number, ...keysAndArgs: (string | number)[]): Result<null, Context>
     credit(keyCount: number, ...keysAndArgs: (string | number)[]): Result<[string, string], Context>
     renew(key: string, member: string, ttlUs: number): Result<number, Context>
   }
@@ -26,6 +27,7 @@ const SCRIPTS: Readonly<Record<string, readonly string[]>> = {
   confirm: ['algorithms', 'window', 'meter', 'confirm'],
   lease: ['algorithms', 'window', 'lease-1'],
   peekLease: ['read-only', 'algorithms', 'window', 'lease-1'],
+  reset: ['reset'],
   credit: ['credit'],
   renew: ['renew-slot-1'],
 }

@@ -8,6 +8,7 @@ import { algorithmOf } from '../windows/algorithms.js'
 import { lengthAt } from '../windows/calendar.js'
 import type { WallClock } from '../windows/date-clock.js'
 import { WindowStates } from '../windows/window-states.js'
+import { BoundedMap } from './bounded-map.js'
 import { chargeOf, countOf, isFull, type Meter, Meters, refusedBy } from './meters.js'
 import {
   type Answer,
@@ -25,6 +26,9 @@ import {
 type Windows = Demand & { kind: 'windows' }
 type State = Spent[] | Meter | undefined
 
+/** Resets that are remembered. */
+const MOST_FORGOTTEN = 10_000
+
 export class MemoryStore implements CounterStore {
   readonly #now: () => number
   readonly #name: StoreName
@@ -33,6 +37,7 @@ export class MemoryStore implements CounterStore {
   readonly #wallClock: WallClock
   readonly #states: WindowStates
   readonly #meters = new Meters()
+  readonly #forgottenAt = new BoundedMap<number>(MOST_FORGOTTEN)
   readonly credit = new MemoryCredit()
 
   /**
@@ -74,6 +79,8 @@ export class MemoryStore implements CounterStore {
       const { at } = answer
       answer.release?.()
       if (at === undefined || demand.kind === 'slots' || isChargedLater(demand)) continue
+      // Its charge is forgotten: what is counted now is others'.
+      if (at < (this.#forgottenAt.get(key) ?? Number.NEGATIVE_INFINITY)) continue
       if (demand.kind === 'meter') {
         this.#meters.giveBack(key, demand, at, now)
         continue
@@ -101,6 +108,7 @@ export class MemoryStore implements CounterStore {
 
   /** Forgets what was counted by `key`; held slots count as given back. */
   forget(key: string): void {
+    this.#forgottenAt.set(key, this.#now())
     this.#states.delete(key)
     this.#meters.delete(key)
     this.#slots.delete(key)

@@ -124,7 +124,7 @@ export async function openStore(
   const behind: Behind = Object.assign(split, { countLocally: resilient.countLocally.bind(resilient) })
   const store = new LeasedStore(behind, leases, now)
   const forget = async (key: string) => {
-    await remote.connection.del(key)
+    await remote.reset(key)
     store.forget(key)
     local.forget(key)
     lastAnswers.forget(key)

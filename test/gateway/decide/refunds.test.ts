@@ -108,3 +108,41 @@ t.test('what was granted here while Redis was late is given back to Redis, which
     await waitUntil(`${algorithm} to give back`, async () => (await used(ask)) === 3 * cost - 7)
   }
 })
+
+for (const { name, redis } of [
+  { name: 'in process', redis: false },
+  { name: 'on Redis, reset by another gateway', redis: true },
+]) {
+  t.test(`${name}, what was charged before a reset takes nothing from what is spent after it`, async t => {
+    if (redis && redisCommand(t) === undefined) return
+    const server = redis ? await startRedis() : undefined
+    if (server !== undefined) t.teardown(() => server.stop())
+    const settings = { redis: server?.url ?? '', deadline: 5000, instances: 1, onError: 'local' } as const
+    const here = await openStore(settings, quiet, hooks)
+    const other = redis ? await openStore(settings, quiet, hooks) : here
+    t.teardown(() => Promise.all([here.store.close(), redis && other.store.close()]))
+    const month = { unit: 'month', timezone: 'UTC' } as const
+    for (const [algorithm, calendar] of [
+      ['sliding-window'],
+      ['fixed-window'],
+      ['token-bucket'],
+      ['fixed-window', month],
+    ] as const) {
+      const windows = [{ name: 'w', quota: 1000, ms: 2_678_400_000, algorithm, calendar }]
+      const ask: Ask = {
+        ...askOf(`{${name} ${algorithm} ${calendar?.unit}}`),
+        demand: { kind: 'windows', windows, lease: false, cost: 10 },
+      }
+      const [before] = (await here.store.take([ask], 'holder')) as [Answer]
+      await sleep(2)
+      await other.forget(ask.key)
+      await sleep(2)
+      const [after] = (await here.store.take([ask], 'holder')) as [Answer]
+      const used = async () => ((await here.store.peek([ask])) as [Answer])[0].counts[0]?.used
+      here.store.giveBack([ask], [before])
+      t.equal(Math.ceil((await used()) ?? 0), 20, `${algorithm}: 10 more than was spent`)
+      here.store.giveBack([ask], [after])
+      await waitUntil('what was spent since to be given back', async () => (await used()) === 10)
+    }
+  })
+}

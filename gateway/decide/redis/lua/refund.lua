@@ -1,7 +1,7 @@
 -- Takes back tokens that were charged a moment ago, as if they had never been asked for. Prepended: window.lua,
 -- meter.lua.
 --
--- KEYS  one counter per ask
+-- KEYS  one counter per ask, then for each the time of its last reset
 -- ARGV  1: now in microseconds, or '' for Redis's clock (a given clock is for tests)
 --       2: when the tokens were charged, as `take` returned it
 --       then per ask: kind (w or m), n and n values, as for `take`
@@ -97,10 +97,13 @@ local function refund_meter(key, meter)
   write_meter(key, state, now, given_clock and TEST_TTL_MS)
 end
 
-for _, key in ipairs(KEYS) do
+for i = 1, #KEYS / 2 do
+  local key, reset_at = KEYS[i], tonumber(redis.call('GET', KEYS[i + #KEYS / 2]) or 0)
   local kind, n, first = ARGV[arg], tonumber(ARGV[arg + 1]), arg + 2
   arg = first + n
-  if kind == 'm' then
+  if at < reset_at then
+    -- What was charged is forgotten.
+  elseif kind == 'm' then
     refund_meter(key, meter_of(first))
   else
     local windows = windows_of(first, n, now)
