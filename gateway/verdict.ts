@@ -95,10 +95,18 @@ export interface Admission {
 
 /** Decides about the messages that the client of one WebSocket sends. One question at a time. */
 export interface MessageGate {
-  /** Counts as many of the next `count` messages as there is room for. Never rejects. */
-  admit(count: number): Admission | Promise<Admission>
+  /**
+   * Counts as many of the next `count` messages as there is room for. Never rejects.
+   *
+   * @param isLast the message at the front waits no longer, not even for its turn
+   */
+  admit(count: number, isLast: boolean): Admission | Promise<Admission>
   /** The message at the front is refused for good, and with it the WebSocket. Says why. */
   refuse(): 'limited' | 'unavailable'
+  /** Set by who asks: called when there may be room before the time that an admission has named. */
+  onTurn?: (() => void) | undefined
+  /** Nothing more is asked: the WebSocket ends. */
+  leave(): void
 }
 
 /** What became of the messages of one WebSocket under one rule, in the mode of `outcome`. */

@@ -9,6 +9,7 @@ import type { Project, Rule } from '../types.js'
 import type { Outcome, Verdict } from '../verdict.js'
 import { Denials } from './denials.js'
 import type { OnSlots } from './hold.js'
+import { MessageTurns } from './message-turns.js'
 import { MessageCounter } from './messages.js'
 import { Overflow } from './overflow.js'
 import { type DecideRequest, outcomeOf, type Question, type Questions } from './question.js'
@@ -36,6 +37,7 @@ export interface DeciderParts {
 
 export class Decider {
   readonly #parts: DeciderParts
+  readonly #turns = new MessageTurns()
   readonly #denials: NonNullable<DeciderParts['denials']>
   readonly #overflow = new Overflow()
   readonly #onSlots: OnSlots
@@ -104,7 +106,10 @@ export class Decider {
    * @param current the rule in the mode that holds now
    */
   messagesOf(request: DecideRequest, current: (rule: Rule) => Rule): MessageCounter {
-    return new MessageCounter({ ...this.#parts, denials: this.#denials, current }, request)
+    return new MessageCounter(
+      { ...this.#parts, denials: this.#denials, turns: this.#turns, current },
+      request,
+    )
   }
 
   /** Forgets that `key` was refused: something that counts by it was given back. */

@@ -5,10 +5,12 @@
 import type { Matched, Rule } from '../types.js'
 import type { Admission, MessageGate, MessageTotals, Outcome } from '../verdict.js'
 import type { DeciderParts } from './decide.js'
+import type { MessageTurns } from './message-turns.js'
 import { type DecideRequest, outcomeOf, type Question } from './question.js'
-import type { Answer } from './store/store.js'
+import { type Answer, uncounted } from './store/store.js'
 
 export interface MessageParts extends Pick<DeciderParts, 'questions' | 'store' | 'onMessage' | 'onLost'> {
+  readonly turns: MessageTurns
   readonly denials: NonNullable<DeciderParts['denials']>
   /** The rule in the mode that holds now. */
   current(rule: Rule): Rule
@@ -27,11 +29,14 @@ const NOTHING: Asked = { granted: true, outcomes: [] }
 const AT_ONCE = 128
 
 export class MessageCounter implements MessageGate {
+  onTurn: (() => void) | undefined
   readonly #parts: MessageParts
   readonly #request: DecideRequest
   readonly #totals = new Map<string, { outcome: Outcome; admitted: number; refused: number }>()
   #matched: readonly Matched[]
   #enforced: Question[] = []
+  /** The counters of these. */
+  #keys: readonly string[] = []
   #observed: Question[] = []
   /** Outcomes that need no store: a part of the key is absent, or a limiter failed. */
   #fixed: Outcome[] = []
@@ -59,8 +64,22 @@ export class MessageCounter implements MessageGate {
     return this.#observing?.then(() => this.settled)
   }
 
-  admit(count: number): Admission | Promise<Admission> {
+  admit(count: number, isLast: boolean): Admission | Promise<Admission> {
     this.#takeUpModes()
+    const { turns } = this.#parts
+    if (isLast || turns.isTurn(this, this.#keys)) return this.#admit(count)
+    turns.begin(this, this.#keys)
+    this.#refusal = this.#enforced.map(question => outcomeOf(question, inVain(question)))
+    return { admitted: 0 }
+  }
+
+  leave(): void {
+    this.#parts.turns.end(this, this.#keys)
+  }
+
+  #admit(most: number): Admission | Promise<Admission> {
+    const count = Math.min(most, this.#share())
+    const isShare = count < most
     const pending: Promise<Asked>[] = []
     let admitted = 0
     for (let i = 0; i < count; i += 1) {
@@ -70,12 +89,12 @@ export class MessageCounter implements MessageGate {
       else if (this.#judge(asked)) admitted += 1
       else break
     }
-    if (pending.length === 0) return this.#admission(admitted, count)
+    if (pending.length === 0) return this.#admission(admitted, count, isShare)
     return Promise.all(pending).then(
-      all => this.#admission(admitted + all.filter(asked => this.#judge(asked)).length, count),
+      all => this.#admission(admitted + all.filter(asked => this.#judge(asked)).length, count, isShare),
       error => {
         this.#parts.onLost(error)
-        return this.#admission(admitted, count)
+        return this.#admission(admitted, count, isShare)
       },
     )
   }
@@ -89,6 +108,7 @@ export class MessageCounter implements MessageGate {
 
   /** Turns the rules into questions, which stay the same for all messages. */
   #ask(): void {
+    this.leave()
     this.#enforced = []
     this.#observed = []
     this.#fixed = []
@@ -98,6 +118,15 @@ export class MessageCounter implements MessageGate {
       if ('result' in question) this.#fixed.push(question)
       else (question.rule.mode === 'enforce' ? this.#enforced : this.#observed).push(question)
     }
+    this.#keys = this.#enforced.map(({ key }) => key)
+  }
+
+  /** Where others wait for the same, nobody takes a whole window. */
+  #share(): number {
+    const others = this.#parts.turns.others(this, this.#keys)
+    if (others === 0) return Number.POSITIVE_INFINITY
+    const quotas = this.#enforced.map(({ demand }) => (demand.kind === 'meter' ? demand.quota : 1))
+    return Math.max(1, Math.floor(Math.min(...quotas) / (others + 1)))
   }
 
   /** A WebSocket may stay open for days, so a mode set on the admin port applies to its next messages. */
@@ -153,9 +182,16 @@ export class MessageCounter implements MessageGate {
     return granted
   }
 
-  #admission(admitted: number, count: number): Admission {
+  #admission(admitted: number, count: number, isShare: boolean): Admission {
     if (admitted > 0) this.#observe(admitted)
-    if (admitted === count) return { admitted }
+    const { turns } = this.#parts
+    if (admitted === count) {
+      turns.end(this, this.#keys)
+      // Its share is used up: the others come first.
+      if (isShare) turns.begin(this, this.#keys)
+      return { admitted }
+    }
+    turns.begin(this, this.#keys)
     return { admitted, waitMs: waitOf(this.#refusal) }
   }
 
@@ -221,6 +257,12 @@ export class MessageCounter implements MessageGate {
 /** Of a report-only rule, or of one that could not count and lets the message pass. */
 function wordFor({ result }: Outcome): 'admitted' | 'refused' {
   return result === 'limited' ? 'refused' : 'admitted'
+}
+
+/** The answer to a message whose turn has not come. */
+function inVain(question: Question): Answer {
+  const counts = uncounted(question).map(count => ({ ...count, violated: true }))
+  return { granted: false, unavailable: false, store: 'none', counts }
 }
 
 /** Ms until no window is violated; undefined if that is not known. */

@@ -42,6 +42,8 @@ export class CountedMessages {
   /** Until when the message at the front waits for room, by `performance.now()`; undefined if it does not. */
   #until: number | undefined
   #timer: NodeJS.Timeout | undefined
+  /** There may be room since it was asked. */
+  #isWoken = false
   #isStopped = false
   #hasEnded = false
 
@@ -56,6 +58,7 @@ export class CountedMessages {
     this.#client = client
     this.#upstream = upstream
     this.#onRefused = onRefused
+    gate.onTurn = () => this.#tryNow()
     client.on('data', this.#onData).on('end', () => this.#end())
     upstream.on('drain', this.#onDrain)
   }
@@ -64,6 +67,7 @@ export class CountedMessages {
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
+    this.#gate.leave()
     this.#client.off('data', this.#onData)
     this.#upstream.off('drain', this.#onDrain)
   }
@@ -74,6 +78,8 @@ export class CountedMessages {
     this.#admitted = 0
     this.#passed = -this.#carried.length
     this.#isHeld = true
+    // The rest of a message that is admitted, and control frames, wait for nobody.
+    this.#pass(this.#found.starts[0] ?? this.#found.end)
     this.#goOn()
     if (this.#isHeld) this.#client.pause()
   }
@@ -88,7 +94,8 @@ export class CountedMessages {
   #goOn(): void {
     while (this.#admitted < this.#found.starts.length) {
       const count = Math.min(this.#found.starts.length - this.#admitted, AT_ONCE)
-      const admission = this.#gate.admit(count)
+      const isLast = this.#until !== undefined && performance.now() >= this.#until
+      const admission = this.#gate.admit(count, isLast)
       if (admission instanceof Promise) {
         void admission.then(late => {
           if (!this.#isStopped && this.#admit(late, count)) this.#goOn()
@@ -98,6 +105,16 @@ export class CountedMessages {
       if (!this.#admit(admission, count)) return
     }
     this.#complete()
+  }
+
+  /** There may be room for the message at the front before its time. */
+  #tryNow(): void {
+    if (this.#isStopped) return
+    this.#isWoken = this.#timer === undefined
+    if (this.#isWoken) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#goOn()
   }
 
   /** True if all that were asked about are admitted. */
@@ -116,7 +133,9 @@ export class CountedMessages {
       if (this.#gate.refuse() === 'limited') this.#refuse(POLICY_VIOLATION, 'too many messages')
       else this.#refuse(TRY_AGAIN_LATER, 'messages cannot be counted')
     } else {
-      this.#timer = setTimeout(() => this.#goOn(), Math.min(leftMs, Math.max(waitMs, SHORTEST_WAIT_MS)))
+      const ms = this.#isWoken ? 0 : waitMs
+      this.#isWoken = false
+      this.#timer = setTimeout(() => this.#tryNow(), Math.min(leftMs, Math.max(ms, SHORTEST_WAIT_MS)))
     }
     return false
   }

@@ -107,6 +107,22 @@ onEachStore(t, 'a message that finds room within a second goes on', async (t, st
   t.equal(socket.readyState, socket.OPEN)
 })
 
+onEachStore(
+  t,
+  'several WebSockets of a key share each window, and none of them is closed',
+  async (t, store) => {
+    const { url, upstream, counted } = await start(t, store, 'quota: { requests: 6, per: 1s }')
+    const sockets = await Promise.all([openSocket(t, url), openSocket(t, url), openSocket(t, url)])
+    for (const socket of sockets) sendAll(socket, ...numbered(8))
+    await waitUntil('the last message', () => upstream.messages.length === 24, 30_000)
+    t.equal(await counted('limited'), 0)
+    t.same(
+      sockets.map(({ readyState }) => readyState),
+      sockets.map(({ OPEN }) => OPEN),
+    )
+  },
+)
+
 onEachStore(t, 'the quota is that of the key, over all its WebSockets', async (t, store) => {
   const { url, upstream } = await start(t, store, 'quota: { requests: 10, per: 60s }')
   const [one, other, foreign] = await Promise.all([

@@ -45,6 +45,8 @@ class ScriptedGate implements MessageGate {
     this.refusals += 1
     return 'limited' as const
   }
+
+  leave(): void {}
 }
 
 const message = fc
@@ -101,6 +103,16 @@ t.test('a message without room is refused after a second, and nothing of it pass
   t.same(bytes(), Buffer.concat([frame(TEXT, 'one'), frame(PING)]))
 })
 
+t.test('the rest of an admitted message passes, although the next one is refused', async t => {
+  const { client, bytes, refused } = joined(new ScriptedGate([1, ...Array(1_000).fill(0)]))
+  const [one, two] = [frame(TEXT, 'one'), frame(TEXT, 'two')]
+  client.write(one.subarray(0, 3))
+  await new Promise(setImmediate)
+  client.write(Buffer.concat([one.subarray(3), two]))
+  await waitUntil('the refusal', () => refused.length > 0)
+  t.same(bytes(), one)
+})
+
 t.test('a client that goes on sending while a message waits is not read', async t => {
   let admit = (_: Admission): void => {}
   const gate = {
@@ -109,6 +121,7 @@ t.test('a client that goes on sending while a message waits is not read', async 
         admit = resolve
       }),
     refuse: () => 'limited' as const,
+    leave() {},
   }
   const { client, counted, bytes } = joined(gate)
   client.write(frame(TEXT, 'one'))
