@@ -3,7 +3,14 @@
  * outage would grant the quota twice, once here and once there.
  */
 import { BoundedMap } from '../store/bounded-map.js'
-import { type Answer, type Ask, costOf, isChargedLater, type LateCharge } from '../store/store.js'
+import {
+  type Answer,
+  type Ask,
+  costOf,
+  type Granted,
+  isChargedLater,
+  type LateCharge,
+} from '../store/store.js'
 
 /** Tokens spent at one time. */
 export interface LocalSpend {
@@ -13,7 +20,7 @@ export interface LocalSpend {
    * Once Redis was told: when they count as spent there, in microseconds of its clock. Undefined if it has not heard,
    * and then they are owed again.
    */
-  countedAt?: Promise<number | undefined>
+  countedAt?: Promise<number | undefined> | undefined
 }
 
 /** Tokens spent locally, oldest first. */
@@ -66,20 +73,14 @@ export class Backlog {
     })
   }
 
-  /** Removes a grant that was not used after all, and that Redis was not told of. */
-  forgive({ key, demand }: Ask, answer: Answer): void {
-    if (!isGrantedHere(demand, answer)) return
-    const spent = this.#owed.get(key)?.spent ?? []
-    for (
-      let rest = costOf(demand), last = spent.at(-1);
-      rest > 0 && last !== undefined;
-      last = spent.at(-1)
-    ) {
-      const taken = Math.min(rest, last.count)
-      rest -= taken
-      last.count -= taken
-      if (last.count === 0) spent.pop()
-    }
+  /** Removes a grant, or a part of it, that was not used after all, and that Redis was not told of. */
+  forgive({ key, demand }: Ask, { owed: spend }: Granted): void {
+    const spent = this.#owed.get(key)?.spent
+    const at = spend === undefined ? -1 : (spent?.indexOf(spend) ?? -1)
+    if (spend === undefined || spent === undefined || at === -1) return
+    spend.count -= Math.min(costOf(demand), spend.count)
+    if (spend.count > 0) return
+    spent.splice(at, 1)
     if (spent.length === 0) this.#owed.delete(key)
   }
 
@@ -116,10 +117,21 @@ export class Backlog {
 
   /** These charges did not arrive: they are owed again, as if spent now. */
   restore(backlog: readonly BacklogEntry[]): void {
-    for (const { ask, spent } of backlog) {
+    for (const { ask, spent, spends } of backlog) {
       this.#sent.delete(ask.key)
-      for (let i = 1; i < spent.length; i += 2) this.#note(ask.key, spent[i] as number)
+      for (const spend of spends) this.#restore(ask.key, spend)
+      // A charge made after the fact.
+      if (spends.length === 0)
+        for (let i = 1; i < spent.length; i += 2) this.#note(ask.key, spent[i] as number)
     }
+  }
+
+  #restore(key: string, spend: LocalSpend): void {
+    spend.at = this.#now()
+    spend.countedAt = undefined
+    const owed = this.#owed.get(key)
+    if (owed === undefined) this.#owed.set(key, { spent: [spend] })
+    else owed.spent.push(spend)
   }
 
   #note(key: string, count: number): LocalSpend {

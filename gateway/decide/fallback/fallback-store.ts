@@ -8,7 +8,6 @@ import {
   type Answer,
   type Ask,
   type CounterStore,
-  type Granted,
   type LateCharge,
   type RemoteStore,
   uncounted,
@@ -80,16 +79,16 @@ export class FallbackStore implements CounterStore {
 
   /** What was granted here is owed to Redis, or Redis was told of it: then it has to give that back. */
   #forgive(ask: Ask, answer: Answer): void {
+    if (!answer.granted || answer.owed === undefined) return
     const { backlog } = this.#options
-    const { countedAt } = (answer.granted ? answer.owed : undefined) ?? {}
-    if (countedAt === undefined) {
-      backlog.forgive(ask, answer)
-      return
+    const { countedAt } = answer.owed
+    if (countedAt === undefined) backlog.forgive(ask, answer)
+    else {
+      void countedAt.then(at => {
+        if (at === undefined) backlog.forgive(ask, answer)
+        else this.giveBack([ask], [{ ...answer, store: 'redis', at, owed: undefined }])
+      })
     }
-    void countedAt.then(at => {
-      if (at === undefined) backlog.forgive(ask, answer)
-      else this.giveBack([ask], [{ ...(answer as Granted), store: 'redis', at, owed: undefined }])
-    })
   }
 
   readonly #giveBackLater = (asks: readonly Ask[], answers: readonly Answer[]): void => {
