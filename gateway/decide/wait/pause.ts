@@ -52,20 +52,27 @@ export function pauseOf({ questions, answers, at }: Tried, since: number): Pause
     if (answer.granted || resets.length === 0) continue
     const { rule, demand } = question
     if (rule.waits === undefined) return undefined
-    refusals.push({ question, answer, at })
+    const refusal: Refusal = { question, answer, at }
+    refusals.push(refusal)
     until = Math.min(until, since + rule.waits.ms)
     if (demand.kind === 'slots') {
       // In this process every slot that is given back is seen.
       const next = answer.store === 'memory' ? Number.POSITIVE_INFINITY : at + rule.waits.ms / POLLS
       pollAt = Math.max(pollAt, next)
     } else {
-      const reset = Math.max(...resets)
-      resetAt = Math.max(resetAt, at + reset)
-      notBefore = Math.max(notBefore, at + Math.max(SHORTEST_MS, reset, answer.askAgainMs ?? 0))
+      resetAt = Math.max(resetAt, at + Math.max(...resets))
+      notBefore = Math.max(notBefore, roomAt(refusal))
     }
   }
   if (refusals.length === 0 || at >= until || resetAt > until) return undefined
   return { refusals, notBefore: Math.min(notBefore, until), pollAt: pollLast(pollAt, until), until }
+}
+
+/** When the windows of a key have room after a refusal. */
+export function roomAt({ answer, at }: Refusal): number {
+  const resets = answer.counts.map(({ violated, resetMs }) => (violated ? resetMs : 0))
+  const askAgainMs = 'askAgainMs' in answer ? (answer.askAgainMs ?? 0) : 0
+  return at + Math.max(SHORTEST_MS, askAgainMs, ...resets)
 }
 
 /** The last look is at the end of the wait; without polls there is none. */

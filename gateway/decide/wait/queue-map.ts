@@ -31,15 +31,16 @@ export class QueueMap {
 
   /** True if somebody waits for one of these keys. */
   isBehind(questions: readonly Question[]): boolean {
-    return this.#queues.size > 0 && questions.some(({ key }) => this.#queues.has(key))
+    return this.#queues.size > 0 && questions.some(one => this.#queues.get(one.key)?.isFor(one) === true)
   }
 
   /** The refusal of a request that cannot wait behind those who wait for one of its keys. */
   refusedBehind(questions: readonly Question[], now: number): Tried | undefined {
     if (this.#queues.size === 0) return undefined
-    const refusals = questions.flatMap(
-      ({ key }) => this.#queues.get(key)?.refusalAtOnce(questions, now) ?? [],
-    )
+    const refusals = questions.flatMap(one => {
+      const queue = this.#queues.get(one.key)
+      return queue?.isFor(one) ? (queue.refusalAtOnce(questions, now) ?? []) : []
+    })
     return refusals.length === 0 ? undefined : triedOf(refusals, now)
   }
 

@@ -1,7 +1,7 @@
 /** Those who wait for one counter key, in the order in which they have arrived. */
 import type { Rule } from '../../types.js'
 import type { Question } from '../question.js'
-import { costOf } from '../store/store.js'
+import { costOf, sameQuota } from '../store/store.js'
 import { behindFirst, type Refusal, refusedLike } from './pause.js'
 import type { Waiter } from './waiter.js'
 
@@ -37,6 +37,11 @@ export class WaitQueue {
 
   get waiters(): readonly Waiter[] {
     return this.#waiters
+  }
+
+  /** False for a request under another limit than those who wait: the limit was edited since. */
+  isFor({ demand }: Question): boolean {
+    return demand.kind === 'slots' || sameQuota(this.#refusal.question.demand, demand)
   }
 
   /** The store has refused its key again. */

@@ -11,6 +11,7 @@ import { QueueMap, triedOf, type WaitingOfRule } from './queue-map.js'
 import type { WaitQueue } from './wait-queue.js'
 import {
   alikeBehind,
+  holdsUp,
   isFirst,
   type Patient,
   turnOf,
@@ -107,12 +108,19 @@ export class WaitQueues {
     try {
       for (const queue of this.#changed) {
         this.#changed.delete(queue)
-        const { first } = queue
-        if (first !== undefined) this.#check(first)
-        else this.byKey.delete(queue)
+        if (queue.length === 0) this.byKey.delete(queue)
+        else this.#checkFront(queue)
       }
     } finally {
       this.#isAdvancing = false
+    }
+  }
+
+  /** Up to the first who holds up those behind it. */
+  #checkFront(queue: WaitQueue): void {
+    for (const waiter of [...queue.waiters]) {
+      this.#check(waiter)
+      if (waiter.queues.has(queue) && holdsUp(waiter, queue, this.#parts.now())) return
     }
   }
 
@@ -122,8 +130,8 @@ export class WaitQueues {
     waiter.cancel()
     waiter.cancel = NOT_SET
     const now = this.#parts.now()
-    const turn = turnOf(waiter)
-    if (turn <= now && this.#joinOthers(waiter) && isFirst(waiter)) {
+    const turn = turnOf(waiter, now)
+    if (turn <= now && this.#joinOthers(waiter) && isFirst(waiter, now)) {
       this.#ask(waiter)
     } else if (waiter.until <= now) this.#end(waiter, 'refused')
     else if (waiter.state === 'waiting') {
