@@ -39,6 +39,8 @@ export interface DecideRequest {
   readonly isMessage?: true | undefined
   /** A request whose client leaves while it waits is dropped. */
   readonly client?: Client | undefined
+  /** Called when the request begins to wait. */
+  readonly waits?: (() => void) | undefined
   /** Called once the store has answered; `startedAt` by `performance.now()`. */
   readonly storeCalled?: ((startedAt: number, remote: boolean) => void) | undefined
 }

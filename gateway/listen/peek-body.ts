@@ -52,6 +52,21 @@ export function peekBody(
   })
 }
 
+/**
+ * Begins to read a body that nobody wants yet, up to `limitBytes` and as far as the `memory` allows: over HTTP/1.1 a client
+ * that leaves is only noticed when everything before has been read. The returned body yields all of it.
+ */
+export function readAhead(body: IncomingBody, limitBytes: number, memory: Memory): IncomingBody {
+  let taken = 0
+  const onPiece = (bytes: number) => {
+    if (memory.take(bytes)) taken += bytes
+    else seen.stop()
+  }
+  const seen = new SeenBody(body, limitBytes, onPiece, () => memory.giveBack(taken))
+  seen.start()
+  return seen
+}
+
 /** A body whose first bytes are read before it has a reader. */
 class SeenBody implements IncomingBody, BodyReader {
   readonly #source: IncomingBody

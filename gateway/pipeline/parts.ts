@@ -49,6 +49,8 @@ export interface PipelineParts {
   answerTail(matched: readonly Matched[]): AnswerTail | undefined
   /** Waits for the first bytes of the body, but not for long; the returned `body` yields all of it. */
   peekBody(body: IncomingBody, facts: Facts): Promise<Peeked>
+  /** Reads a body for which nobody asks yet, so that its client is seen to leave. */
+  readAhead(body: IncomingBody, facts: Facts): IncomingBody
   /** Reports the first bytes of the body while it streams on. */
   tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
   decide(request: DecideRequest): Verdict | Promise<Verdict>

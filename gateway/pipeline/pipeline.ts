@@ -166,10 +166,22 @@ class PipelineRequest implements ResponseWatcher {
       isBodyLate: peeked?.isLate,
       calls: context.calls,
       client: context.res,
+      waits: () => this.#readAhead(facts),
       storeCalled: storeCalled(context),
     })
     if (!(verdict instanceof Promise)) return this.#settle(routed, verdict, startedAt)
     return this.#await(verdict.then(settled => this.#settle(routed, settled, startedAt)))
+  }
+
+  /** While a request waits, so that a client of HTTP/1.1 that leaves is noticed although it has sent a body. */
+  #readAhead(facts: Facts): void {
+    const context = this.#context
+    const { body, fields } = context.req
+    const isUnread = body !== undefined && context.body === undefined && this.#takeOver === undefined
+    // A client that waits for `100 Continue` has sent nothing yet.
+    if (!isUnread || fields.get('expect') !== undefined) return
+    context.body = this.#parts.readAhead(body, facts)
+    context.isReadAhead = true
   }
 
   /** Takes the verdict, with which the request may hold slots. */
@@ -207,9 +219,10 @@ class PipelineRequest implements ResponseWatcher {
   /** What answers a JSON-RPC call has its id, which is in the body: so that is read first, if it has not been. */
   #refuseCalls(routed: Routed, rejection: Rejection): void | Promise<void> {
     const context = this.#context
-    const { body } = context.req
-    const isUnread = body !== undefined && context.body === undefined && this.#takeOver === undefined
-    if (!isUnread || !this.#parts.answersCalls(routed.matched)) return this.#refuse(rejection)
+    const body = context.body ?? context.req.body
+    const isUnread = body !== undefined && (context.body === undefined || context.isReadAhead)
+    if (!isUnread || this.#takeOver !== undefined || !this.#parts.answersCalls(routed.matched))
+      return this.#refuse(rejection)
     return this.#await(this.#peek(routed, body).then(() => this.#refuse(rejection)))
   }
 
@@ -262,8 +275,9 @@ class PipelineRequest implements ResponseWatcher {
   #observeBody({ facts, project }: Routed): void {
     const context = this.#context
     const { observing: matched, req } = context
-    if (req.body === undefined) return
-    context.body = this.#parts.tapBody(req.body, bodyPrefix => {
+    const body = context.body ?? req.body
+    if (body === undefined) return
+    context.body = this.#parts.tapBody(body, bodyPrefix => {
       const { callsIn, countsCalls, decide: judge } = this.#parts
       const calls = matched.some(countsCalls) ? callsIn(facts, bodyPrefix, false) : undefined
       const decide = async () => judge({ facts, project, matched, bodyPrefix, calls })

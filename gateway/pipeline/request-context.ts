@@ -41,6 +41,8 @@ export class RequestContext {
   upstream: Upstream | undefined
   /** The request body, if it has been inspected; otherwise that of `req` is forwarded. */
   body: IncomingBody | undefined
+  /** `body` was only begun while the request waited: nobody has looked at it. */
+  isReadAhead = false
   /** The JSON-RPC calls in the body, if an enforced rule counts by them: a refusal answers them. */
   calls: Calls | undefined
   /** Pending verdict. A client may leave before it, but the request is still charged and must be recorded. */

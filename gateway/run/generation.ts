@@ -15,7 +15,7 @@ import { TrustedProxies } from '../listen/client.js'
 import { Shares } from '../listen/client-shares.js'
 import { createCredentials } from '../listen/credentials.js'
 import { type FactsSettings, readFacts } from '../listen/facts.js'
-import { type Memory, peekBody, tapBody } from '../listen/peek-body.js'
+import { type Memory, peekBody, readAhead, tapBody } from '../listen/peek-body.js'
 import type { Crossings } from '../notify/crossings.js'
 import { notifiesIn } from '../notify/notice.js'
 import { type AccessLog, accessLog, type UnreadRequest } from '../observe/access-log.js'
@@ -176,6 +176,7 @@ export class Generation implements InForce {
       answersCalls,
       callsIn,
       peekBody: (body, { network }) => peekBody(body, PEEK_BYTES, PEEK_MS, memoryOf(network)),
+      readAhead: (body, { network }) => readAhead(body, PEEK_BYTES, memoryOf(network)),
       answerTail: matched => (watchesAnswer(matched) ? new LastBytes() : undefined),
       tapBody: (body, onPrefix) => tapBody(body, PEEK_BYTES, onPrefix),
       ...this.#decide(),

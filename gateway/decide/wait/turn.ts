@@ -57,7 +57,8 @@ export class Turn implements Patient {
 
   /** Waits until it is admitted, refused, or its client has left. */
   end(): Promise<WaitEnd> {
-    const { client } = this.#request
+    const { client, waits } = this.#request
+    waits?.()
     return this.#parts.queues.wait(this, this.#refused, leave => {
       if (client?.closed) leave()
       else client?.watch({ onClose: leave })

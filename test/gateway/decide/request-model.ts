@@ -179,7 +179,7 @@ export class Model {
     sendRejection: (_req, res) => res.cut(),
     finished() {},
     ended() {},
-  } satisfies Omit<PipelineParts, 'peekBody' | 'tapBody'> as unknown as PipelineParts)
+  } satisfies Omit<PipelineParts, 'peekBody' | 'readAhead' | 'tapBody'> as unknown as PipelineParts)
 
   #begin(exchange: Exchange): void {
     if (this.#throws) throw new Error('forward')
