@@ -102,7 +102,11 @@ export function questionOf(
   const matched = { rule, route: found?.route ?? '/' }
   const question = questions.of(
     matched,
-    { facts, project, matched: [matched], bodyPrefix: bodyPrefix?.subarray(0, PEEK_BYTES), calls },
+    {
+      ...{ facts, project, matched: [matched], calls },
+      bodyPrefix: bodyPrefix?.subarray(0, PEEK_BYTES),
+      isMessage: rule.countsMessages,
+    },
     0,
   )
   return question === 'skip' ? undefined : question

@@ -3,6 +3,7 @@
  * one is not, the client is not read.
  */
 import type { Socket } from 'node:net'
+import { CLOSING_MS } from '../http1/lingering-close.js'
 import type { Admission, MessageGate } from '../verdict.js'
 import { type Found, MessageFinder } from './message-finder.js'
 
@@ -10,6 +11,8 @@ import { type Found, MessageFinder } from './message-finder.js'
 const HOLD_MS = 1000
 /** Messages that are asked about at a time. */
 const AT_ONCE = 128
+/** After so many in one read, the next read is left to a later turn. */
+const MANY = 256
 /** A wait that a store understates must not become a busy loop. */
 const SHORTEST_WAIT_MS = 5
 
@@ -42,6 +45,7 @@ export class CountedMessages {
   /** Until when the message at the front waits for room, by `performance.now()`; undefined if it does not. */
   #until: number | undefined
   #timer: NodeJS.Timeout | undefined
+  #ending: NodeJS.Timeout | undefined
   /** There may be room since it was asked. */
   #isWoken = false
   #isStopped = false
@@ -67,6 +71,7 @@ export class CountedMessages {
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
+    clearTimeout(this.#ending)
     this.#gate.leave()
     this.#client.off('data', this.#onData)
     this.#upstream.off('drain', this.#onDrain)
@@ -82,12 +87,26 @@ export class CountedMessages {
     this.#pass(this.#found.starts[0] ?? this.#found.end)
     this.#goOn()
     if (this.#isHeld) this.#client.pause()
+    else if (this.#found.starts.length > MANY) {
+      // Others must have their turn: many reads of tiny messages come in one turn of the event loop.
+      this.#client.pause()
+      setImmediate(() => this.#readOn())
+    }
   }
 
   /** The client sends no more. That may show while messages wait, even if it is not read meanwhile. */
   #end(): void {
     this.#hasEnded = true
-    if (!this.#isHeld && !this.#isStopped) this.#upstream.end()
+    if (this.#isStopped) return
+    if (!this.#isHeld) this.#upstream.end()
+    // Nobody is left who could be slowed down.
+    else this.#ending = setTimeout(() => this.#giveUp(), CLOSING_MS)
+  }
+
+  /** The client has left, and what it has sent still waits. */
+  #giveUp(): void {
+    this.stop()
+    this.#upstream.end()
   }
 
   /** Asks for the messages that are not admitted yet, a part of them at a time. */
@@ -167,7 +186,7 @@ export class CountedMessages {
 
   /** Reads on, as soon as nothing is held and the upstream takes more. */
   #readOn(): void {
-    if (this.#isHeld) return
+    if (this.#isHeld || this.#isStopped) return
     if (this.#upstream.writableNeedDrain) this.#client.pause()
     else this.#client.resume()
   }

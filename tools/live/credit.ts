@@ -68,6 +68,8 @@ sluice credit acme-production`,
       throw new Unusable('Say where: --bucket NAME --window NAME.')
     if (why === undefined) throw new Unusable('Say why: --why TEXT.')
     const body = { bucket, window, amount: wholeNumber(amount), why, by }
+    if (!/^[!-~]([ -~]*[!-~])?$/.test(id))
+      throw new Unusable('--id may hold letters, digits and punctuation of ASCII, and blanks between them.')
     const headers = { 'idempotency-key': id }
     const answer = await ask<AddedCredit>({ method: 'POST', path, body, headers }, live, io)
     print(answer, json, io, addedText)
