@@ -25,6 +25,8 @@ export interface LocalSpend {
 
 /** Tokens spent locally, oldest first. */
 interface Owed {
+  /** The latest that was granted. */
+  ask: Ask
   readonly spent: LocalSpend[]
 }
 
@@ -68,8 +70,10 @@ export class Backlog {
    */
   owe(asks: readonly Ask[], answers: readonly Answer[]): Answer[] {
     return answers.map((answer, i) => {
-      const { key, demand } = asks[i] as Ask
-      return isGrantedHere(demand, answer) ? { ...answer, owed: this.#note(key, costOf(demand)) } : answer
+      const ask = asks[i] as Ask
+      return isGrantedHere(ask.demand, answer)
+        ? { ...answer, owed: this.#note(ask, costOf(ask.demand)) }
+        : answer
     })
   }
 
@@ -84,18 +88,33 @@ export class Backlog {
     if (spent.length === 0) this.#owed.delete(key)
   }
 
+  get isEmpty(): boolean {
+    return this.#owed.size === 0
+  }
+
   /** Takes out the entries of these keys. */
   settle(asks: readonly Ask[]): BacklogEntry[] {
-    if (this.#owed.size === 0) return []
+    return this.isEmpty ? [] : asks.flatMap(ask => this.#settle(ask))
+  }
+
+  /** Takes out at most that many entries of keys for which `isDue`. */
+  settleSome(most: number, isDue: (key: string) => boolean): BacklogEntry[] {
+    const due: Ask[] = []
+    for (const { ask } of this.#owed.values()) {
+      if (due.length >= most) break
+      if (isDue(ask.key)) due.push(ask)
+    }
+    return this.settle(due)
+  }
+
+  #settle(ask: Ask): BacklogEntry[] {
+    const owed = this.#owed.get(ask.key)
+    if (owed === undefined) return []
+    this.#owed.delete(ask.key)
+    this.#sent.set(ask.key, true)
     const now = this.#now()
-    return asks.flatMap(ask => {
-      const owed = this.#owed.get(ask.key)
-      if (owed === undefined) return []
-      this.#owed.delete(ask.key)
-      this.#sent.set(ask.key, true)
-      const spends = owed.spent
-      return [{ ask, spent: spends.flatMap(({ at, count }) => [now - at, count]), spends }]
-    })
+    const spends = owed.spent
+    return [{ ask, spent: spends.flatMap(({ at, count }) => [now - at, count]), spends }]
   }
 
   /** Takes out those of these keys whose backlog was sent to Redis: the counts that Redis answers then include it. */
@@ -119,24 +138,25 @@ export class Backlog {
   restore(backlog: readonly BacklogEntry[]): void {
     for (const { ask, spent, spends } of backlog) {
       this.#sent.delete(ask.key)
-      for (const spend of spends) this.#restore(ask.key, spend)
+      for (const spend of spends) this.#restore(ask, spend)
       // A charge made after the fact.
-      if (spends.length === 0)
-        for (let i = 1; i < spent.length; i += 2) this.#note(ask.key, spent[i] as number)
+      if (spends.length === 0) for (let i = 1; i < spent.length; i += 2) this.#note(ask, spent[i] as number)
     }
   }
 
-  #restore(key: string, spend: LocalSpend): void {
+  #restore(ask: Ask, spend: LocalSpend): void {
     spend.at = this.#now()
     spend.countedAt = undefined
-    const owed = this.#owed.get(key)
-    if (owed === undefined) this.#owed.set(key, { spent: [spend] })
+    const owed = this.#owed.get(ask.key)
+    if (owed === undefined) this.#owed.set(ask.key, { ask, spent: [spend] })
     else owed.spent.push(spend)
   }
 
-  #note(key: string, count: number): LocalSpend {
+  #note(ask: Ask, count: number): LocalSpend {
     const at = this.#now()
-    const spent = this.#owed.get(key)?.spent
+    const owed = this.#owed.get(ask.key)
+    const spent = owed?.spent
+    if (owed !== undefined) owed.ask = ask
     const last = spent?.at(-1)
     if (spent !== undefined && last !== undefined && (last.at === at || spent.length >= MOST_TIMES)) {
       last.at = at
@@ -144,7 +164,7 @@ export class Backlog {
       return last
     }
     const spend = { at, count }
-    if (spent === undefined) this.#owed.set(key, { spent: [spend] })
+    if (spent === undefined) this.#owed.set(ask.key, { ask, spent: [spend] })
     else spent.push(spend)
     return spend
   }

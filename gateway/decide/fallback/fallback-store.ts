@@ -37,14 +37,14 @@ export interface ResilientOptions {
   onLate(): void
 }
 
-/** How often Redis is asked to take what waits to be given back, and how many refunds at a time. */
-const REFUND_MS = 1000
-const MOST_REFUNDS_AT_ONCE = 2000
+/** How often Redis is told what it has missed, and of how many keys or refunds at a time. */
+const CATCH_UP_MS = 1000
+const MOST_AT_ONCE = 2000
 
 export class FallbackStore implements CounterStore {
   readonly #options: ResilientOptions
   readonly #coalesced: CoalescedCalls
-  #refunding: NodeJS.Timeout | undefined
+  #catchingUp: NodeJS.Timeout | undefined
 
   constructor(options: ResilientOptions) {
     this.#options = options
@@ -99,7 +99,11 @@ export class FallbackStore implements CounterStore {
       if (ask.demand.kind === 'slots') answer.release?.()
       else if (answer.granted) refunds.add({ ask, answer })
     }
-    if (!refunds.isEmpty) this.#refunding ??= setInterval(() => this.#giveBackDue(), REFUND_MS).unref()
+    if (!refunds.isEmpty) this.#catchUpLater()
+  }
+
+  #catchUpLater(): void {
+    this.#catchingUp ??= setInterval(() => this.#catchUp(), CATCH_UP_MS).unref()
   }
 
   /** Gives back to Redis; what cannot be sent waits. */
@@ -107,14 +111,22 @@ export class FallbackStore implements CounterStore {
     giveBack: (asks, answers) => this.#options.remote.giveBack(asks, answers, this.#giveBackLater),
   }
 
-  /** Gives back what waits for nodes that are there. */
-  #giveBackDue(most = MOST_REFUNDS_AT_ONCE): void {
-    const { guard, refunds, remote } = this.#options
-    const due = refunds.takeSome(most, key => !guard.isAway(key))
-    if (due.length > 0) remote.together(() => this.#giveBackNow(due))
-    if (!refunds.isEmpty) return
-    clearInterval(this.#refunding)
-    this.#refunding = undefined
+  /** Tells nodes that are there what was admitted in their place, and gives back what waits for them. */
+  #catchUp(most = MOST_AT_ONCE): void {
+    const { backlog, guard, refunds, remote } = this.#options
+    const isThere = (key: string) => !guard.isAway(key)
+    const owed = backlog.settleSome(most, isThere)
+    const due = refunds.takeSome(most, isThere)
+    if (owed.length + due.length > 0) {
+      remote.together(() => {
+        // One key at a time: others may be on another node.
+        for (const entry of owed) this.#tell([entry])
+        this.#giveBackNow(due)
+      })
+    }
+    if (!refunds.isEmpty || !backlog.isEmpty) return
+    clearInterval(this.#catchingUp)
+    this.#catchingUp = undefined
   }
 
   #giveBackNow(refunds: readonly Refund[]): void {
@@ -138,6 +150,7 @@ export class FallbackStore implements CounterStore {
   #chargeHere(charges: readonly LateCharge[]): void {
     const { backlog, instances, lastAnswers, local } = this.#options
     backlog.restore(charges.map(backlogEntry))
+    this.#catchUpLater()
     const shares = charges.map(({ ask, units }) => {
       return { ask: shareOf(ask, instances, lastAnswers.recall(ask)), units }
     })
@@ -145,8 +158,8 @@ export class FallbackStore implements CounterStore {
   }
 
   async close(): Promise<void> {
-    this.#giveBackDue(Number.POSITIVE_INFINITY)
-    clearInterval(this.#refunding)
+    this.#catchUp(Number.POSITIVE_INFINITY)
+    clearInterval(this.#catchingUp)
     this.#options.guard.close()
     await Promise.all([this.#options.remote.close(), this.#options.local.close()])
   }
@@ -154,7 +167,11 @@ export class FallbackStore implements CounterStore {
   /** Answers without Redis, as each rule's `onStoreError` says. */
   countLocally(asks: readonly Ask[], holder: string): Answer[] | Promise<Answer[]> {
     const { backlog, local } = this.#options
-    const owe = (answers: Answer[]) => backlog.owe(asks, answers)
+    const owe = (answers: Answer[]) => {
+      const owed = backlog.owe(asks, answers)
+      if (!backlog.isEmpty) this.#catchUpLater()
+      return owed
+    }
     const answers = this.#without(asks, shares => local.take(shares, holder))
     return answers instanceof Promise ? answers.then(owe) : owe(answers)
   }
@@ -171,6 +188,7 @@ export class FallbackStore implements CounterStore {
     const { backlog, remote } = this.#options
     const heardAt = remote.settle(due).catch(() => {
       backlog.restore(due)
+      this.#catchUpLater()
       return undefined
     })
     for (const { spends, spent } of due) {

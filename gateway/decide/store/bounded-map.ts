@@ -92,6 +92,11 @@ export class BoundedMap<Value> {
     this.#most = most
   }
 
+  /** All values, in no order that matters. */
+  *values(): Generator<Value> {
+    for (const { value } of this.#entries.values()) yield value
+  }
+
   get size(): number {
     return this.#entries.size
   }

@@ -150,3 +150,26 @@ for (const { name, redis } of [
     }
   })
 }
+
+t.test(
+  'what was granted while Redis was away is charged there soon after, or before the gateway ends',
+  async t => {
+    if (redisCommand(t) === undefined) return
+    const { store, proxy, used } = await scene(t)
+    const [ask, last] = [askOf('{soon}'), askOf('{last}')]
+    const isCounting = async () => (await store.take([askOf('{unrelated}')], 'holder'))[0]?.store
+    for (const [own, ends] of [
+      [ask, async () => undefined],
+      [last, () => store.close()],
+    ] as const) {
+      await waitUntil('Redis to count', async () => (await isCounting()) === 'redis')
+      await proxy.set({ kind: 'refuse' })
+      await waitUntil('Redis to be away', async () => (await isCounting()) === 'local')
+      for (let i = 0; i < 3; i += 1) await store.take([own], 'holder')
+      await proxy.set({ kind: 'pass' })
+      await waitUntil('Redis to be back', async () => (await isCounting()) === 'redis')
+      await ends()
+      await waitUntil('all to be charged', async () => (await used(own)) === 4)
+    }
+  },
+)
