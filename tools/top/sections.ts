@@ -135,8 +135,8 @@ const rules = section<LiveRule>({
     numbers('ALLOWED/S', ({ rates }) => rates.allowed + rates.near),
     numbers('NEAR/S', ({ rates }) => rates.near),
     numbers('ERROR/S', ({ rates }) => rates.error),
-    numbers('WAITING', ({ waiting }) => waiting),
     { title: 'WHERE', cell: ({ src }) => src },
+    numbers('WAITING', ({ waiting }) => waiting),
   ],
 })
 
