@@ -27,6 +27,9 @@ const common = {
   limiter_us: count,
   duration_ms: count,
   waited_ms: Type.Optional(count),
+  messages: Type.Optional(
+    Type.Array(Type.Object({ rule: text, mode: text, admitted: count, refused: count })),
+  ),
 }
 const Request = Type.Object(
   {
