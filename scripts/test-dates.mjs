@@ -30,6 +30,7 @@ const BROWSER = /helpers\/browser\.js/
 
 await script(() => {
   const library = findLibrary()
+  /** @param {RegExp} dates what their texts name */
   const filesWith = dates =>
     testFiles((path, text) => (CALENDAR.test(path) || dates.test(text)) && !BROWSER.test(text))
   // Debian's Redis does not run under libfaketime, because of its allocator.
