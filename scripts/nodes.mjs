@@ -1,6 +1,6 @@
 /**
- * `npm run nodes`: fast tests, which need no other program, on each Node that package.json allows. What they run was
- * built on the present one.
+ * `npm run nodes [-- VERSION …]`: fast tests, which need no other program, on each Node that package.json allows, or on
+ * those. What they run was built on the present one.
  */
 import { NODES, withNode } from './lib/nodes.mjs'
 import { Failure, say, script } from './lib/run.mjs'
@@ -27,7 +27,10 @@ await script(() => {
   )
   const empty = PLACES.find(place => !files.some(path => path.startsWith(place)))
   if (empty !== undefined) throw new Failure(`scripts/nodes.mjs names ${empty}, where no fast test is`)
-  for (const version of NODES) {
+  const asked = process.argv.slice(2)
+  const unknown = asked.find(version => !NODES.includes(version))
+  if (unknown !== undefined) throw new Failure(`${unknown} is none of the versions ${NODES.join(', ')}`)
+  for (const version of asked.length > 0 ? asked : NODES) {
     const { node, env } = withNode(version)
     say(`${files.length} test files on Node ${version}`)
     runTests(files, env, `tests fail on Node ${version}; see above`, node)

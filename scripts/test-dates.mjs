@@ -8,7 +8,7 @@ import { Failure, say, script } from './lib/run.mjs'
 import { installStores } from './lib/stores.mjs'
 import { runTests, testFiles } from './lib/tests.mjs'
 
-/** The clocks of Berlin change at 01:00 UTC. */
+/** The clocks of Berlin change at 01:00 UTC; those of autumn are in test/gateway/decide/calendar-clocks.test.ts. */
 const BERLIN = 'Europe/Berlin'
 /** Walked on the leap day alone, because it takes as long as all others together. */
 const TOOLS = { file: 'test/docs/tools.test.ts', at: '2028-02-29T12:00:00Z' }
@@ -16,7 +16,6 @@ const MOMENTS = [
   { at: TOOLS.at },
   { at: '2027-01-31T23:59:30Z' },
   { at: '2027-03-28T00:59:30Z', zone: BERLIN },
-  { at: '2027-10-31T00:59:30Z', zone: BERLIN },
 ]
 
 /** Clocks that change in a time zone concern only its periods: other dates are in UTC. */
