@@ -19,7 +19,7 @@ export interface Upstream {
 }
 
 /** The messages of one WebSocket, as they are counted. */
-export interface CountedMessages extends MessageGate {
+export interface CountingGate extends MessageGate {
   readonly totals: readonly MessageTotals[]
   /** Resolves when report-only rules have counted every message; undefined if they have. Never rejects. */
   readonly settled: Promise<void> | undefined
@@ -55,7 +55,7 @@ export interface PipelineParts {
   tapBody(body: IncomingBody, onPrefix: (prefix: Buffer) => void): IncomingBody
   decide(request: DecideRequest): Verdict | Promise<Verdict>
   /** Counts the messages of the WebSocket that the request opens. */
-  messagesOf(request: DecideRequest): CountedMessages
+  messagesOf(request: DecideRequest): CountingGate
   /** The refusal by rules that do not need the body; undefined, without any charge, if they let the request pass. */
   refuseUnread(request: DecideRequest): Verdict | undefined | Promise<Verdict | undefined>
   /** Counts a wrong credential by its sender and by itself; the seconds to wait if there were too many. Never rejects. */

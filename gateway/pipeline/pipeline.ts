@@ -21,7 +21,7 @@ import { answer, OPTIONS_ANSWER, refusal } from './answer.js'
 import { endVerdict, NO_FIELDS, responseEnded, upstreamAnswered, upstreamEnded } from './end.js'
 import { type Entered, enter, isRouted, type Routed } from './enter.js'
 import { ANSWER_CUT, UpstreamExchange } from './exchange.js'
-import type { CountedMessages, PipelineParts } from './parts.js'
+import type { CountingGate, PipelineParts } from './parts.js'
 import { PassedBytes, RequestContext } from './request-context.js'
 import { ownFields, routeFieldsOf } from './route-fields.js'
 
@@ -266,7 +266,7 @@ class PipelineRequest implements ResponseWatcher {
   }
 
   /** Undefined if no rule counts messages: then nobody looks at them. */
-  #messagesOf({ facts, project, matched: all }: Routed): CountedMessages | undefined {
+  #messagesOf({ facts, project, matched: all }: Routed): CountingGate | undefined {
     const matched = all.filter(({ rule }) => rule.countsMessages)
     return matched.length === 0 ? undefined : this.#parts.messagesOf({ facts, project, matched })
   }

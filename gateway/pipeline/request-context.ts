@@ -5,7 +5,7 @@ import type { Calls, Facts, Matched } from '../types.js'
 import type { AnswerSource, AnswerTail, Verdict } from '../verdict.js'
 import { answerFieldsOf } from './answer.js'
 import type { Entered } from './enter.js'
-import type { CountedMessages, Upstream } from './parts.js'
+import type { CountingGate, Upstream } from './parts.js'
 
 const NONE: readonly Matched[] = []
 
@@ -82,7 +82,7 @@ export class RequestContext {
   tunnel: PassedBytes | undefined
 
   /** Its messages, if a rule counts them. */
-  messages: CountedMessages | undefined
+  messages: CountingGate | undefined
 
   constructor(req: IncomingRequest, res: OutgoingResponse, trace: RequestTrace | undefined) {
     this.req = req
